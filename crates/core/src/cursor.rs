@@ -1,0 +1,263 @@
+//! A moving window over any input; the one place that refills.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::input::{Body, Input};
+use crate::{Error, Layer};
+
+/// How far a window over memory reaches at once: small enough for progress and caches, large enough
+/// that refilling costs nothing.
+const STEP_BYTES: usize = 1 << 20;
+
+/// How much is read from a stream at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Supplies more bytes to a [`Cursor`]: a reader, or a decompressor that writes in place.
+pub trait Refill: Send {
+    /// Puts more bytes into `buffer[at..]`, growing the vector where it must, and returns how many;
+    /// 0 is the end of the data.
+    fn refill(&mut self, buffer: &mut Vec<u8>, at: usize) -> Result<usize, Error>;
+}
+
+/// A window of bytes that moves forward over an input of any size.
+///
+/// Parsers are pure functions over [`Cursor::window`]; when one needs more bytes its caller asks
+/// [`Cursor::fill`]. A window over a mapped file costs nothing; over a stream it is one buffer.
+pub struct Cursor {
+    body: Source,
+    start: usize,
+    end: usize,
+    base: u64,
+    is_drained: bool,
+    layers: Vec<Layer>,
+    progress: Option<Arc<AtomicU64>>,
+}
+
+enum Source {
+    Map(memmap2::Mmap),
+    Bytes(Vec<u8>),
+    Stream { buffer: Vec<u8>, refill: Box<dyn Refill> },
+}
+
+impl Cursor {
+    /// Starts at the first byte of the (decompressed) input.
+    pub fn new(input: Input) -> Self {
+        let layers = input.layers().to_vec();
+        let progress = layers.is_empty().then(|| input.progress());
+        let mut end = 0;
+        let (body, progress) = match input.body {
+            Body::Map(map) => (Source::Map(map), progress),
+            Body::Bytes(bytes) => (Source::Bytes(bytes), progress),
+            // The stream under it is metered already.
+            Body::Stream { head, rest } => match input.drip_bytes {
+                Some(at_once) => {
+                    let rest = Box::new(io::Cursor::new(head).chain(rest));
+                    (Source::Stream { buffer: Vec::new(), refill: Box::new(ReadRefill { rest, at_once }) }, None)
+                }
+                None => {
+                    end = head.len();
+                    let refill = Box::new(ReadRefill { rest, at_once: CHUNK_BYTES });
+                    (Source::Stream { buffer: head, refill }, None)
+                }
+            },
+        };
+        let mut cursor = Self { body, start: 0, end, base: 0, is_drained: false, layers, progress };
+        cursor.extend_in_memory(STEP_BYTES);
+        cursor
+    }
+
+    /// Starts over a source of the caller's, such as a container's decoder.
+    pub fn from_refill(refill: Box<dyn Refill>) -> Self {
+        Self {
+            body: Source::Stream { buffer: Vec::new(), refill },
+            start: 0,
+            end: 0,
+            base: 0,
+            is_drained: false,
+            layers: Vec::new(),
+            progress: None,
+        }
+    }
+
+    /// The bytes at hand, from the current position on. May be empty before the first [`Self::fill`].
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        &self.all()[self.start..self.end]
+    }
+
+    /// Position in the (decompressed) input.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.base + self.start as u64
+    }
+
+    /// Moves forward. At most the window's length.
+    #[inline]
+    pub fn advance(&mut self, bytes: usize) {
+        assert!(bytes <= self.end - self.start, "a cursor cannot pass its window");
+        self.start += bytes;
+    }
+
+    /// Makes the window at least `need` bytes long and returns its length, which is less than `need`
+    /// only when the data end there. Callers bound `need` by their limits first.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Io`] when the source cannot be read.
+    pub fn fill(&mut self, need: usize) -> Result<usize, Error> {
+        if let Some(progress) = &self.progress {
+            progress.store(self.base + self.start as u64, Ordering::Relaxed);
+        }
+        self.extend_in_memory(need.max(STEP_BYTES));
+        if let Source::Stream { buffer, refill } = &mut self.body {
+            if self.end - self.start < need && self.start > 0 {
+                buffer.copy_within(self.start..self.end, 0);
+                self.base += self.start as u64;
+                self.end -= self.start;
+                self.start = 0;
+            }
+            while self.end - self.start < need && !self.is_drained {
+                let got = refill.refill(buffer, self.end)?;
+                self.is_drained = got == 0;
+                self.end += got;
+            }
+        }
+        Ok(self.end - self.start)
+    }
+
+    /// Moves forward by any distance, refilling on the way; returns how far it came before the end.
+    ///
+    /// # Errors
+    /// As [`Self::fill`].
+    pub fn skip(&mut self, bytes: u64) -> Result<u64, Error> {
+        let mut left = bytes;
+        while left > 0 {
+            if self.fill(1)? == 0 {
+                break;
+            }
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(self.end - self.start);
+            self.advance(step);
+            left -= step as u64;
+        }
+        Ok(bytes - left)
+    }
+
+    /// True when nothing follows the window.
+    pub fn is_last_window(&self) -> bool {
+        match &self.body {
+            Source::Map(map) => self.end == map.len(),
+            Source::Bytes(bytes) => self.end == bytes.len(),
+            Source::Stream { .. } => self.is_drained,
+        }
+    }
+
+    /// Compression layers of the input, outermost first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// All bytes of the input, where they are in memory or mapped, whatever the position.
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.body {
+            Source::Map(map) => Some(map),
+            Source::Bytes(bytes) => Some(bytes),
+            Source::Stream { .. } => None,
+        }
+    }
+
+    fn all(&self) -> &[u8] {
+        match &self.body {
+            Source::Map(map) => map,
+            Source::Bytes(bytes) => bytes,
+            Source::Stream { buffer, .. } => buffer,
+        }
+    }
+
+    /// For inputs in memory: lets the window reach `bytes` further, where there are so many.
+    fn extend_in_memory(&mut self, bytes: usize) {
+        let length = match &self.body {
+            Source::Map(map) => map.len(),
+            Source::Bytes(bytes) => bytes.len(),
+            Source::Stream { .. } => return,
+        };
+        self.end = self.end.max(self.start.saturating_add(bytes).min(length));
+    }
+}
+
+/// Refills from a plain reader.
+struct ReadRefill {
+    rest: Box<dyn Read + Send>,
+    at_once: usize,
+}
+
+impl Refill for ReadRefill {
+    fn refill(&mut self, buffer: &mut Vec<u8>, at: usize) -> Result<usize, Error> {
+        let to = at + self.at_once;
+        if buffer.len() < to {
+            buffer.resize(to, 0);
+        }
+        loop {
+            match self.rest.read(&mut buffer[at..to]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("cannot read the input", error)),
+                Ok(n) => return Ok(n),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, as the worst pipe would.
+    struct Drip(Vec<u8>);
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() || buffer.is_empty() {
+                return Ok(0);
+            }
+            buffer[0] = self.0.remove(0);
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_window_grows_to_what_is_needed_and_ends_with_the_data() {
+        let input = Input::from_read("x", Box::new(Drip((0..10).collect())), None).unwrap();
+        let mut cursor = Cursor::new(input);
+        assert_eq!(cursor.fill(3).unwrap(), 10);
+        cursor.advance(8);
+        assert_eq!((cursor.offset(), cursor.fill(5).unwrap()), (8, 2));
+        assert_eq!(cursor.window(), [8, 9]);
+        assert!(cursor.is_last_window());
+    }
+
+    #[test]
+    fn memory_and_stream_give_the_same_bytes_at_the_same_offsets() {
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        let memory = Input::from_bytes("x", bytes.clone());
+        let stream = Input::from_read("x", Box::new(io::Cursor::new(bytes.clone())), None).unwrap();
+        for input in [memory, stream] {
+            let mut cursor = Cursor::new(input);
+            let mut seen = Vec::new();
+            while cursor.fill(7).unwrap() > 0 {
+                assert_eq!(cursor.offset(), seen.len() as u64);
+                let step = cursor.window().len().min(4099);
+                seen.extend_from_slice(&cursor.window()[..step]);
+                cursor.advance(step);
+            }
+            assert_eq!(seen, bytes);
+        }
+    }
+
+    #[test]
+    fn skip_reports_how_far_it_came() {
+        let mut cursor = Cursor::new(Input::from_bytes("x", vec![0; 2_000_000]));
+        assert_eq!(cursor.skip(1_500_000).unwrap(), 1_500_000);
+        assert_eq!(cursor.skip(1_500_000).unwrap(), 500_000);
+        assert_eq!(cursor.offset(), 2_000_000);
+    }
+}

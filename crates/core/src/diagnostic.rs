@@ -1,0 +1,299 @@
+//! Complaints with a place: what is wrong, where, in which field, expected and found.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::Error;
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Readable, but against the document.
+    Warning,
+    /// Data is lost or a rule is broken.
+    Error,
+}
+
+impl Severity {
+    /// `note`, `warning` or `error`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One rule of a format: the stable code of a complaint and what it means.
+///
+/// Each format lists its rules in a table; SARIF output and the book are made from it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Kebab-case, format first: `heph/string-past-packet`. Never changes once published.
+    pub code: &'static str,
+    /// The usual severity; a diagnostic may be milder where a format's page says so.
+    pub severity: Severity,
+    /// One line, third person, no full stop: "a string is longer than its packet".
+    pub summary: &'static str,
+}
+
+impl Rule {
+    /// A rule whose breach is an error.
+    pub const fn error(code: &'static str, summary: &'static str) -> Self {
+        Self { code, severity: Severity::Error, summary }
+    }
+
+    /// A rule whose breach is a warning.
+    pub const fn warning(code: &'static str, summary: &'static str) -> Self {
+        Self { code, severity: Severity::Warning, summary }
+    }
+
+    /// A fact worth knowing.
+    pub const fn note(code: &'static str, summary: &'static str) -> Self {
+        Self { code, severity: Severity::Note, summary }
+    }
+
+    /// Starts a diagnostic for a breach of this rule at a byte offset.
+    #[cold]
+    pub fn at(&'static self, offset: u64) -> Diagnostic {
+        Diagnostic {
+            rule: self,
+            severity: self.severity,
+            offset,
+            within: None,
+            line: None,
+            record: None,
+            field: None,
+            expected: None,
+            found: None,
+            help: None,
+            skipped_bytes: 0,
+            resumed_at: None,
+        }
+    }
+}
+
+/// One complaint about a trace.
+///
+/// Text form (DESIGN.md, section 3):
+///
+/// ```text
+/// app.heph: byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096
+///   [heph/string-past-packet] skipped 64 bytes, resumed at event 213
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// The rule that is broken; its code is the diagnostic's code.
+    pub rule: &'static Rule,
+    /// Severity here.
+    pub severity: Severity,
+    /// Byte offset, in the file or, where [`Self::within`] is set, in that stream.
+    pub offset: u64,
+    /// The stream [`Self::offset`] counts in when it is not the file: "decompressed stream".
+    pub within: Option<&'static str>,
+    /// Line and column, both from 1, for text formats.
+    pub line: Option<(u64, u64)>,
+    /// Record number, from 0, where there is one.
+    pub record: Option<u64>,
+    /// The field that is wrong.
+    pub field: Option<Cow<'static, str>>,
+    /// What should stand there.
+    pub expected: Option<Cow<'static, str>>,
+    /// What stands there.
+    pub found: Option<Cow<'static, str>>,
+    /// What the user can do, or why it matters.
+    pub help: Option<Cow<'static, str>>,
+    /// How many bytes the reader passed over because of it.
+    pub skipped_bytes: u64,
+    /// The number of the record at which reading went on.
+    pub resumed_at: Option<u64>,
+}
+
+impl Diagnostic {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        self.rule.code
+    }
+
+    /// Sets the record number.
+    pub fn record(mut self, record: u64) -> Self {
+        self.record = Some(record);
+        self
+    }
+
+    /// Sets the field.
+    pub fn field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Sets what was expected.
+    pub fn expected(mut self, expected: impl Into<Cow<'static, str>>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    /// Sets what was found.
+    pub fn found(mut self, found: impl Into<Cow<'static, str>>) -> Self {
+        self.found = Some(found.into());
+        self
+    }
+
+    /// Sets the hint.
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Sets line and column, both from 1.
+    pub fn line(mut self, line: u64, column: u64) -> Self {
+        self.line = Some((line, column));
+        self
+    }
+
+    /// Sets how much was passed over.
+    pub fn skipped(mut self, bytes: u64) -> Self {
+        self.skipped_bytes = bytes;
+        self
+    }
+
+    /// Sets the number of the record at which reading went on.
+    pub fn resumed(mut self, record: u64) -> Self {
+        self.resumed_at = Some(record);
+        self
+    }
+
+    /// Says which stream the offset counts in.
+    pub fn within(mut self, stream: &'static str) -> Self {
+        self.within = Some(stream);
+        self
+    }
+
+    /// Changes the severity.
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    /// Writes the two-line text form without the file name. `noun` is the format's word for a record.
+    pub fn render(&self, noun: &str, out: &mut impl fmt::Write) -> fmt::Result {
+        write!(out, "byte {:#x}", self.offset)?;
+        if let Some(stream) = self.within {
+            write!(out, " of the {stream}")?;
+        }
+        if let Some((line, column)) = self.line {
+            write!(out, ", line {line}:{column}")?;
+        }
+        if let Some(record) = self.record {
+            write!(out, ", {noun} {record}")?;
+        }
+        match &self.field {
+            Some(field) => write!(out, ": {field}")?,
+            None => write!(out, ": {}", self.rule.summary)?,
+        }
+        match (&self.expected, &self.found) {
+            (Some(expected), Some(found)) => write!(out, ": expected {expected}, found {found}")?,
+            (Some(expected), None) => write!(out, ": expected {expected}")?,
+            (None, Some(found)) => write!(out, ": {found}")?,
+            (None, None) => {}
+        }
+        write!(out, "\n  [{}] {}", self.rule.code, self.severity.name())?;
+        if self.field.is_some() {
+            write!(out, ": {}", self.rule.summary)?;
+        }
+        if self.skipped_bytes > 0 {
+            write!(out, "; skipped {} bytes", self.skipped_bytes)?;
+        }
+        if let Some(record) = self.resumed_at {
+            write!(out, "; resumed at {noun} {record}")?;
+        }
+        if let Some(help) = &self.help {
+            write!(out, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.render("record", f)
+    }
+}
+
+/// Receives diagnostics as they are found.
+///
+/// Lenient readers report and go on; a strict caller returns the error and the reader stops. There
+/// is one code path, and only the sink differs.
+pub trait Sink {
+    /// Takes one complaint. An error returned here ends the reading and is returned to the caller.
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
+}
+
+/// Keeps every diagnostic; for tests and small files.
+#[derive(Debug, Default)]
+pub struct Collect(pub Vec<Diagnostic>);
+
+impl Sink for Collect {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.0.push(diagnostic);
+        Ok(())
+    }
+}
+
+impl Collect {
+    /// How many errors were reported.
+    pub fn errors(&self) -> usize {
+        self.0.iter().filter(|d| d.severity == Severity::Error).count()
+    }
+
+    /// The codes, in order of report.
+    pub fn codes(&self) -> Vec<&'static str> {
+        self.0.iter().map(Diagnostic::code).collect()
+    }
+}
+
+/// Stops at the first error; warnings and notes pass.
+#[derive(Debug, Default)]
+pub struct Strict;
+
+impl Sink for Strict {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        if diagnostic.severity == Severity::Error { Err(Error::malformed(diagnostic)) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static PAST: Rule = Rule::error("heph/string-past-packet", "a string is longer than its packet");
+
+    #[test]
+    fn the_text_form_names_place_field_expected_and_found() {
+        let mut text = String::new();
+        PAST.at(0x1f40)
+            .record(212)
+            .field("description length")
+            .expected("at most 31 (packet end)")
+            .found("4096")
+            .skipped(64)
+            .resumed(213)
+            .render("event", &mut text)
+            .unwrap();
+        assert_eq!(
+            text,
+            "byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096\n  \
+             [heph/string-past-packet] error: a string is longer than its packet; skipped 64 bytes; resumed at event 213"
+        );
+    }
+
+    #[test]
+    fn strict_stops_at_an_error_and_lets_warnings_pass() {
+        assert!(Strict.report(PAST.at(0).severity(Severity::Warning)).is_ok());
+        let error = Strict.report(PAST.at(7)).unwrap_err();
+        assert_eq!(error.diagnostic().map(|d| d.offset), Some(7));
+    }
+}

@@ -1,0 +1,95 @@
+//! The two doors every format has: [`Format`] and [`Trace`].
+//!
+//! Virtual calls happen here once a file; behind the doors everything is the format's own borrowed
+//! record (lane 1 of DESIGN.md, section 2).
+
+use std::io::Write;
+
+use crate::{
+    Confidence, DumpOptions, Error, Head, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule, Sink, Summary, Target,
+    TargetOptions, jsonl,
+};
+
+/// A trace format: what it is called, how to recognise it, how to open it.
+pub trait Format: Sync {
+    /// Short lower-case name: `xray`.
+    fn name(&self) -> &'static str;
+
+    /// Name for people: "LLVM XRay".
+    fn title(&self) -> &'static str;
+
+    /// The format's word for one record: "event", "transition".
+    fn noun(&self) -> &'static str;
+
+    /// Every rule a diagnostic of this format may name, except those of [`crate::layer_rules`].
+    fn rules(&self) -> &'static [&'static Rule];
+
+    /// What `convert --to` takes for this format, with a line of help each. `jsonl` is among them; the
+    /// first is the format's own name: the source's own form.
+    fn targets(&self) -> &'static [(&'static str, &'static str)];
+
+    /// Looks at the head and says how sure it is. Allocates nothing that depends on input.
+    fn probe(&self, head: &Head<'_>) -> Confidence;
+
+    /// Opens a trace. A known format in an unknown version opens: its verbs report it and read no further.
+    ///
+    /// # Errors
+    /// Usage errors (an option the format does not have) and I/O. Damage is reported by the verbs.
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error>;
+
+    /// True when the input is this format's JSON lines, as `dump --format jsonl` prints them.
+    fn recognises_jsonl(&self, head: &Head<'_>) -> bool {
+        jsonl::header_format(head.bytes).is_some_and(|name| name == self.name())
+    }
+
+    /// Writes a trace from JSON lines.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Malformed`] with line and field where a line does not describe a record.
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error>;
+}
+
+/// What [`Format::import`] needs besides the input.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportOptions<'a> {
+    /// The form to write.
+    pub target: &'a TargetOptions,
+    /// Limits on lines and values.
+    pub limits: Limits,
+}
+
+/// An opened trace. Every verb is one pass over the input and consumes it, so all of them work on a pipe.
+///
+/// Damage goes to the sink, located; what can be read after it is read.
+pub trait Trace: Send {
+    /// Counts everything. Reports damage (grammar), not rules beyond it.
+    ///
+    /// # Errors
+    /// I/O, limits, or what the sink returns.
+    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error>;
+
+    /// Prints records in wire order, one a line.
+    ///
+    /// # Errors
+    /// As [`Self::info`], and when `out` fails.
+    fn dump(self: Box<Self>, options: &DumpOptions, out: &mut dyn Write, sink: &mut dyn Sink)
+    -> Result<Summary, Error>;
+
+    /// Reports every breach of the format's rules: grammar, order, pairing and what else its page names.
+    ///
+    /// # Errors
+    /// As [`Self::info`].
+    fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error>;
+
+    /// Writes the trace again: the same, repaired, or a part, in the form the plan asks for.
+    ///
+    /// # Errors
+    /// As [`Self::info`]; [`crate::Kind::Unsupported`] when the target form cannot hold a record.
+    fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error>;
+}

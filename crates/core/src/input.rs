@@ -1,0 +1,244 @@
+//! Where bytes come from: a mapped file, a pipe, memory; compression removed on the way.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::layer::{Compression, Layer};
+use crate::{Error, Head};
+
+/// How much of the start a probe may look at.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// Most layers of compression removed; a file that unpacks to itself must not go on for ever.
+const LAYERS_MAX: usize = 4;
+
+/// Options for [`Input::open`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InputOptions {
+    /// Read with `read` instead of mapping the file: for files that may shrink while they are read.
+    pub no_map: bool,
+}
+
+/// An opened source of bytes, with its first 64 KiB at hand for probing.
+pub struct Input {
+    name: String,
+    file_bytes: Option<u64>,
+    layers: Vec<Layer>,
+    progress: Arc<AtomicU64>,
+    pub(crate) body: Body,
+    /// For tests: hand a cursor this many bytes at a time, as a slow pipe would.
+    pub(crate) drip_bytes: Option<usize>,
+}
+
+pub(crate) enum Body {
+    Map(memmap2::Mmap),
+    Bytes(Vec<u8>),
+    /// Bytes already read for probing, then the rest.
+    Stream {
+        head: Vec<u8>,
+        rest: Box<dyn Read + Send>,
+    },
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`; compression layers are recognised and removed.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Io`] when the file cannot be opened or read.
+    pub fn open(path: &Path, options: InputOptions) -> Result<Self, Error> {
+        if path.as_os_str() == "-" {
+            return Self::from_read("-", Box::new(io::stdin()), None);
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {name}"), error))?;
+        let meta = file.metadata().map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+        if meta.is_dir() {
+            return Err(Error::usage(format!("{name} is a directory")));
+        }
+        let length = meta.is_file().then_some(meta.len());
+        if options.no_map || length.is_none_or(|bytes| bytes == 0) {
+            return Self::from_read(&name, Box::new(file), length);
+        }
+        let map = map_file(&file).map_err(|error| Error::io(format_args!("cannot map {name}"), error))?;
+        if Compression::detect(&map).is_some() {
+            return Self::from_read(&name, Box::new(file), length);
+        }
+        Ok(Self {
+            name,
+            file_bytes: length,
+            layers: Vec::new(),
+            progress: Arc::default(),
+            body: Body::Map(map),
+            drip_bytes: None,
+        })
+    }
+
+    /// Takes bytes in memory; compression layers are removed.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
+        let length = bytes.len() as u64;
+        if Compression::detect(&bytes).is_some()
+            && let Ok(input) = Self::from_read(name, Box::new(io::Cursor::new(bytes.clone())), Some(length))
+        {
+            return input;
+        }
+        Self {
+            name: name.to_owned(),
+            file_bytes: Some(length),
+            layers: Vec::new(),
+            progress: Arc::default(),
+            body: Body::Bytes(bytes),
+            drip_bytes: None,
+        }
+    }
+
+    /// Takes any reader; compression layers are removed. `file_bytes` is the length where it is known.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Io`] when the first bytes cannot be read.
+    pub fn from_read(name: &str, reader: Box<dyn Read + Send>, file_bytes: Option<u64>) -> Result<Self, Error> {
+        let progress = Arc::new(AtomicU64::new(0));
+        let mut rest: Box<dyn Read + Send> = Box::new(Metered { inner: reader, progress: Arc::clone(&progress) });
+        let mut layers = Vec::new();
+        let failed = |error| Error::io(format_args!("cannot read {name}"), error);
+        loop {
+            let head = read_head(&mut rest).map_err(failed)?;
+            let compression = Compression::detect(&head);
+            let Some(compression) = compression.filter(|_| layers.len() < LAYERS_MAX) else {
+                return Ok(Self {
+                    name: name.to_owned(),
+                    file_bytes,
+                    layers,
+                    progress,
+                    body: Body::Stream { head, rest },
+                    drip_bytes: None,
+                });
+            };
+            let (layer, decoder) =
+                Layer::wrap(compression, Box::new(io::Cursor::new(head).chain(rest))).map_err(failed)?;
+            layers.push(layer);
+            rest = decoder;
+        }
+    }
+
+    /// What the input is called: the path as given, or `-`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Length of the file on disk, compressed as it may be; unknown for pipes.
+    pub fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes
+    }
+
+    /// Compression layers, outermost first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// A counter of file bytes consumed, for a progress bar. Shared; stays valid after the input is gone.
+    pub fn progress(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.progress)
+    }
+
+    /// The head for [`crate::Format::probe`].
+    pub fn head(&self) -> Head<'_> {
+        let (bytes, total_bytes) = match &self.body {
+            Body::Map(map) => (&map[..map.len().min(HEAD_BYTES)], Some(map.len() as u64)),
+            Body::Bytes(bytes) => (&bytes[..bytes.len().min(HEAD_BYTES)], Some(bytes.len() as u64)),
+            // A head shorter than asked for means that the data end there.
+            Body::Stream { head, .. } => (head.as_slice(), (head.len() < HEAD_BYTES).then_some(head.len() as u64)),
+        };
+        Head { bytes, total_bytes, name: &self.name, layers: &self.layers }
+    }
+
+    /// All bytes, where they are at hand (mapped or in memory): for readers that split the file.
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.body {
+            Body::Map(map) => Some(map),
+            Body::Bytes(bytes) => Some(bytes),
+            Body::Stream { .. } => None,
+        }
+    }
+
+    /// The decompressed bytes as a plain reader.
+    pub fn into_read(self) -> Box<dyn Read + Send> {
+        match self.body {
+            Body::Map(map) => Box::new(io::Cursor::new(map)),
+            Body::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
+            Body::Stream { head, rest } => Box::new(io::Cursor::new(head).chain(rest)),
+        }
+    }
+}
+
+/// Maps a file for reading.
+fn map_file(file: &File) -> io::Result<memmap2::Mmap> {
+    // SAFETY: the map is read-only and private to this process, and every parser treats its bytes as
+    // untrusted plain data, so a change by another process can only change what is parsed. If the file
+    // is cut while it is mapped the kernel raises SIGBUS, which ends the process without touching
+    // memory; `InputOptions::no_map` is there for such files.
+    #[expect(unsafe_code, reason = "the one file map of the project, see SAFETY above")]
+    let map = unsafe { memmap2::Mmap::map(file) }?;
+    #[cfg(unix)]
+    let _advice_is_optional = map.advise(memmap2::Advice::Sequential);
+    Ok(map)
+}
+
+/// Reads up to [`HEAD_BYTES`]; fewer only at the end of the data.
+fn read_head(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    reader.take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Counts file bytes for the progress bar.
+struct Metered {
+    inner: Box<dyn Read + Send>,
+    progress: Arc<AtomicU64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.progress.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_are_removed_from_memory_and_named_outermost_first() {
+        let inner = zstd::encode_all(&b"payload"[..], 1).unwrap();
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut encoder, &inner).unwrap();
+        let input = Input::from_bytes("x", encoder.finish().unwrap());
+        let names: Vec<_> = input.layers().iter().map(|l| l.compression.name()).collect();
+        assert_eq!(names, ["gzip", "zstd"]);
+        assert_eq!(input.head().bytes, b"payload");
+        assert_eq!(input.head().total_bytes, Some(7));
+        let mut out = Vec::new();
+        input.into_read().read_to_end(&mut out).unwrap();
+        assert_eq!(out, b"payload");
+    }
+
+    #[test]
+    fn a_missing_file_is_an_io_error_that_names_it() {
+        let error = Input::open(Path::new("no/such.file"), InputOptions::default()).err().unwrap();
+        assert_eq!(error.kind(), crate::Kind::Io);
+        assert!(error.to_string().contains("no/such.file"));
+    }
+
+    #[test]
+    fn a_quine_of_layers_stops() {
+        let mut bytes = b"x".to_vec();
+        for _ in 0..6 {
+            bytes = zstd::encode_all(&bytes[..], 1).unwrap();
+        }
+        assert_eq!(Input::from_bytes("x", bytes).layers().len(), LAYERS_MAX);
+    }
+}

@@ -1,0 +1,48 @@
+//! The floor of anytrace: the words that every format, verb and engine share.
+//!
+//! It names no format. A format crate implements [`Format`] and [`Trace`]; the command line and
+//! other programs use formats through these two doors. Inside a format crate nothing is virtual:
+//! a [`Cursor`] hands out windows of bytes, pure parsers turn them into borrowed records.
+//!
+//! ```
+//! use anytrace_core::{Cursor, Input};
+//!
+//! let input = Input::from_bytes("two.bin", vec![1, 2]);
+//! let mut cursor = Cursor::new(input);
+//! assert_eq!(cursor.fill(2).unwrap(), 2);
+//! assert_eq!(cursor.window(), &[1, 2]);
+//! cursor.advance(1);
+//! assert_eq!((cursor.offset(), cursor.window()), (1, &[2][..]));
+//! ```
+
+pub mod bytes;
+mod cursor;
+mod diagnostic;
+mod doors;
+mod error;
+mod input;
+pub mod jsonl;
+mod layer;
+mod limits;
+mod model;
+mod plan;
+mod probe;
+mod target;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod text;
+
+pub use bytes::Endian;
+pub use cursor::{Cursor, Refill};
+pub use diagnostic::{Collect, Diagnostic, Rule, Severity, Sink, Strict};
+pub use doors::{Format, ImportOptions, Trace};
+pub use error::{Error, Kind};
+pub use input::{Input, InputOptions};
+pub use layer::{Compression, Layer, LayerEnd, layer_rules};
+pub use limits::Limits;
+pub use model::{Info, Outcome, Summary, Tally, TimeRange};
+pub use plan::{
+    DumpForm, DumpOptions, NameMatch, OpenOptions, Plan, Radix, Selection, Style, TargetOptions, TimeBound,
+};
+pub use probe::{Confidence, Head};
+pub use target::{MemoryTarget, Target};

@@ -1,0 +1,243 @@
+//! What every format's tests do to every sample: cut it, flip it, read it through slow pipes.
+//!
+//! Only behind the feature `testing`. Panics are this module's way to fail a test.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    Collect, Diagnostic, DumpForm, DumpOptions, Error, Format, ImportOptions, Info, Input, Limits, MemoryTarget,
+    OpenOptions, Outcome, Plan, Severity, TargetOptions,
+};
+
+/// The shared corpus of a format: `$ANYTRACE_CORPUS/NAME`, else `../shared/corpus/NAME` beside the
+/// project. Says on stderr that a test is skipped when it is not there.
+#[expect(clippy::print_stderr, reason = "a skipped test must say why")]
+pub fn shared_corpus(format: &str) -> Option<PathBuf> {
+    let root = match std::env::var_os("ANYTRACE_CORPUS") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+    };
+    let folder = root.join(format);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: no shared corpus at {} (set ANYTRACE_CORPUS)", folder.display());
+    None
+}
+
+/// An input that gives a cursor at most `at_once` bytes at a time.
+pub fn dripping(name: &str, bytes: &[u8], at_once: usize) -> Input {
+    let reader = std::io::Cursor::new(bytes.to_vec());
+    let mut input =
+        Input::from_read(name, Box::new(reader), Some(bytes.len() as u64)).unwrap_or_else(|e| panic!("{e}"));
+    input.drip_bytes = Some(at_once);
+    input
+}
+
+/// Everything the reading verbs say about one input.
+#[derive(Debug, PartialEq)]
+pub struct Exam {
+    /// `info` and what it reported.
+    pub info: (Info, Vec<Diagnostic>),
+    /// `check`'s diagnostics.
+    pub check: Vec<Diagnostic>,
+    /// `dump` as text.
+    pub text: Vec<u8>,
+    /// `dump` as JSON lines.
+    pub jsonl: Vec<u8>,
+}
+
+impl Exam {
+    /// Errors that `check` reported.
+    pub fn errors(&self) -> Vec<&Diagnostic> {
+        self.check.iter().filter(|d| d.severity == Severity::Error).collect()
+    }
+
+    /// Codes of the errors that `check` reported.
+    pub fn error_codes(&self) -> Vec<&'static str> {
+        self.errors().iter().map(|d| d.code()).collect()
+    }
+}
+
+/// Runs `info`, `check` and both dumps; `make` gives a fresh input each time.
+///
+/// # Panics
+/// When a verb fails outright: damage must be reported, not returned.
+pub fn examine_with(format: &dyn Format, options: &OpenOptions, make: &dyn Fn() -> Input) -> Exam {
+    let open = || format.open(make(), options).unwrap_or_else(|e| panic!("open: {e}"));
+    let mut info_sink = Collect::default();
+    let info = open().info(&mut info_sink).unwrap_or_else(|e| panic!("info: {e}"));
+    let mut check = Collect::default();
+    open().check(&mut check).unwrap_or_else(|e| panic!("check: {e}"));
+    let dump = |form| {
+        let mut out = Vec::new();
+        let dump_options = DumpOptions { form, offsets: true, ..DumpOptions::default() };
+        open().dump(&dump_options, &mut out, &mut Collect::default()).unwrap_or_else(|e| panic!("dump: {e}"));
+        out
+    };
+    for diagnostic in info_sink.0.iter().chain(&check.0) {
+        let known = format.rules().iter().chain(crate::layer_rules()).any(|rule| *rule == diagnostic.rule);
+        assert!(known, "{} is not in the format's table of rules", diagnostic.code());
+    }
+    Exam { info: (info, info_sink.0), check: check.0, text: dump(DumpForm::Text), jsonl: dump(DumpForm::Jsonl) }
+}
+
+/// [`examine_with`] on bytes in memory and default options.
+pub fn examine(format: &dyn Format, bytes: &[u8]) -> Exam {
+    examine_with(format, &OpenOptions::default(), &|| Input::from_bytes("sample", bytes.to_vec()))
+}
+
+/// Asserts that reading through windows of 1, 7 and 4,096 bytes gives what reading a slice gives.
+pub fn assert_windows_agree(format: &dyn Format, bytes: &[u8]) {
+    let whole = examine(format, bytes);
+    for at_once in [1, 7, 4096] {
+        let dripped = examine_with(format, &OpenOptions::default(), &|| dripping("sample", bytes, at_once));
+        assert_eq!(dripped, whole, "windows of {at_once} bytes");
+    }
+}
+
+/// Rewrites bytes by a plan.
+///
+/// # Errors
+/// What the format returns.
+pub fn rewrite(format: &dyn Format, bytes: &[u8], plan: &Plan) -> Result<(Vec<u8>, Outcome, Collect), Error> {
+    rewrite_with(format, &OpenOptions::default(), bytes, plan)
+}
+
+/// [`rewrite`] with options.
+///
+/// # Errors
+/// What the format returns.
+pub fn rewrite_with(
+    format: &dyn Format,
+    options: &OpenOptions,
+    bytes: &[u8],
+    plan: &Plan,
+) -> Result<(Vec<u8>, Outcome, Collect), Error> {
+    let mut sink = Collect::default();
+    let mut out = MemoryTarget::default();
+    let trace = format.open(Input::from_bytes("sample", bytes.to_vec()), options)?;
+    let outcome = trace.rewrite(plan, &mut out, &mut sink)?;
+    Ok((out.0, outcome, sink))
+}
+
+/// Trace -> JSON lines -> trace.
+///
+/// # Errors
+/// What the format returns.
+pub fn through_jsonl(format: &dyn Format, options: &OpenOptions, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut lines = Vec::new();
+    let dump = DumpOptions { form: DumpForm::Jsonl, ..DumpOptions::default() };
+    let trace = format.open(Input::from_bytes("sample", bytes.to_vec()), options)?;
+    trace.dump(&dump, &mut lines, &mut Collect::default())?;
+    let input = Input::from_bytes("sample.jsonl", lines);
+    assert!(format.recognises_jsonl(&input.head()), "the dump is not recognised as the format's JSON lines");
+    let mut out = MemoryTarget::default();
+    let import = ImportOptions { target: &TargetOptions::default(), limits: Limits::default() };
+    format.import(input, &import, &mut out, &mut Collect::default())?;
+    Ok(out.0)
+}
+
+/// Repairs bytes and asserts that `check` finds no error in the result. Returns the repaired bytes.
+///
+/// # Panics
+/// When the repaired trace has errors.
+pub fn assert_repairs(format: &dyn Format, bytes: &[u8], what: &str) -> Vec<u8> {
+    let plan = Plan::Repair(TargetOptions::default());
+    let (repaired, _, _) = rewrite(format, bytes, &plan).unwrap_or_else(|e| panic!("{what}: repair: {e}"));
+    if !repaired.is_empty() {
+        let mut sink = Collect::default();
+        let input = Input::from_bytes("repaired", repaired.clone());
+        let trace = format.open(input, &OpenOptions::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+        trace.check(&mut sink).unwrap_or_else(|e| panic!("{what}: check of the repaired: {e}"));
+        let errors: Vec<_> = sink.0.iter().filter(|d| d.severity == Severity::Error).collect();
+        assert!(errors.is_empty(), "{what}: the repaired trace still has errors: {errors:?}");
+    }
+    repaired
+}
+
+/// Cuts the sample at each of many offsets (all of them up to `all_below` bytes) and runs `visit`.
+pub fn truncations(bytes: &[u8], all_below: usize, mut visit: impl FnMut(usize, &[u8])) {
+    let step = if bytes.len() <= all_below { 1 } else { bytes.len() / all_below + 1 };
+    for cut in (0..bytes.len()).step_by(step) {
+        visit(cut, &bytes[..cut]);
+    }
+}
+
+/// Flips single bits (every one up to `all_below` bits, else evenly spread) and runs `visit`.
+pub fn bit_flips(bytes: &[u8], all_below: usize, mut visit: impl FnMut(usize, &[u8])) {
+    let bits = bytes.len() * 8;
+    let step = if bits <= all_below { 1 } else { bits / all_below + 1 };
+    let mut copy = bytes.to_vec();
+    for bit in (0..bits).step_by(step) {
+        copy[bit / 8] ^= 1 << (bit % 8);
+        visit(bit, &copy);
+        copy[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+/// Changes bytes in `rounds` seeded ways (bytes set, swapped, cut, doubled, lengths made extreme) and runs
+/// `visit` on each: a deterministic stand-in for a fuzzer where none is installed.
+pub fn mutations(bytes: &[u8], seed: u64, rounds: usize, mut visit: impl FnMut(&[u8])) {
+    let mut state = seed | 1;
+    let mut random = move |below: usize| {
+        // xorshift64 (Marsaglia 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).unwrap_or(0) % below.max(1)
+    };
+    for _ in 0..rounds {
+        let mut copy = bytes.to_vec();
+        for _ in 0..=random(4) {
+            if copy.is_empty() {
+                break;
+            }
+            let at = random(copy.len());
+            match random(7) {
+                0 => copy[at] = u8::try_from(random(256)).unwrap_or(0),
+                1 => copy[at] ^= 1 << random(8),
+                2 => copy.truncate(at),
+                3 => {
+                    let end = (at + random(64)).min(copy.len());
+                    copy.drain(at..end);
+                }
+                4 => {
+                    let end = (at + random(64)).min(copy.len());
+                    let piece = copy[at..end].to_vec();
+                    copy.splice(at..at, piece);
+                }
+                5 => {
+                    let end = (at + 1 + random(8)).min(copy.len());
+                    copy[at..end].fill([0, 0xff, 0x80, 0x7f][random(4)]);
+                }
+                _ => {
+                    let other = random(bytes.len());
+                    let end = (other + random(32)).min(bytes.len());
+                    let piece = bytes[other..end].to_vec();
+                    copy.splice(at..at, piece);
+                }
+            }
+        }
+        visit(&copy);
+    }
+}
+
+/// The body of the fuzz targets `parse_*`: every reading verb and repair, on any bytes.
+pub fn fuzz_parse(format: &dyn Format, bytes: &[u8]) {
+    examine(format, bytes);
+    assert_repairs(format, bytes, "fuzz input");
+}
+
+/// The body of the fuzz targets `roundtrip_*`: what reads without error is written back unchanged by
+/// `convert`, and JSON lines lead to what `convert` writes. `equal` says what "unchanged" means.
+pub fn fuzz_roundtrip(format: &dyn Format, bytes: &[u8], equal: &dyn Fn(&[u8], &[u8]) -> bool) {
+    let plan = Plan::Convert(TargetOptions::default());
+    let Ok((copy, _, sink)) = rewrite(format, bytes, &plan) else { return };
+    if sink.errors() > 0 || examine(format, bytes).info.0.records == 0 {
+        return;
+    }
+    assert!(equal(bytes, &copy), "convert changed an undamaged trace");
+    let back = through_jsonl(format, &OpenOptions::default(), bytes).unwrap_or_else(|e| panic!("jsonl: {e}"));
+    assert!(equal(&copy, &back), "the way through JSON lines changed an undamaged trace");
+}

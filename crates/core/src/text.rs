@@ -1,0 +1,195 @@
+//! Fast, safe text: numbers, escaped strings and JSON pieces appended to a byte buffer.
+//!
+//! Everything that prints a record a line uses these, so that a control character in a trace can
+//! never reach a terminal and every JSON line is valid.
+
+/// Appends a decimal number.
+#[inline]
+pub fn push_dec(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Appends `0x` and lower-case hex digits without leading zeros.
+#[inline]
+pub fn push_hex(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0_u8; 18];
+    let mut at = digits.len();
+    let mut rest = value;
+    loop {
+        at -= 1;
+        digits[at] = HEX[(rest & 15) as usize];
+        rest >>= 4;
+        if rest == 0 {
+            break;
+        }
+    }
+    digits[at - 1] = b'x';
+    digits[at - 2] = b'0';
+    out.extend_from_slice(&digits[at - 2..]);
+}
+
+/// Appends two lower-case hex digits a byte.
+pub fn push_hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() * 2);
+    for byte in bytes {
+        out.push(HEX[usize::from(byte >> 4)]);
+        out.push(HEX[usize::from(byte & 15)]);
+    }
+}
+
+/// Reads what [`push_hex_bytes`] wrote.
+pub fn parse_hex_bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    digits
+        .chunks_exact(2)
+        .map(|pair| {
+            let high = char::from(pair[0]).to_digit(16)?;
+            let low = char::from(pair[1]).to_digit(16)?;
+            u8::try_from(high << 4 | low).ok()
+        })
+        .collect()
+}
+
+/// True for characters that may move, hide or reorder what a terminal shows.
+fn is_unsafe_char(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Appends text from a trace in double quotes, escaped so that it is safe on any terminal.
+///
+/// Quotes and backslashes are escaped by a backslash; line ends and tabs as `\n`, `\r`, `\t`; other
+/// control and direction characters as `\u{hex}`; bytes that are not UTF-8 as `\xNN`.
+pub fn push_quoted(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    push_escaped(out, bytes);
+    out.push(b'"');
+}
+
+/// Appends text escaped as [`push_quoted`] does, without the quotes.
+pub fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.iter().all(|&b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => out.extend_from_slice(b"\\\""),
+                '\\' => out.extend_from_slice(b"\\\\"),
+                '\n' => out.extend_from_slice(b"\\n"),
+                '\r' => out.extend_from_slice(b"\\r"),
+                '\t' => out.extend_from_slice(b"\\t"),
+                c if is_unsafe_char(c) => {
+                    out.extend_from_slice(b"\\u{");
+                    let mut hex = Vec::new();
+                    push_hex(&mut hex, u64::from(u32::from(c)));
+                    out.extend_from_slice(&hex[2..]);
+                    out.push(b'}');
+                }
+                c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        for byte in chunk.invalid() {
+            out.extend_from_slice(b"\\x");
+            push_hex_bytes(out, &[*byte]);
+        }
+    }
+}
+
+/// The escaped form of [`push_escaped`] as a `String`, for messages.
+pub fn escaped(bytes: &[u8]) -> String {
+    let mut out = Vec::with_capacity(bytes.len());
+    push_escaped(&mut out, bytes);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Appends a JSON string. Control and direction characters are written as `\uXXXX`.
+pub fn push_json_str(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    if text.bytes().all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\') {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        push_json_escaped(out, text);
+    }
+    out.push(b'"');
+}
+
+fn push_json_escaped(out: &mut Vec<u8>, text: &str) {
+    for c in text.chars() {
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            c if is_unsafe_char(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    out.extend_from_slice(b"\\u");
+                    push_hex_bytes(out, &unit.to_be_bytes());
+                }
+            }
+            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+/// Appends bytes as JSON: a string where they are UTF-8, else `{"hex":"…"}`.
+///
+/// [`crate::jsonl::Object::bytes`] reads both forms back.
+pub fn push_json_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => push_json_str(out, text),
+        Err(_) => {
+            out.extend_from_slice(b"{\"hex\":\"");
+            push_hex_bytes(out, bytes);
+            out.extend_from_slice(b"\"}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(f: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        f(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_have_no_leading_zeros() {
+        assert_eq!(made(|o| push_hex(o, 0)), "0x0");
+        assert_eq!(made(|o| push_hex(o, u64::MAX)), "0xffffffffffffffff");
+        assert_eq!(made(|o| push_dec(o, i64::MIN)), i64::MIN.to_string());
+    }
+
+    #[test]
+    fn no_control_or_direction_character_survives() {
+        let text = made(|o| push_quoted(o, "a\u{1b}[2J\u{202e}\"\n\u{9b}é".as_bytes()));
+        assert_eq!(text, "\"a\\u{1b}[2J\\u{202e}\\\"\\n\\u{9b}é\"");
+        assert_eq!(made(|o| push_quoted(o, &[b'a', 0xff])), "\"a\\xff\"");
+    }
+
+    #[test]
+    fn json_strings_read_back() {
+        for text in ["", "plain", "q\"\\\n\r\t\u{0}\u{1f}\u{7f}\u{202e}é🦀"] {
+            let json = made(|o| push_json_str(o, text));
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_become_hex() {
+        assert_eq!(made(|o| push_json_bytes(o, &[0xff, 1])), "{\"hex\":\"ff01\"}");
+        assert_eq!(parse_hex_bytes("ff01"), Some(vec![0xff, 1]));
+        assert_eq!(parse_hex_bytes("f"), None);
+        assert_eq!(parse_hex_bytes("+1"), None);
+    }
+}
