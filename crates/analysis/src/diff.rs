@@ -1,0 +1,401 @@
+//! Streaming difference of two sequences of records, aligned by content and not by position.
+//!
+//! While both sides agree, records are passed over one by one. At a disagreement a bounded window of
+//! both sides is searched for the nearest place where a run of records agrees again; what lies before
+//! it is compared exactly (Myers 1986). Memory is bounded by the window, whatever the length of the
+//! inputs; a difference longer than the window is still reported, in pieces.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hasher};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// Most records of each side held at once.
+pub const WINDOW_LINES: usize = 2048;
+
+/// Most bytes of records of each side held at once.
+const WINDOW_BYTES: usize = 4 << 20;
+
+/// How many records in a row must agree for the two sides to be in step again.
+const RUN_LINES: usize = 4;
+
+/// Most places of equal records looked at for one record.
+const CANDIDATES_MAX: usize = 8;
+
+/// Longest text kept of one record; what is longer is compared by its hash.
+pub const TEXT_BYTES: usize = 16 * 1024;
+
+/// One record as text, with a hash of all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    hash: u64,
+    text: Vec<u8>,
+}
+
+impl Line {
+    /// Takes a whole record.
+    pub fn new(text: &[u8]) -> Self {
+        let mut maker = LineMaker::default();
+        maker.push(text);
+        maker.finish()
+    }
+
+    /// The text, cut after [`TEXT_BYTES`].
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+/// Makes a [`Line`] from pieces, keeping only its beginning: a record of 100 MB costs no memory.
+#[derive(Default)]
+pub struct LineMaker {
+    hasher: DefaultHasher,
+    text: Vec<u8>,
+    length: u64,
+}
+
+impl LineMaker {
+    /// Adds a piece.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.hasher.write(piece);
+        self.length += piece.len() as u64;
+        let keep = TEXT_BYTES.saturating_sub(self.text.len()).min(piece.len());
+        self.text.extend_from_slice(&piece[..keep]);
+    }
+
+    /// Ends the record.
+    pub fn finish(mut self) -> Line {
+        self.hasher.write_u64(self.length);
+        Line { hash: self.hasher.finish(), text: self.text }
+    }
+}
+
+/// One difference. Positions count records of their own side, from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Only the first side has it.
+    Removed {
+        /// Position in the first side.
+        at: u64,
+        /// The record.
+        line: Line,
+    },
+    /// Only the second side has it.
+    Added {
+        /// Position in the second side.
+        at: u64,
+        /// The record.
+        line: Line,
+    },
+    /// Both sides have a record of the same sort here, with other content.
+    Changed {
+        /// Positions in the first and the second side.
+        at: (u64, u64),
+        /// The first side's record.
+        old: Line,
+        /// The second side's record.
+        new: Line,
+    },
+}
+
+/// Exact counts of a comparison.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Records that agree.
+    pub same: u64,
+    /// Records only in the first side.
+    pub removed: u64,
+    /// Records only in the second side.
+    pub added: u64,
+    /// Pairs of records of the same sort that differ.
+    pub changed: u64,
+}
+
+impl Totals {
+    /// True when nothing differs.
+    pub fn is_equal(&self) -> bool {
+        self.removed == 0 && self.added == 0 && self.changed == 0
+    }
+}
+
+/// Compares two sequences; records that stand across from each other in a difference are never paired.
+pub fn align(
+    a: impl Iterator<Item = Line>,
+    b: impl Iterator<Item = Line>,
+    visit: &mut dyn FnMut(Change),
+) -> Totals {
+    align_pairing(a, b, &|_, _| false, visit)
+}
+
+/// Compares two sequences; a removed and an added record of one difference that are `alike` become a change.
+pub fn align_pairing(
+    a: impl Iterator<Item = Line>,
+    b: impl Iterator<Item = Line>,
+    alike: &dyn Fn(&Line, &Line) -> bool,
+    visit: &mut dyn FnMut(Change),
+) -> Totals {
+    let mut sides = (Side::new(a), Side::new(b));
+    let mut totals = Totals::default();
+    loop {
+        let (a, b) = &mut sides;
+        match (a.peek(), b.peek()) {
+            (None, None) => return totals,
+            (Some(x), Some(y)) if x == y => {
+                a.take();
+                b.take();
+                totals.same += 1;
+            }
+            _ => {
+                a.fill();
+                b.fill();
+                let (i, j) = next_agreement(a, b);
+                compare_block(a.take_many(i), b.take_many(j), alike, &mut totals, visit);
+            }
+        }
+    }
+}
+
+/// One side: a window of records ahead of the position.
+struct Side<I> {
+    source: I,
+    window: VecDeque<Line>,
+    window_bytes: usize,
+    position: u64,
+    is_drained: bool,
+}
+
+impl<I: Iterator<Item = Line>> Side<I> {
+    fn new(source: I) -> Self {
+        Self { source, window: VecDeque::new(), window_bytes: 0, position: 0, is_drained: false }
+    }
+
+    fn pull(&mut self) -> bool {
+        match self.source.next() {
+            Some(line) => {
+                self.window_bytes += line.text.len();
+                self.window.push_back(line);
+                true
+            }
+            None => {
+                self.is_drained = true;
+                false
+            }
+        }
+    }
+
+    fn peek(&mut self) -> Option<&Line> {
+        if self.window.is_empty() && !self.is_drained {
+            self.pull();
+        }
+        self.window.front()
+    }
+
+    fn take(&mut self) -> Option<(u64, Line)> {
+        let line = self.window.pop_front()?;
+        self.window_bytes -= line.text.len();
+        self.position += 1;
+        Some((self.position - 1, line))
+    }
+
+    fn take_many(&mut self, count: usize) -> Vec<(u64, Line)> {
+        (0..count).map_while(|_| self.take()).collect()
+    }
+
+    fn fill(&mut self) {
+        while !self.is_drained && self.window.len() < WINDOW_LINES && self.window_bytes < WINDOW_BYTES {
+            self.pull();
+        }
+    }
+
+    /// True when `at` is where this side ends.
+    fn ends_at(&self, at: usize) -> bool {
+        self.is_drained && at == self.window.len()
+    }
+}
+
+/// The nearest pair of window positions from which a run of records agrees (or both sides end); the
+/// ends of both windows where there is none.
+fn next_agreement<I, J>(a: &Side<I>, b: &Side<J>) -> (usize, usize)
+where
+    I: Iterator<Item = Line>,
+    J: Iterator<Item = Line>,
+{
+    let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (at, line) in b.window.iter().enumerate() {
+        let list = places.entry(line.hash).or_default();
+        if list.len() < CANDIDATES_MAX {
+            list.push(at);
+        }
+    }
+    let mut best = (a.window.len(), b.window.len());
+    for (i, line) in a.window.iter().enumerate() {
+        if i >= best.0 + best.1 {
+            break;
+        }
+        for &j in places.get(&line.hash).into_iter().flatten() {
+            if i + j < best.0 + best.1 && agrees(a, b, i, j) {
+                best = (i, j);
+            }
+        }
+    }
+    best
+}
+
+fn agrees<I, J>(a: &Side<I>, b: &Side<J>, i: usize, j: usize) -> bool
+where
+    I: Iterator<Item = Line>,
+    J: Iterator<Item = Line>,
+{
+    for step in 0..RUN_LINES {
+        match (a.window.get(i + step), b.window.get(j + step)) {
+            (Some(x), Some(y)) if x == y => {}
+            (None, None) => return a.ends_at(i + step) && b.ends_at(j + step),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Reports the difference between two short sequences.
+fn compare_block(
+    a: Vec<(u64, Line)>,
+    b: Vec<(u64, Line)>,
+    alike: &dyn Fn(&Line, &Line) -> bool,
+    totals: &mut Totals,
+    visit: &mut dyn FnMut(Change),
+) {
+    let hashes = |lines: &[(u64, Line)]| lines.iter().map(|(_, line)| line.hash).collect::<Vec<_>>();
+    let operations = capture_diff_slices(Algorithm::Myers, &hashes(&a), &hashes(&b));
+    let (mut a, mut b) = (a.into_iter(), b.into_iter());
+    for operation in operations {
+        let (_, old, new) = operation.as_tag_tuple();
+        if let DiffOp::Equal { len, .. } = operation {
+            totals.same += len as u64;
+            a.by_ref().take(len).for_each(drop);
+            b.by_ref().take(len).for_each(drop);
+            continue;
+        }
+        let removed: Vec<_> = a.by_ref().take(old.len()).collect();
+        let added: Vec<_> = b.by_ref().take(new.len()).collect();
+        report(removed, added, alike, totals, visit);
+    }
+}
+
+/// Pairs what is alike, in order; the rest is removed or added.
+fn report(
+    removed: Vec<(u64, Line)>,
+    added: Vec<(u64, Line)>,
+    alike: &dyn Fn(&Line, &Line) -> bool,
+    totals: &mut Totals,
+    visit: &mut dyn FnMut(Change),
+) {
+    let mut added = added.into_iter().peekable();
+    for (at, line) in removed {
+        match added.peek() {
+            Some((_, new)) if alike(&line, new) => {
+                if let Some((new_at, new)) = added.next() {
+                    totals.changed += 1;
+                    visit(Change::Changed { at: (at, new_at), old: line, new });
+                }
+            }
+            _ => {
+                totals.removed += 1;
+                visit(Change::Removed { at, line });
+            }
+        }
+    }
+    for (at, line) in added {
+        totals.added += 1;
+        visit(Change::Added { at, line });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(texts: &[u32]) -> Vec<Line> {
+        texts.iter().map(|n| Line::new(n.to_string().as_bytes())).collect()
+    }
+
+    fn compare(a: &[u32], b: &[u32]) -> (Totals, Vec<Change>) {
+        let mut changes = Vec::new();
+        let totals = align(lines(a).into_iter(), lines(b).into_iter(), &mut |change| changes.push(change));
+        (totals, changes)
+    }
+
+    /// Longest common subsequence, the slow obvious way.
+    fn common(a: &[u32], b: &[u32]) -> u64 {
+        let mut best = vec![vec![0_u64; b.len() + 1]; a.len() + 1];
+        for i in 0..a.len() {
+            for j in 0..b.len() {
+                best[i + 1][j + 1] =
+                    if a[i] == b[j] { best[i][j] + 1 } else { best[i][j + 1].max(best[i + 1][j]) };
+            }
+        }
+        best[a.len()][b.len()]
+    }
+
+    #[test]
+    fn one_inserted_record_does_not_shift_the_rest() {
+        let a: Vec<u32> = (0..10_000).collect();
+        let mut b = a.clone();
+        b.insert(5_000, 77_777);
+        let (totals, changes) = compare(&a, &b);
+        assert_eq!(totals, Totals { same: 10_000, removed: 0, added: 1, changed: 0 });
+        assert!(matches!(&changes[..], [Change::Added { at: 5_000, .. }]));
+    }
+
+    #[test]
+    fn a_difference_longer_than_the_window_is_reported_whole() {
+        let a: Vec<u32> = (0..30_000).collect();
+        let b: Vec<u32> = (10_000..30_000).collect();
+        let (totals, _) = compare(&a, &b);
+        assert_eq!(totals.same + totals.removed, 30_000);
+        assert_eq!(totals.same + totals.added, 20_000);
+    }
+
+    #[test]
+    fn alike_records_become_a_change() {
+        let (a, b) = (lines(&[1, 2, 3]), lines(&[1, 9, 3]));
+        let mut changes = Vec::new();
+        let totals = align_pairing(a.into_iter(), b.into_iter(), &|_, _| true, &mut |c| changes.push(c));
+        assert_eq!(totals, Totals { same: 2, removed: 0, added: 0, changed: 1 });
+        assert!(matches!(&changes[..], [Change::Changed { at: (1, 1), .. }]));
+    }
+
+    #[test]
+    fn a_long_record_differs_in_its_last_byte() {
+        let (mut a, mut b) = (vec![b'x'; TEXT_BYTES * 3], vec![b'x'; TEXT_BYTES * 3]);
+        assert_eq!(Line::new(&a), Line::new(&b));
+        a.push(b'1');
+        b.push(b'2');
+        let (a, b) = (Line::new(&a), Line::new(&b));
+        assert_ne!(a, b);
+        assert_eq!(a.text().len(), TEXT_BYTES);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn counts_add_up_and_changes_rebuild_the_other_side(
+            a in proptest::collection::vec(0_u32..6, 0..40),
+            b in proptest::collection::vec(0_u32..6, 0..40),
+        ) {
+            let (totals, changes) = compare(&a, &b);
+            prop_assert_eq!(totals.same + totals.removed, a.len() as u64);
+            prop_assert_eq!(totals.same + totals.added, b.len() as u64);
+            prop_assert!(totals.same <= common(&a, &b));
+            prop_assert_eq!(totals.is_equal(), a == b);
+            let removed: Vec<u64> = changes.iter().filter_map(|c| match c { Change::Removed { at, .. } => Some(*at), _ => None }).collect();
+            let added: Vec<u64> = changes.iter().filter_map(|c| match c { Change::Added { at, .. } => Some(*at), _ => None }).collect();
+            let keep = |side: &[u32], drop: &[u64]| -> Vec<u32> {
+                side.iter().enumerate().filter(|(at, _)| !drop.contains(&(*at as u64))).map(|(_, v)| *v).collect()
+            };
+            prop_assert_eq!(keep(&a, &removed), keep(&b, &added));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What anytrace writes for other programs, one file an output.
+//!
+//! | output | for | module |
+//! |---|---|---|
+//! | JSON | scripts | [`json`] |
+//! | SARIF 2.1.0 | code review and CI annotations | [`sarif`] |
+//! | JUnit XML | CI test reports | [`junit`] |
+//!
+//! ```
+//! use anytrace_core::Rule;
+//!
+//! static GAP: Rule = Rule::warning("heph/counter-gap", "events of a stream are missing");
+//! let value = anytrace_export::json::diagnostic(&GAP.at(16).record(2).found("3 events"));
+//! assert_eq!(value["code"], "heph/counter-gap");
+//! assert_eq!(value["offset"], 16);
+//! ```
+
+pub mod json;
+pub mod junit;
+pub mod sarif;
+
+use std::collections::BTreeMap;
+
+use anytrace_core::{Diagnostic, Rule};
+
+/// What `check` found in one file; the input of the report writers.
+#[derive(Debug, Clone)]
+pub struct FileReport {
+    /// The file's name as the user gave it.
+    pub file: String,
+    /// The format's name, or "unknown" for an empty file.
+    pub format: &'static str,
+    /// The format's word for a record.
+    pub noun: &'static str,
+    /// All rules that were checked.
+    pub rules: Vec<&'static Rule>,
+    /// Records read.
+    pub records: u64,
+    /// Diagnostics, as many as the caller's limit allowed.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Exact counts by code, shown or not.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Exact number of errors.
+    pub errors: u64,
+    /// Exact number of warnings.
+    pub warnings: u64,
+    /// Exact number of notes.
+    pub notes: u64,
+}
