@@ -119,11 +119,7 @@ impl Totals {
 }
 
 /// Compares two sequences; records that stand across from each other in a difference are never paired.
-pub fn align(
-    a: impl Iterator<Item = Line>,
-    b: impl Iterator<Item = Line>,
-    visit: &mut dyn FnMut(Change),
-) -> Totals {
+pub fn align(a: impl Iterator<Item = Line>, b: impl Iterator<Item = Line>, visit: &mut dyn FnMut(Change)) -> Totals {
     align_pairing(a, b, &|_, _| false, visit)
 }
 
@@ -331,8 +327,7 @@ mod tests {
         let mut best = vec![vec![0_u64; b.len() + 1]; a.len() + 1];
         for i in 0..a.len() {
             for j in 0..b.len() {
-                best[i + 1][j + 1] =
-                    if a[i] == b[j] { best[i][j] + 1 } else { best[i][j + 1].max(best[i + 1][j]) };
+                best[i + 1][j + 1] = if a[i] == b[j] { best[i][j] + 1 } else { best[i][j + 1].max(best[i + 1][j]) };
             }
         }
         best[a.len()][b.len()]

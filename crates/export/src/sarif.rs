@@ -15,10 +15,8 @@ pub fn log(reports: &[FileReport]) -> Value {
     let rules: BTreeMap<&str, &Rule> =
         reports.iter().flat_map(|report| &report.rules).map(|rule| (rule.code, *rule)).collect();
     let index: BTreeMap<&str, usize> = rules.keys().enumerate().map(|(at, code)| (*code, at)).collect();
-    let results: Vec<Value> = reports
-        .iter()
-        .flat_map(|report| report.diagnostics.iter().map(|d| result(report, d, &index)))
-        .collect();
+    let results: Vec<Value> =
+        reports.iter().flat_map(|report| report.diagnostics.iter().map(|d| result(report, d, &index))).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -103,7 +101,10 @@ mod tests {
         };
         let log = log(&[report]);
         let result = &log["runs"][0]["results"][0];
-        assert_eq!((&result["ruleId"], &result["ruleIndex"], &result["level"]), (&json!("x/broken"), &json!(0), &json!("error")));
+        assert_eq!(
+            (&result["ruleId"], &result["ruleIndex"], &result["level"]),
+            (&json!("x/broken"), &json!(0), &json!("error"))
+        );
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "a%20b.trace");
         assert_eq!((&place["region"]["byteOffset"], &place["region"]["startLine"]), (&json!(9), &json!(2)));

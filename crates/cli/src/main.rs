@@ -1,0 +1,86 @@
+//! `anytrace`: one tool for program traces of any kind.
+//!
+//! Verbs parse options, make one library call and print. Only this crate prints, exits or parses options.
+
+mod arguments;
+mod failure;
+mod open;
+mod output;
+mod paint;
+mod progress;
+mod report;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Verb};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.verb {
+        Verb::Info(options) => verbs::info::run(options),
+        Verb::Dump(options) => verbs::dump::run(options),
+        Verb::Check(options) => verbs::check::run(options),
+        Verb::Repair(options) => verbs::repair::run(options),
+        Verb::Convert(options) => verbs::convert::run(options),
+        Verb::Trim(options) => verbs::trim::run(options),
+        Verb::Diff(options) => verbs::diff::run(options),
+        Verb::Formats => verbs::formats::run(),
+        Verb::Rules(options) => verbs::rules::run(options),
+        Verb::Completions(options) => verbs::completions::run(options),
+        Verb::Man(options) => verbs::man::run(options),
+    };
+    match result {
+        Ok(verdict) => ExitCode::from(verdict.code()),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// How a verb ended, short of failing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// Nothing wrong.
+    Fine,
+    /// The trace breaks a rule, or the files differ.
+    Breach,
+    /// Some file could not be worked on; the failure is printed already.
+    Failed,
+}
+
+impl Verdict {
+    /// The exit code (DESIGN.md, section 3).
+    fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Breach => 1,
+            Self::Failed => 2,
+        }
+    }
+}
+
+/// Runs a verb on each file, prints failures as they happen and returns the worst verdict. A closed
+/// pipe ends it all.
+fn for_each_file(
+    files: &[std::path::PathBuf],
+    mut run: impl FnMut(&std::path::Path) -> Result<Verdict, Failure>,
+) -> Result<Verdict, Failure> {
+    let mut worst = Verdict::Fine;
+    for file in files {
+        match run(file) {
+            Ok(verdict) => worst = worst.max(verdict),
+            Err(failure) if failure.is_closed_pipe() => return Err(failure),
+            Err(failure) => {
+                failure.print();
+                worst = worst.max(if failure.code() == 1 { Verdict::Breach } else { Verdict::Failed });
+            }
+        }
+    }
+    Ok(worst)
+}

@@ -1,0 +1,145 @@
+//! Output files that appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anytrace_core::Target;
+use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+
+/// A file being written under a temporary name; [`Output::commit`] gives it its own.
+///
+/// For `-` and for things that are no regular files (a device, a pipe) the bytes are kept in a
+/// temporary file and copied at the end, so that these too get all or nothing.
+pub(crate) struct Output {
+    writer: BufWriter<NamedTempFile>,
+    position: u64,
+    place: Place,
+    may_replace: bool,
+}
+
+enum Place {
+    Stdout,
+    Device(PathBuf),
+    File(PathBuf),
+}
+
+impl Output {
+    /// Starts a file. Refuses to replace one unless `force`.
+    pub(crate) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+        let place = match fs::metadata(path) {
+            _ if path.as_os_str() == "-" => Place::Stdout,
+            Ok(meta) if meta.is_dir() => {
+                return Err(Failure::usage(format!("cannot write {}: it is a directory", path.display())));
+            }
+            Ok(meta) if !meta.is_file() => Place::Device(path.to_owned()),
+            Ok(_) if !force => {
+                return Err(Failure::usage(format!("{} exists; --force replaces it", path.display())));
+            }
+            // A link is followed, so that the file it names is replaced and not the link.
+            Ok(_) => Place::File(fs::canonicalize(path).map_err(failed)?),
+            Err(_) => Place::File(path.to_owned()),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".anytrace-").suffix(".tmp");
+        let file = match &place {
+            Place::File(path) => {
+                #[cfg(unix)]
+                builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+                let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                builder.tempfile_in(folder)
+            }
+            Place::Stdout | Place::Device(_) => builder.tempfile(),
+        };
+        let writer = BufWriter::with_capacity(1 << 18, file.map_err(failed)?);
+        Ok(Self { writer, position: 0, place, may_replace: force })
+    }
+
+    /// Gives the file its name, or copies it where it belongs.
+    pub(crate) fn commit(self) -> Result<(), Failure> {
+        let mut file = self.writer.into_inner().map_err(|error| Failure::output(error.error()))?;
+        match self.place {
+            Place::Stdout => copy_out(file.as_file_mut(), &mut io::stdout().lock()),
+            Place::Device(path) => {
+                let mut device = File::options().write(true).open(path)?;
+                copy_out(file.as_file_mut(), &mut device)
+            }
+            Place::File(path) => {
+                let persisted = if self.may_replace { file.persist(&path) } else { file.persist_noclobber(&path) };
+                match persisted {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(Failure::usage(format!("cannot write {}: {}", path.display(), error.error))),
+                }
+            }
+        }
+    }
+}
+
+fn copy_out(file: &mut File, out: &mut dyn Write) -> Result<(), Failure> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let n = file.read(&mut buffer)?;
+        if n == 0 {
+            out.flush()?;
+            return Ok(());
+        }
+        out.write_all(&buffer[..n])?;
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.writer.write(bytes)?;
+        self.position += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Target for Output {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.position) {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        self.writer.seek(SeekFrom::Start(offset))?;
+        self.writer.write_all(bytes)?;
+        self.writer.seek(SeekFrom::Start(self.position))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_appears_before_commit_and_nothing_is_replaced_without_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mut output = Output::create(&path, false).unwrap();
+        output.write_all(b"abcdef").unwrap();
+        output.patch(1, b"XY").unwrap();
+        output.write_all(b"g").unwrap();
+        assert!(output.patch(6, b"zz").is_err());
+        assert!(!path.exists());
+        output.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"aXYdefg");
+        assert!(Output::create(&path, false).is_err());
+        let mut output = Output::create(&path, true).unwrap();
+        output.write_all(b"new").unwrap();
+        drop(output);
+        assert_eq!(fs::read(&path).unwrap(), b"aXYdefg");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

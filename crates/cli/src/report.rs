@@ -1,0 +1,136 @@
+//! Takes diagnostics: counts all of them, prints or keeps as many as the limit allows.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, layer_rules, text};
+use anytrace_export::FileReport;
+
+use crate::{Verdict, paint};
+
+/// Where diagnostics go as they are found.
+pub(crate) enum Way {
+    /// Printed to standard output: `check` as text.
+    Stdout,
+    /// Printed to standard error: verbs whose output is something else.
+    Stderr,
+    /// Kept for a report.
+    Keep,
+}
+
+/// The sink of every verb.
+pub(crate) struct Reporter {
+    file: String,
+    noun: &'static str,
+    way: Way,
+    limit: u64,
+    shown: u64,
+    kept: Vec<Diagnostic>,
+    counts: BTreeMap<&'static str, u64>,
+    by_severity: [u64; 3],
+}
+
+impl Reporter {
+    /// A reporter for one file; `limit` 0 is none.
+    pub(crate) fn new(file: &str, format: Option<&'static dyn Format>, way: Way, limit: u64) -> Self {
+        Self {
+            file: file.to_owned(),
+            noun: format.map_or("record", Format::noun),
+            way,
+            limit: if limit == 0 { u64::MAX } else { limit },
+            shown: 0,
+            kept: Vec::new(),
+            counts: BTreeMap::new(),
+            by_severity: [0; 3],
+        }
+    }
+
+    /// Exact number of diagnostics of a severity.
+    pub(crate) fn count(&self, severity: Severity) -> u64 {
+        self.by_severity[severity as usize]
+    }
+
+    /// Breach when any error was reported.
+    pub(crate) fn verdict(&self) -> Verdict {
+        if self.count(Severity::Error) > 0 { Verdict::Breach } else { Verdict::Fine }
+    }
+
+    /// The diagnostics kept.
+    pub(crate) fn kept(&self) -> &[Diagnostic] {
+        &self.kept
+    }
+
+    /// Says how many more there were of what was not shown; nothing when all were.
+    pub(crate) fn print_rest(&self) -> std::io::Result<()> {
+        let total: u64 = self.counts.values().sum();
+        if total == self.shown {
+            return Ok(());
+        }
+        let mut text = format!("{}: {} more not shown (--limit); in all:\n", self.file, total - self.shown);
+        for (code, count) in &self.counts {
+            text.push_str(&format!("  {count:>10}  {code}\n"));
+        }
+        self.put(&text)
+    }
+
+    /// The report for `anytrace_export`.
+    pub(crate) fn into_report(self, format: Option<&'static dyn Format>, records: u64) -> FileReport {
+        let mut rules: Vec<_> = format.map(|format| format.rules().to_vec()).unwrap_or_default();
+        rules.extend(layer_rules());
+        FileReport {
+            errors: self.count(Severity::Error),
+            warnings: self.count(Severity::Warning),
+            notes: self.count(Severity::Note),
+            file: self.file,
+            format: format.map_or("unknown", Format::name),
+            noun: self.noun,
+            rules,
+            records,
+            diagnostics: self.kept,
+            counts: self.counts,
+        }
+    }
+
+    fn put(&self, line: &str) -> std::io::Result<()> {
+        match self.way {
+            Way::Stdout => anstream::stdout().write_all(line.as_bytes()),
+            Way::Stderr => {
+                // Complaints that nobody can read do not stop the work.
+                let _ = anstream::stderr().write_all(line.as_bytes());
+                Ok(())
+            }
+            Way::Keep => Ok(()),
+        }
+    }
+}
+
+impl Sink for Reporter {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.by_severity[diagnostic.severity as usize] += 1;
+        let count = self.counts.entry(diagnostic.code()).or_default();
+        *count += 1;
+        // The first of each rule is always shown, so that a flood of one cannot hide another.
+        if self.shown >= self.limit && *count > 1 {
+            return Ok(());
+        }
+        self.shown += 1;
+        if matches!(self.way, Way::Keep) {
+            self.kept.push(diagnostic);
+            return Ok(());
+        }
+        let line = rendered(&self.file, self.noun, &diagnostic);
+        self.put(&line).map_err(|error| Error::io("cannot write", error))
+    }
+}
+
+/// The text form with file name and colour.
+pub(crate) fn rendered(file: &str, noun: &str, diagnostic: &Diagnostic) -> String {
+    let mut body = String::new();
+    // Writing to a String cannot fail.
+    let _ = diagnostic.render(noun, &mut body);
+    let style = paint::severity(diagnostic.severity);
+    let file = text::escaped(file.as_bytes());
+    let (bold, code) = (paint::BOLD, diagnostic.code());
+    let body = body.replacen(&format!("[{code}]"), &format!("[{style}{code}{style:#}]"), 1);
+    format!("{bold}{file}{bold:#}: {body}\n")
+}

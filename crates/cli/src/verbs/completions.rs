@@ -1,0 +1,16 @@
+//! `anytrace completions`: scripts for shells.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+
+use crate::Verdict;
+use crate::arguments::{Arguments, CompletionsArguments};
+use crate::failure::Failure;
+
+pub(crate) fn run(options: &CompletionsArguments) -> Result<Verdict, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut Arguments::command(), "anytrace", &mut script);
+    std::io::stdout().lock().write_all(&script)?;
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,75 @@
+//! `anytrace convert`: another form, or the same again without loss.
+
+use anytrace_core::{Format, ImportOptions, Input, Outcome, Plan, TargetOptions};
+
+use crate::Verdict;
+use crate::arguments::ConvertArguments;
+use crate::failure::Failure;
+use crate::open::{self, Opened};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::verbs::repair::print_outcome;
+
+pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
+    let mut output = Output::create(&options.output.output, options.output.force)?;
+    let target = options.target.target(options.to.as_deref());
+    let (outcome, reporter) = match open::open(&options.file, &options.input)? {
+        Opened::Empty => (Outcome::default(), Reporter::new("", None, Way::Stderr, options.input.limit)),
+        Opened::Trace(format, input) => {
+            known_target(format, &target)?;
+            rewrite(format, input, target, options, &mut output)?
+        }
+        Opened::Jsonl(format, input) => {
+            known_target(format, &target)?;
+            import(format, input, &target, options, &mut output)?
+        }
+    };
+    output.commit()?;
+    reporter.print_rest()?;
+    if !outcome.notes.is_empty() {
+        print_outcome(&options.file.display().to_string(), &outcome);
+    }
+    Ok(reporter.verdict())
+}
+
+/// Refuses a `--to` the format does not have, saying which there are.
+fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failure> {
+    let Some(to) = &target.to else { return Ok(()) };
+    if format.targets().iter().any(|(name, _)| name == to) {
+        return Ok(());
+    }
+    let names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
+    Err(Failure::usage(format!("a {} trace cannot be written as {to}; --to takes {}", format.name(), names.join(", "))))
+}
+
+fn rewrite(
+    format: &'static dyn Format,
+    input: Input,
+    target: TargetOptions,
+    options: &ConvertArguments,
+    output: &mut Output,
+) -> Result<(Outcome, Reporter), Failure> {
+    let name = input.name().to_owned();
+    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
+    let _progress = Progress::watch(&input);
+    let trace = open::enter(format, input, &options.input)?;
+    let outcome =
+        trace.rewrite(&Plan::Convert(target), output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    Ok((outcome, reporter))
+}
+
+fn import(
+    format: &'static dyn Format,
+    input: Input,
+    target: &TargetOptions,
+    options: &ConvertArguments,
+    output: &mut Output,
+) -> Result<(Outcome, Reporter), Failure> {
+    let name = input.name().to_owned();
+    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
+    let _progress = Progress::watch(&input);
+    let import = ImportOptions { target, limits: open::limits(&options.input) };
+    let outcome = format.import(input, &import, output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    Ok((outcome, reporter))
+}

@@ -1,0 +1,35 @@
+//! `anytrace dump`: records in wire order, one a line.
+
+use std::io::Write;
+
+use anytrace_core::{DumpForm, DumpOptions};
+
+use crate::arguments::{DumpArguments, DumpFormArgument};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::{Verdict, open};
+
+pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let Some((format, input)) = open::open_trace(&options.file, &options.input)? else {
+        return Ok(Verdict::Fine);
+    };
+    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
+    let _progress = Progress::watch(&input);
+    let trace = open::enter(format, input, &options.input)?;
+    let dump = DumpOptions {
+        form: match options.format {
+            DumpFormArgument::Text => DumpForm::Text,
+            DumpFormArgument::Jsonl => DumpForm::Jsonl,
+        },
+        offsets: options.offsets,
+        without_positions: false,
+        selection: options.selection.selection(),
+    };
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    trace.dump(&dump, &mut out, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    out.flush()?;
+    reporter.print_rest()?;
+    Ok(reporter.verdict())
+}

@@ -1,0 +1,166 @@
+//! `anytrace info`: what a trace is and what is in it.
+
+use std::io::Write;
+use std::path::Path;
+
+use anytrace_core::{Info, Severity, text};
+use anytrace_export::json;
+use serde_json::Value;
+
+use crate::arguments::{InfoArguments, ResultForm};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way, rendered};
+use crate::{Verdict, for_each_file, open, paint};
+
+/// How many diagnostics the text form shows of each file.
+const SHOWN: usize = 3;
+
+/// How many threads the text form lists.
+const THREADS_SHOWN: usize = 8;
+
+pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
+    let mut objects = Vec::new();
+    let verdict = for_each_file(&options.files, |path| one(path, options, &mut objects))?;
+    if options.format == ResultForm::Json {
+        print_json(objects, options.files.len() > 1)?;
+    }
+    Ok(verdict)
+}
+
+/// One object for one file, an array for several.
+pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
+    let value = match objects.pop() {
+        Some(only) if !is_array => only,
+        None if !is_array => return Ok(()),
+        last => {
+            objects.extend(last);
+            Value::Array(objects)
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &value).map_err(|error| Failure::output(&error.into()))?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result<Verdict, Failure> {
+    let name = path.display().to_string();
+    let opened = open::open_trace(path, &options.input)?;
+    let format = opened.as_ref().map(|(format, _)| *format);
+    let mut reporter = Reporter::new(&name, format, Way::Keep, options.input.limit);
+    let info = match opened {
+        None => Info::new("unknown"),
+        Some((format, input)) if options.quick => {
+            let mut info = Info::new(format.name());
+            info.bytes = input.head().total_bytes.or(input.file_bytes()).unwrap_or_default();
+            info.set_container(input.layers(), None);
+            info
+        }
+        Some((format, input)) => {
+            let _progress = Progress::watch(&input);
+            let trace = open::enter(format, input, &options.input)?;
+            trace.info(&mut reporter).map_err(|error| Failure::of(&name, &error))?
+        }
+    };
+    let damage_count = reporter.count(Severity::Error);
+    match options.format {
+        ResultForm::Json => objects.push(json::info(&name, &info, reporter.kept(), damage_count)),
+        ResultForm::Text => print_text(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
+    }
+    Ok(reporter.verdict())
+}
+
+fn print_text(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick: bool) -> Result<(), Failure> {
+    let (bold, dim) = (paint::BOLD, paint::DIM);
+    let mut out = String::new();
+    let mut row = |key: &str, value: String| {
+        out.push_str(&format!("  {dim}{key:<16}{dim:#}{value}\n"));
+    };
+    let version = info.format_version.as_ref().map(|v| format!(" version {v}")).unwrap_or_default();
+    let dialect = info.dialect.as_ref().map(|d| format!(", {d}")).unwrap_or_default();
+    row("format", format!("{}{version}{dialect}", info.format));
+    if let Some(container) = &info.container {
+        row("container", container.clone());
+    }
+    if let Some(order) = info.byte_order {
+        row("byte order", order.name().to_owned());
+    }
+    row("bytes", grouped(info.bytes));
+    if !is_quick {
+        row("records", grouped(info.records));
+        for (kind, count) in &info.kinds {
+            row("", format!("{:>14}  {kind}", grouped(*count)));
+        }
+        if let Some(time) = &info.time {
+            row("time", shown_time(time));
+        }
+        if !info.threads.is_empty() {
+            row("threads", info.threads.len().to_string());
+            for (id, count) in info.threads.iter().take(THREADS_SHOWN) {
+                row("", format!("{:>14}  {id}", grouped(*count)));
+            }
+            if info.threads.len() > THREADS_SHOWN {
+                row("", format!("{:>14}  (--format json lists all)", "…"));
+            }
+        }
+        for (key, value) in &info.details {
+            row(&key.replace('_', " "), shown_value(value));
+        }
+        let errors = reporter.count(Severity::Error);
+        row("damage", if errors == 0 { "none".to_owned() } else { format!("{errors} places") });
+    }
+    let mut stdout = anstream::stdout();
+    stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::escaped(name.as_bytes())).as_bytes())?;
+    for diagnostic in reporter.kept().iter().filter(|d| d.severity == Severity::Error).take(SHOWN) {
+        stdout.write_all(rendered(name, noun, diagnostic).as_bytes())?;
+    }
+    stdout.flush()?;
+    Ok(())
+}
+
+fn shown_time(time: &anytrace_core::TimeRange) -> String {
+    let length = time.end.saturating_sub(time.start);
+    let per_second = if time.unit == "ns" { Some(1_000_000_000) } else { time.per_second.filter(|hz| *hz > 0) };
+    let seconds = per_second.map(|hz| format!(", {:.6} s", length as f64 / hz as f64)).unwrap_or_default();
+    format!("{} to {} {}s{seconds}", time.start, time.end, time.unit)
+}
+
+fn shown_value(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
+        other => other.to_string(),
+    };
+    let safe = text::escaped(text.as_bytes());
+    match safe.char_indices().nth(100) {
+        Some((at, _)) => format!("{}…", &safe[..at]),
+        None => safe,
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}

@@ -1,0 +1,31 @@
+//! `anytrace man`: manual pages.
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::Verdict;
+use crate::arguments::{Arguments, ManArguments};
+use crate::failure::Failure;
+
+pub(crate) fn run(options: &ManArguments) -> Result<Verdict, Failure> {
+    let command = Arguments::command();
+    match &options.dir {
+        None => {
+            let mut page = Vec::new();
+            Man::new(command).render(&mut page)?;
+            std::io::stdout().lock().write_all(&page)?;
+        }
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|error| write_failed(folder, &error))?;
+            clap_mangen::generate_to(command, folder).map_err(|error| write_failed(folder, &error))?;
+        }
+    }
+    Ok(Verdict::Fine)
+}
+
+fn write_failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,13 @@
+//! One file a verb: options to one library call, and a printer.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod diff;
+pub(crate) mod dump;
+pub(crate) mod formats;
+pub(crate) mod info;
+pub(crate) mod man;
+pub(crate) mod repair;
+pub(crate) mod rules;
+pub(crate) mod trim;

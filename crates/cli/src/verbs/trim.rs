@@ -1,0 +1,36 @@
+//! `anytrace trim`: a part of a trace, valid by itself.
+
+use anytrace_core::Plan;
+
+use crate::arguments::TrimArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::verbs::repair::print_outcome;
+use crate::{Verdict, open};
+
+pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let mut output = Output::create(&options.output.output, options.output.force)?;
+    let selection = options.selection.selection();
+    if selection.is_all() {
+        return Err(Failure::usage(
+            "nothing selected: give --records, --thread, --time, --name, --buffers or --frames",
+        ));
+    }
+    let Some((format, input)) = open::open_trace(&options.file, &options.input)? else {
+        output.commit()?;
+        return Ok(Verdict::Fine);
+    };
+    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
+    let progress = Progress::watch(&input);
+    let trace = open::enter(format, input, &options.input)?;
+    let plan = Plan::Trim(selection, options.target.target(None));
+    let outcome = trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    drop(progress);
+    output.commit()?;
+    reporter.print_rest()?;
+    print_outcome(&name, &outcome);
+    Ok(reporter.verdict())
+}
