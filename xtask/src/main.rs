@@ -1,2 +1,53 @@
-//! x
-fn main() {}
+//! The project's own chores.
+//!
+//! `cargo xtask test` installs what the tests need and runs them all; the other chores are listed by
+//! `cargo xtask`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+
+mod bench;
+mod fuzz;
+mod licences;
+mod packages;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "cargo xtask CHORE
+
+  test [--no-install]          install what the tests need (Debian, root) and run every test
+  bench [NAME…] [--megabytes N] [--keep] [--peers]
+                               make the benchmark inputs, run the verbs on them, print a table
+                               (NAME: cacheray, xray, heph, apitrace, casemate; --megabytes: size of each input)
+  fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
+  licences                     check the licence of every dependency against the list
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (chore, rest) = match arguments.split_first() {
+        Some((chore, rest)) => (chore.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let result = match chore {
+        "test" => test::run(rest),
+        "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "licences" => licences::run(),
+        // Used by `bench`: runs one command and prints what it used.
+        "measure" => bench::measure::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("no chore is called {other}\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What reads without error as a xray trace is written back unchanged, also by way of JSON lines.
+
+#![no_main]
+
+use anytrace_xray::Xray;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    anytrace_core::testing::fuzz_roundtrip(&Xray, bytes, &anytrace_core::testing::same_bytes);
+});

@@ -1,0 +1,63 @@
+//! One command, measured by the operating system's own accounting.
+
+use std::process::{Command, Stdio};
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::shell::output;
+
+/// What a command used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    /// User and system time, in seconds.
+    pub(crate) cpu_s: f64,
+    /// Wall time, in seconds.
+    pub(crate) wall_s: f64,
+    /// Peak memory (`ru_maxrss`), in KiB.
+    pub(crate) peak_kib: i64,
+}
+
+/// Runs a command by a process of its own, so that its peak memory is its alone.
+pub(crate) fn measure(stdin: Option<&std::path::Path>, command: &[String]) -> Result<Usage, String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    let stdin = stdin.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    let text = output(Command::new(this).arg("measure").arg(stdin).args(command))?;
+    let text = String::from_utf8_lossy(&text);
+    let mut fields = text.split_whitespace().map(str::parse::<f64>);
+    match (fields.next(), fields.next(), fields.next()) {
+        (Some(Ok(cpu_s)), Some(Ok(wall_s)), Some(Ok(peak))) => Ok(Usage { cpu_s, wall_s, peak_kib: peak as i64 }),
+        _ => Err(format!("measure printed {text:?}")),
+    }
+}
+
+/// `xtask measure STDIN COMMAND…`: runs it with its output thrown away, prints CPU s, wall s, peak KiB.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let [stdin, program, rest @ ..] = arguments else { return Err("measure STDIN COMMAND…".to_owned()) };
+    let mut command = Command::new(program);
+    command.args(rest).stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+    if stdin != "-" {
+        // Through a pipe, as `cat FILE | program` would: a redirected file could be mapped.
+        command.stdin(Stdio::piped());
+    }
+    let start = std::time::Instant::now();
+    let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+    let pump = child.stdin.take().map(|mut pipe| {
+        let path = stdin.clone();
+        std::thread::spawn(move || std::io::copy(&mut std::fs::File::open(path)?, &mut pipe))
+    });
+    let status = child.wait().map_err(|error| error.to_string())?;
+    let wall = start.elapsed().as_secs_f64();
+    if let Some(pump) = pump
+        && let Ok(Err(error)) = pump.join()
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        return Err(format!("{stdin}: {error}"));
+    }
+    if !status.success() {
+        return Err(format!("{program} {}: {status}", rest.join(" ")));
+    }
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| error.to_string())?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    println!("{} {wall} {}", seconds(usage.user_time()) + seconds(usage.system_time()), usage.max_rss());
+    Ok(())
+}

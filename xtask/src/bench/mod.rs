@@ -1,0 +1,235 @@
+//! `cargo xtask bench`: the figures of README and book, for anyone to repeat.
+//!
+//! Inputs are made by seeded generators that share no code with the readers. Each verb runs three
+//! times on one thread; the row shows the run with the least CPU time. `--peers` also runs the formats' own
+//! tools where they are installed.
+
+mod apitrace;
+mod cacheray;
+mod casemate;
+mod heph;
+pub(crate) mod measure;
+mod xray;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::packages;
+use crate::shell::{cargo, has_program, root, run as run_command};
+use measure::{Usage, measure};
+
+/// Writes about that many bytes of trace.
+type Generate = fn(&mut dyn Write, u64) -> std::io::Result<()>;
+
+/// One benchmark input.
+struct Input {
+    name: &'static str,
+    generate: Generate,
+    /// Size in MB (10^6 bytes) when none is asked for: what the figures are stated on.
+    megabytes: u64,
+}
+
+const INPUTS: [Input; 5] = [
+    Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
+    Input { name: "xray", generate: xray::generate, megabytes: 500 },
+    Input { name: "heph", generate: heph::generate, megabytes: 500 },
+    Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
+    Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
+];
+
+/// A figure that must be reached.
+struct Bar {
+    input: &'static str,
+    verb: &'static [&'static str],
+    unit: Unit,
+    at_least: f64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    /// Millions of bytes of the input (apitrace: of the raw stream) a second of CPU time.
+    Megabytes,
+    /// Millions of records a second of CPU time.
+    Records,
+}
+
+const BARS: [Bar; 12] = [
+    Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
+    Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
+    Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
+    Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
+    Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
+    Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
+    Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
+    Bar { input: "casemate", verb: &["info"], unit: Unit::Megabytes, at_least: 230.0 },
+    Bar { input: "casemate", verb: &["info"], unit: Unit::Records, at_least: 3.0 },
+    Bar { input: "casemate", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
+];
+
+/// Runs counted for each row; the best is shown.
+const RUNS: usize = 3;
+
+struct Options {
+    names: Vec<String>,
+    megabytes: Option<u64>,
+    keep: bool,
+    peers: bool,
+}
+
+fn options(arguments: &[String]) -> Result<Options, String> {
+    let mut options = Options { names: Vec::new(), megabytes: None, keep: false, peers: false };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--keep" => options.keep = true,
+            "--peers" => options.peers = true,
+            "--megabytes" => {
+                let value = rest.next().ok_or("--megabytes takes a number")?;
+                options.megabytes =
+                    Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
+            }
+            name if INPUTS.iter().any(|input| input.name == name) => options.names.push(name.to_owned()),
+            other => return Err(format!("bench does not know {other}")),
+        }
+    }
+    Ok(options)
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let options = options(arguments)?;
+    if options.peers {
+        packages::install_peers();
+    }
+    run_command(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "anytrace-cli"]))?;
+    let folder = root().join("target/bench");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let mut missed = Vec::new();
+    println!("| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|");
+    for input in &INPUTS {
+        if !options.names.is_empty() && !options.names.iter().any(|name| name == input.name) {
+            continue;
+        }
+        let path = make(input, &folder, options.megabytes)?;
+        bench(input, &path, &options, &mut missed)?;
+        if !options.keep {
+            std::fs::remove_file(&path).map_err(|error| error.to_string())?;
+        }
+    }
+    if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
+}
+
+fn make(input: &Input, folder: &Path, megabytes: Option<u64>) -> Result<PathBuf, String> {
+    let megabytes = megabytes.unwrap_or(input.megabytes);
+    let path = folder.join(format!("{}-{megabytes}.trace", input.name));
+    if path.exists() {
+        return Ok(path);
+    }
+    let part = path.with_extension("part");
+    let failed = |error: std::io::Error| format!("{}: {error}", part.display());
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(&part).map_err(failed)?);
+    (input.generate)(&mut out, megabytes * 1_000_000).map_err(failed)?;
+    out.flush().map_err(failed)?;
+    std::fs::rename(&part, &path).map_err(failed)?;
+    Ok(path)
+}
+
+/// Bytes and records of the input, as `info` counts them.
+struct Size {
+    megabytes: f64,
+    megarecords: f64,
+}
+
+fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>) -> Result<(), String> {
+    let program = root().join("target/release/anytrace");
+    let size = size(&program, path)?;
+    let file = path.display().to_string();
+    for bar in BARS.iter().filter(|bar| bar.input == input.name) {
+        let verb: Vec<String> = bar.verb.iter().map(|word| (*word).to_owned()).collect();
+        let mut command = vec![program.display().to_string()];
+        command.extend(verb);
+        command.extend(["--threads".to_owned(), "1".to_owned()]);
+        let mut mapped = command.clone();
+        mapped.push(file.clone());
+        let job = format!("{} {}", input.name, bar.verb.join(" "));
+        let rate = row(&job, best(None, &mapped)?, &size, bar);
+        if rate < bar.at_least {
+            missed.push(format!("{job}: {rate:.0} of {:.0}", bar.at_least));
+        }
+        command.push("-".to_owned());
+        let piped = measure(Some(path), &command)?;
+        row(&format!("{job} (stdin)"), piped, &size, &Bar { at_least: 0.0, ..*bar });
+        if piped.peak_kib > 64 * 1024 {
+            missed.push(format!("{job}: peak {} KiB through stdin", piped.peak_kib));
+        }
+        if matches!(input.name, "apitrace" | "cacheray") && bar.verb == ["info"] {
+            let two: Vec<String> = mapped.iter().map(|word| if word == "1" { "2" } else { word }.to_owned()).collect();
+            row(&format!("{job} (2 threads)"), best(None, &two)?, &size, &Bar { at_least: 0.0, ..*bar });
+        }
+    }
+    if options.peers {
+        peer(input, &file, &size);
+    }
+    Ok(())
+}
+
+/// The format's own tool on the same file, where it is installed.
+fn peer(input: &Input, file: &str, size: &Size) {
+    let command: &[&str] = match input.name {
+        "xray" => &["llvm-xray", "fdr-dump", file],
+        "apitrace" => &["apitrace", "info", file],
+        _ => return,
+    };
+    if !has_program(command[0]) {
+        println!("| {} | not installed | | | | |", command[0]);
+        return;
+    }
+    let words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    match measure(None, &words) {
+        Ok(usage) => {
+            let bar = Bar { input: input.name, verb: &[], unit: Unit::Megabytes, at_least: 0.0 };
+            row(&command[..2].join(" "), usage, size, &bar);
+        }
+        Err(message) => println!("| {} | {message} | | | | |", command[0]),
+    }
+}
+
+fn best(stdin: Option<&Path>, command: &[String]) -> Result<Usage, String> {
+    let mut best = measure(stdin, command)?;
+    for _ in 1..RUNS {
+        let usage = measure(stdin, command)?;
+        if usage.cpu_s < best.cpu_s {
+            best = usage;
+        }
+    }
+    Ok(best)
+}
+
+/// Prints a row and returns its rate.
+fn row(job: &str, usage: Usage, size: &Size, bar: &Bar) -> f64 {
+    let (amount, unit) = match bar.unit {
+        Unit::Megabytes => (size.megabytes, "MB/s"),
+        Unit::Records => (size.megarecords, "M records/s"),
+    };
+    let rate = amount / usage.cpu_s.max(1e-6);
+    let bound = if bar.at_least > 0.0 { format!("{:.0} {unit}", bar.at_least) } else { String::new() };
+    println!(
+        "| {job} | {:.3} | {:.3} | {:.1} | {rate:.1} {unit} | {bound} |",
+        usage.cpu_s,
+        usage.wall_s,
+        usage.peak_kib as f64 / 1024.0
+    );
+    rate
+}
+
+fn size(program: &Path, path: &Path) -> Result<Size, String> {
+    let mut command = std::process::Command::new(program);
+    command.args(["info", "--format", "json"]).arg(path);
+    let value: serde_json::Value =
+        serde_json::from_slice(&crate::shell::output(&mut command)?).map_err(|error| error.to_string())?;
+    let bytes = value["raw_bytes"].as_u64().or_else(|| value["bytes"].as_u64()).ok_or("info gave no bytes")?;
+    let records = value["records"].as_u64().ok_or("info gave no records")?;
+    Ok(Size { megabytes: bytes as f64 / 1e6, megarecords: records as f64 / 1e6 })
+}

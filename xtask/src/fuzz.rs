@@ -1,0 +1,75 @@
+//! `cargo xtask fuzz`: the fuzz targets, for as long as one likes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::shell::{self, has_program, root};
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let mut seconds = 60_u32;
+    let mut targets = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--seconds" {
+            let value = rest.next().ok_or("--seconds takes a number")?;
+            seconds = value.parse().map_err(|_| format!("--seconds takes a number, not {value}"))?;
+        } else {
+            targets.push(argument.clone());
+        }
+    }
+    if !has_program("cargo-fuzz") {
+        return Err("cargo-fuzz is not installed: `cargo install cargo-fuzz`, and a nightly toolchain".to_owned());
+    }
+    if targets.is_empty() {
+        targets = all_targets()?;
+    }
+    for target in targets {
+        seed_corpus(&target)?;
+        let mut command = Command::new("cargo");
+        command.current_dir(root()).args(["+nightly", "fuzz", "run", &target, "--"]);
+        command.args([&format!("-max_total_time={seconds}"), "-timeout=20", "-rss_limit_mb=2048", "-max_len=65536"]);
+        shell::run(&mut command)?;
+    }
+    Ok(())
+}
+
+fn all_targets() -> Result<Vec<String>, String> {
+    let folder = root().join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Starts a target from the format's samples: `parse_heph` from `crates/heph/corpus`.
+fn seed_corpus(target: &str) -> Result<(), String> {
+    let corpus = root().join("fuzz/corpus").join(target);
+    fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
+    let crates = root().join("crates");
+    let formats: Vec<&str> = match target.split_once('_') {
+        Some((_, "any")) | None => vec!["apitrace", "cacheray", "casemate", "heph", "xray"],
+        Some((_, format)) => vec![format],
+    };
+    for format in formats {
+        copy_samples(&crates.join(format).join("corpus"), &corpus, format)?;
+    }
+    Ok(())
+}
+
+fn copy_samples(from: &Path, to: &Path, prefix: &str) -> Result<(), String> {
+    let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
+    for entry in entries.filter_map(Result::ok) {
+        let path = entry.path();
+        let name = format!("{prefix}-{}", entry.file_name().to_string_lossy());
+        if path.is_dir() {
+            copy_samples(&path, to, &name)?;
+        } else if entry.metadata().is_ok_and(|meta| meta.len() <= 65_536) {
+            fs::copy(&path, to.join(name)).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask licences`: no dependency comes in under a licence nobody decided on.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::shell::{cargo, output};
+
+/// Licences anyone may combine with MIT OR Apache-2.0 without further duty than to name them.
+const ALLOWED: [&str; 11] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "Unlicense",
+    "0BSD",
+    "BSL-1.0",
+];
+
+pub(crate) fn run() -> Result<(), String> {
+    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
+    let metadata: Value = serde_json::from_slice(&metadata).map_err(|error| error.to_string())?;
+    let mut used: BTreeMap<String, u32> = BTreeMap::new();
+    let mut refused = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let licence = package["license"].as_str().unwrap_or_default().replace('/', " OR ");
+        *used.entry(licence.clone()).or_default() += 1;
+        if !is_allowed(&licence) {
+            refused.push(format!("{name}: {}", if licence.is_empty() { "no licence given" } else { &licence }));
+        }
+    }
+    for (licence, count) in &used {
+        println!("{count:>4}  {licence}");
+    }
+    if refused.is_empty() { Ok(()) } else { Err(format!("licences nobody allowed:\n{}", refused.join("\n"))) }
+}
+
+/// An SPDX expression is allowed when one alternative of each part that is required is allowed.
+fn is_allowed(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], " ");
+    plain.split(" AND ").all(|part| part.split(" OR ").any(|name| ALLOWED.contains(&name.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_allowed_alternative_is_enough_and_every_required_part_counts() {
+        assert!(is_allowed("MIT OR GPL-3.0"));
+        assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0"));
+        assert!(!is_allowed("MIT AND GPL-3.0"));
+        assert!(!is_allowed(""));
+    }
+}

@@ -1,0 +1,47 @@
+//! Running other programs.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The project's root folder.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or(here.clone(), std::path::Path::to_path_buf)
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command to its end; an error names it.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let shown = shown(command);
+    println!("$ {shown}");
+    let status = command.status().map_err(|error| format!("cannot start {shown}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
+}
+
+/// Standard output of a command that must succeed.
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+    let shown = shown(command);
+    let output = command.output().map_err(|error| format!("cannot start {shown}: {error}"))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("{shown}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// True when a program of this name is on the PATH.
+pub(crate) fn has_program(name: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+}
+
+fn shown(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
+    command.get_args().fold(name, |text, argument| text + " " + &argument.to_string_lossy())
+}

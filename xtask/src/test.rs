@@ -1,0 +1,33 @@
+//! `cargo xtask test`: every test there is.
+
+use crate::packages;
+use crate::shell::{self, cargo};
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    match arguments {
+        [] => packages::install_peers(),
+        [flag] if flag == "--no-install" => {}
+        other => return Err(format!("test takes --no-install or nothing, not {}", other.join(" "))),
+    }
+    // The transcripts and the comparison with other tools run the program as users build it.
+    shell::run(cargo().args(["build", "--locked", "--package", "anytrace-cli"]))?;
+    shell::run(cargo().args(["test", "--locked", "--workspace", "--all-features"]))?;
+    // The main job of the README, on the traces of the repository.
+    let mut job = cargo();
+    job.args(["run", "--quiet", "--locked", "--package", "anytrace-cli", "--", "info"]);
+    job.args(examples()?);
+    shell::run(&mut job)
+}
+
+/// The traces in `examples/traces`.
+fn examples() -> Result<Vec<std::path::PathBuf>, String> {
+    let folder = crate::shell::root().join("examples/traces");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e != "md"));
+    files.sort();
+    if files.len() < 5 {
+        return Err(format!("{}: expected a trace for each of the five formats", folder.display()));
+    }
+    Ok(files)
+}

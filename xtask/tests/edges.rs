@@ -1,0 +1,91 @@
+//! The house's edges (ARCHITECTURE.md): who may depend on whom.
+
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+const FORMATS: [&str; 5] =
+    ["anytrace-apitrace", "anytrace-cacheray", "anytrace-casemate", "anytrace-heph", "anytrace-xray"];
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What a package of the house may depend on, of the house's own packages.
+fn allowed(package: &str) -> BTreeSet<&'static str> {
+    let of = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+    match package {
+        "anytrace-core" | "xtask" => of(&[]),
+        "anytrace-analysis" | "anytrace-export" => of(&["anytrace-core"]),
+        name if FORMATS.contains(&name) => of(&["anytrace-core"]),
+        "anytrace-formats" => FORMATS.into_iter().chain(["anytrace-core"]).collect(),
+        "anytrace-cli" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"]),
+        other => panic!("{other} has no place in the house: add it to ARCHITECTURE.md and to this test"),
+    }
+}
+
+fn dependencies(package: &Value) -> impl Iterator<Item = &Value> {
+    package["dependencies"].as_array().into_iter().flatten()
+}
+
+#[test]
+fn edges_run_downward_only() {
+    let metadata = metadata();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let allowed = allowed(name);
+        for dependency in dependencies(package).filter(|d| d["kind"] != "dev") {
+            let to = dependency["name"].as_str().unwrap();
+            if to.starts_with("anytrace-") {
+                assert!(allowed.contains(to), "{name} must not depend on {to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn heavy_libraries_stay_where_they_belong() {
+    let homes = [
+        ("clap", "anytrace-cli"),
+        ("regex", "anytrace-cli"),
+        ("indicatif", "anytrace-cli"),
+        ("tempfile", "anytrace-cli"),
+        ("datafusion", "anytrace-query"),
+        ("brotli", "anytrace-apitrace"),
+    ];
+    for package in metadata()["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        for dependency in dependencies(package).filter(|d| d["kind"] != "dev") {
+            let to = dependency["name"].as_str().unwrap();
+            for (library, home) in homes {
+                assert!(to != library || name == home, "{to} belongs into {home}, not {name}");
+            }
+            assert!(!FORMATS.contains(&name) || !to.starts_with("arrow"), "{name}: arrow only behind a feature");
+        }
+    }
+}
+
+#[test]
+fn a_format_crate_used_alone_pulls_neither_clap_nor_arrow() {
+    for format in FORMATS {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--package", format, "--edges", "normal", "--prefix", "none"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(output.stdout).unwrap();
+        assert!(tree.starts_with(format), "{tree}");
+        for line in tree.lines() {
+            assert!(!line.starts_with("clap") && !line.starts_with("arrow"), "{format} pulls {line}");
+        }
+    }
+}
