@@ -79,7 +79,11 @@ fn random_bytes_are_never_certain() {
             .collect();
         let input = Input::from_bytes("random", bytes);
         for format in all() {
-            assert!(format.probe(&input.head()) < Confidence::Certain, "{} claims {length} random bytes", format.name());
+            assert!(
+                format.probe(&input.head()) < Confidence::Certain,
+                "{} claims {length} random bytes",
+                format.name()
+            );
         }
     }
 }

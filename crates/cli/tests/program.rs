@@ -1,0 +1,316 @@
+//! The program as its users meet it: exit codes, pipes, files that appear whole or not at all.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces").join(name)
+}
+
+const EXAMPLES: [(&str, &str); 5] = [
+    ("imm.trace", "apitrace"),
+    ("boxes.cacheray", "cacheray"),
+    ("free_tree.casemate", "casemate"),
+    ("relay.heph", "heph"),
+    ("threads4.xray", "xray"),
+];
+
+fn anytrace() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_anytrace"))
+}
+
+fn run(arguments: &[&str]) -> Output {
+    anytrace().args(arguments).output().unwrap()
+}
+
+fn piped(arguments: &[&str], bytes: &[u8]) -> Output {
+    let mut child =
+        anytrace().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    // The program may stop reading early; that is its business.
+    let _ = writer.join().unwrap();
+    output
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn each_example_is_recognised_and_has_no_damage() {
+    for (name, format) in EXAMPLES {
+        let output = run(&["info", "--format", "json", path(&example(name))]);
+        let info = json(&output);
+        assert_eq!((output.status.code(), &info["format"]), (Some(0), &Value::from(format)), "{name}");
+        let records = info["records"].as_u64().unwrap();
+        let kinds: u64 = info["kinds"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+        let threads: u64 = info["threads"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+        assert!(records > 10 && kinds == records && threads <= records, "{name}: {info:#}");
+    }
+}
+
+#[test]
+fn a_pipe_and_a_compressed_file_say_what_the_file_says() {
+    for (name, _) in EXAMPLES {
+        let bytes = std::fs::read(example(name)).unwrap();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&bytes).unwrap();
+        let forms = [bytes.clone(), gzip.finish().unwrap(), zstd::encode_all(&bytes[..], 3).unwrap()];
+        let plain = json(&run(&["info", "--format", "json", path(&example(name))]));
+        for form in forms {
+            let other = json(&piped(&["info", "--format", "json", "-"], &form));
+            for key in ["format", "format_version", "records", "kinds", "threads", "time", "byte_order"] {
+                assert_eq!(other[key], plain[key], "{name}: {key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn convert_to_the_same_format_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, _) in EXAMPLES {
+        let out = folder.path().join(name);
+        let output = run(&["convert", path(&example(name)), "-o", path(&out)]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        let same = if name == "imm.trace" {
+            // A container may be cut into other chunks; the records are what counts.
+            run(&["diff", path(&example(name)), path(&out)]).status.code() == Some(0)
+        } else {
+            std::fs::read(example(name)).unwrap() == std::fs::read(&out).unwrap()
+        };
+        assert!(same, "{name}");
+    }
+}
+
+#[test]
+fn json_lines_lead_back_to_the_same_records() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, format) in EXAMPLES {
+        let (lines, back) = (folder.path().join("x.jsonl"), folder.path().join(name));
+        assert!(
+            run(&["convert", path(&example(name)), "-o", path(&lines), "--to", "jsonl", "--force"]).status.success()
+        );
+        let output = run(&["convert", path(&lines), "-o", path(&back), "--to", format]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        let diff = run(&["diff", path(&example(name)), path(&back)]);
+        assert_eq!(diff.status.code(), Some(0), "{name}: {}", text(&diff.stdout));
+        // Only `convert` takes JSON lines; other verbs say what to do.
+        let info = run(&["info", path(&lines)]);
+        assert_eq!(info.status.code(), Some(2));
+        assert!(text(&info.stderr).contains("convert"), "{}", text(&info.stderr));
+    }
+}
+
+#[test]
+fn a_damaged_trace_exits_1_and_its_repair_exits_0() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, format) in EXAMPLES {
+        let mut bytes = std::fs::read(example(name)).unwrap();
+        bytes.truncate(bytes.len() - 3);
+        let (cut, saved) = (folder.path().join(name), folder.path().join(format!("saved-{name}")));
+        std::fs::write(&cut, bytes).unwrap();
+        for verb in ["info", "check", "dump"] {
+            let output = run(&[verb, path(&cut)]);
+            assert_eq!(output.status.code(), Some(1), "{verb} {name}: {}", text(&output.stderr));
+        }
+        let check = json(&run(&["check", "--format", "json", path(&cut)]));
+        assert_eq!(check["format"], format);
+        assert!(check["errors"].as_u64().unwrap() > 0 && check["diagnostics"][0]["offset"].is_u64());
+        let repair = run(&["repair", path(&cut), "-o", path(&saved)]);
+        assert_eq!(repair.status.code(), Some(0), "{name}: {}", text(&repair.stderr));
+        let again = run(&["check", path(&saved)]);
+        assert_eq!(again.status.code(), Some(0), "{name}: {}", text(&again.stdout));
+    }
+}
+
+#[test]
+fn several_files_are_all_done_and_the_worst_exit_code_is_returned() {
+    let (good, other) = (example("relay.heph"), example("threads4.xray"));
+    let output = run(&["info", "--format", "json", path(&good), "no/such/file", path(&other)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(json(&output).as_array().map(Vec::len), Some(2));
+    assert!(text(&output.stderr).contains("no/such/file"));
+}
+
+#[test]
+fn an_empty_file_is_no_error_and_a_foreign_one_says_what_was_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let (empty, foreign) = (folder.path().join("empty"), folder.path().join("foreign"));
+    std::fs::write(&empty, b"").unwrap();
+    std::fs::write(&foreign, b"hello, this is no trace").unwrap();
+    let output = run(&["info", "--format", "json", path(&empty)]);
+    let info = json(&output);
+    assert_eq!(
+        (output.status.code(), &info["format"], &info["records"]),
+        (Some(0), &Value::from("unknown"), &Value::from(0))
+    );
+    for verb in ["check", "dump"] {
+        assert_eq!(run(&[verb, path(&empty)]).status.code(), Some(0), "{verb}");
+    }
+    let output = run(&["check", path(&foreign)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("tried apitrace, cacheray, casemate, heph, xray"));
+}
+
+#[test]
+fn nothing_is_overwritten_without_force_and_a_failure_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    std::fs::write(&out, b"precious").unwrap();
+    let input = example("threads4.xray");
+    let output = run(&["convert", path(&input), "-o", path(&out)]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read(&out).unwrap(), b"precious");
+    assert_eq!(run(&["convert", path(&input), "-o", path(&out), "--version", "99", "--force"]).status.code(), Some(2));
+    assert_eq!(std::fs::read(&out).unwrap(), b"precious");
+    assert_eq!(run(&["convert", path(&input), "-o", path(&out), "--force"]).status.code(), Some(0));
+    assert_eq!(std::fs::read(&out).unwrap(), std::fs::read(&input).unwrap());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn output_to_standard_output_is_the_trace_and_nothing_else() {
+    let input = example("relay.heph");
+    let output = run(&["convert", path(&input), "-o", "-"]);
+    assert_eq!(output.stdout, std::fs::read(&input).unwrap());
+    let output = run(&["trim", path(&input), "-o", "-", "--records", "0..5"]);
+    assert_eq!(json(&piped(&["info", "--format", "json", "-"], &output.stdout))["format"], "heph");
+}
+
+#[test]
+fn a_trimmed_trace_passes_check_and_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, _) in EXAMPLES {
+        let out = folder.path().join(name);
+        let output = run(&["trim", path(&example(name)), "-o", path(&out), "--records", "5..12"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        let check = run(&["check", path(&out)]);
+        assert_eq!(check.status.code(), Some(0), "{name}: {}", text(&check.stdout));
+        let diff = run(&["diff", "--format", "json", path(&example(name)), path(&out)]);
+        assert_eq!(diff.status.code(), Some(1), "{name}");
+        assert_eq!(json(&diff)["equal"], false);
+    }
+}
+
+#[test]
+fn traces_of_different_formats_cannot_be_compared() {
+    let output = run(&["diff", path(&example("relay.heph")), path(&example("threads4.xray"))]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("different formats"));
+}
+
+#[test]
+fn an_ignored_field_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lines, other) = (folder.path().join("x.jsonl"), folder.path().join("y.heph"));
+    let input = example("relay.heph");
+    assert!(run(&["convert", path(&input), "-o", path(&lines), "--to", "jsonl"]).status.success());
+    let edited = std::fs::read_to_string(&lines).unwrap().replacen("\"stream\":0", "\"stream\":77", 1).replacen(
+        "\"stream\": 0",
+        "\"stream\": 77",
+        1,
+    );
+    std::fs::write(&lines, edited).unwrap();
+    assert!(run(&["convert", path(&lines), "-o", path(&other), "--to", "heph"]).status.success());
+    let diff = run(&["diff", "--format", "json", path(&input), path(&other)]);
+    assert_eq!((diff.status.code(), json(&diff)["changed"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(run(&["diff", "--ignore", "stream", path(&input), path(&other)]).status.code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = anytrace()
+        .args(["dump", path(&example("imm.trace"))])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn reports_are_valid_and_name_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.heph");
+    let bytes = std::fs::read(example("relay.heph")).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() - 5]).unwrap();
+    let sarif = json(&run(&["check", "--format", "sarif", path(&cut), path(&example("threads4.xray"))]));
+    assert_eq!(sarif["version"], "2.1.0");
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert!(results.iter().any(|r| r["level"] == "error" && r["ruleId"].as_str().unwrap().starts_with("heph/")));
+    let junit = text(&run(&["check", "--format", "junit", path(&cut)]).stdout);
+    assert!(
+        junit.starts_with("<?xml") && junit.contains("<failure type=\"heph/") && junit.ends_with("</testsuites>\n")
+    );
+}
+
+#[test]
+fn no_colour_code_reaches_a_pipe() {
+    for arguments in [&["info"][..], &["check"], &["dump"], &["rules"], &["formats"]] {
+        let mut command = anytrace();
+        command.args(arguments);
+        if !matches!(arguments[0], "rules" | "formats") {
+            command.arg(example("relay.heph"));
+        }
+        let output = command.output().unwrap();
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_verb_has_help_with_an_example_and_every_shell_its_completions() {
+    for verb in ["info", "dump", "check", "repair", "convert", "trim", "diff", "completions", "man"] {
+        let help = text(&run(&[verb, "--help"]).stdout);
+        assert!(help.contains("Example:\n  anytrace "), "{verb}: {help}");
+    }
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = text(&run(&["completions", shell]).stdout);
+        assert!(script.contains("anytrace") && script.contains("repair"), "{shell}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert!(run(&["man", "--dir", path(folder.path())]).status.success());
+    let page = std::fs::read_to_string(folder.path().join("anytrace-trim.1")).unwrap();
+    assert!(page.starts_with(".ie") || page.starts_with(".TH"), "{page}");
+    assert!(page.contains("frames"));
+}
+
+#[test]
+fn the_limit_bounds_what_is_printed_and_not_what_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.heph");
+    // Packets with a wrong description length: one error each.
+    let mut bytes = Vec::new();
+    for counter in 0..50_u32 {
+        bytes.extend([0xc1, 0xfc, 0x1f, 0xb7, 0, 0, 0, 43, 0, 0, 0, 1]);
+        bytes.extend(counter.to_be_bytes());
+        bytes.extend([0; 24]);
+        bytes.extend([0, 9, b'x']);
+    }
+    std::fs::write(&bad, bytes).unwrap();
+    let report = json(&run(&["check", "--format", "json", "--limit", "3", path(&bad)]));
+    assert_eq!(report["errors"], 50, "{report:#}");
+    assert!(report["diagnostics"].as_array().unwrap().len() <= 3 + report["counts"].as_object().unwrap().len());
+    let text = text(&run(&["check", "--limit", "3", path(&bad)]).stdout);
+    assert!(text.contains("more not shown"), "{text}");
+}
