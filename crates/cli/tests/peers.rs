@@ -1,0 +1,152 @@
+//! What we write is read by the formats' own tools, and says the same to them.
+//!
+//! `cargo xtask test` installs them from Debian (llvm, apitrace); where they are missing a test says
+//! that it is skipped.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces").join(name).display().to_string()
+}
+
+/// True when the program is there; says so when it is not.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--help").output().is_ok();
+    if !found {
+        // Not by a print macro, which the test harness would swallow.
+        let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed");
+    }
+    found
+}
+
+/// Runs a program that must succeed; its standard output.
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {}: {}\n{}",
+        arguments.join(" "),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn anytrace(arguments: &[&str]) -> String {
+    output(env!("CARGO_BIN_EXE_anytrace"), arguments)
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str) -> String {
+        let path: PathBuf = self.0.path().join(name);
+        path.display().to_string()
+    }
+}
+
+/// The records of a YAML trace, sorted: the peer's order of threads is that of a hash table.
+fn yaml_records(text: &str) -> Vec<String> {
+    let mut records: Vec<String> =
+        text.lines().filter(|line| line.trim_start().starts_with("- {")).map(|line| line.trim().to_owned()).collect();
+    records.sort();
+    records
+}
+
+#[test]
+fn llvm_xray_reads_every_version_we_write_as_the_same_records() {
+    if !has("llvm-xray") {
+        return;
+    }
+    let folder = Folder::new();
+    let source = example("threads4.xray");
+    let expected = yaml_records(&output("llvm-xray", &["convert", "-f", "yaml", &source]));
+    assert!(expected.len() > 1000);
+    for version in ["3", "4", "5"] {
+        let out = folder.file(&format!("v{version}.xray"));
+        anytrace(&["convert", &source, "-o", &out, "--version", version]);
+        assert_eq!(yaml_records(&output("llvm-xray", &["convert", "-f", "yaml", &out])), expected, "version {version}");
+        output("llvm-xray", &["fdr-dump", "--verify", &out]);
+    }
+}
+
+#[test]
+fn our_yaml_holds_the_records_of_llvm_xrays() {
+    if !has("llvm-xray") {
+        return;
+    }
+    let folder = Folder::new();
+    let (source, out) = (example("threads4.xray"), folder.file("x.yaml"));
+    anytrace(&["convert", &source, "-o", &out, "--to", "yaml"]);
+    let ours = yaml_records(&std::fs::read_to_string(&out).unwrap());
+    assert_eq!(ours, yaml_records(&output("llvm-xray", &["convert", "-f", "yaml", &source])));
+}
+
+#[test]
+fn llvm_xray_takes_a_trimmed_and_a_repaired_trace() {
+    if !has("llvm-xray") {
+        return;
+    }
+    let folder = Folder::new();
+    let (source, cut) = (example("threads4.xray"), folder.file("cut.xray"));
+    let part = folder.file("part.xray");
+    anytrace(&["trim", &source, "-o", &part, "--records", "100..900"]);
+    output("llvm-xray", &["convert", "-f", "yaml", &part]);
+    let bytes = std::fs::read(&source).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() - 1003]).unwrap();
+    let refused = Command::new("llvm-xray").args(["convert", "-f", "yaml", &cut]).output().unwrap();
+    assert!(!refused.status.success(), "the peer is expected to refuse a cut file");
+    let saved = folder.file("saved.xray");
+    anytrace(&["repair", &cut, "-o", &saved]);
+    output("llvm-xray", &["convert", "-f", "yaml", &saved]);
+}
+
+#[test]
+fn apitrace_dumps_every_container_we_write_alike() {
+    if !has("apitrace") {
+        return;
+    }
+    let folder = Folder::new();
+    let source = example("imm.trace");
+    let dump = |file: &str| output("apitrace", &["dump", "-v", "--color=never", file]);
+    let expected = dump(&source);
+    assert!(expected.lines().count() > 100);
+    for container in ["snappy", "gzip", "brotli"] {
+        let out = folder.file(&format!("{container}.trace"));
+        anytrace(&["convert", &source, "-o", &out, "--container", container]);
+        assert_eq!(dump(&out), expected, "{container}");
+    }
+    let (lines, back) = (folder.file("x.jsonl"), folder.file("back.trace"));
+    anytrace(&["convert", &source, "-o", &lines, "--to", "jsonl"]);
+    anytrace(&["convert", &lines, "-o", &back, "--to", "apitrace"]);
+    assert_eq!(dump(&back), expected, "by way of JSON lines");
+}
+
+#[test]
+fn apitrace_dumps_a_trimmed_and_a_repaired_trace() {
+    if !has("apitrace") {
+        return;
+    }
+    let folder = Folder::new();
+    let source = example("imm.trace");
+    let part = folder.file("part.trace");
+    anytrace(&["trim", &source, "-o", &part, "--frames", "1..2"]);
+    let whole = output("apitrace", &["dump", "-v", "--color=never", &source]);
+    let dump = output("apitrace", &["dump", "-v", "--color=never", &part]);
+    let swaps = |text: &str| text.lines().filter(|line| line.contains("SwapBuffers(")).count();
+    assert_eq!(swaps(&dump), 1, "{dump}");
+    assert!(swaps(&whole) > 1);
+    let (cut, saved) = (folder.file("cut.trace"), folder.file("saved.trace"));
+    let bytes = std::fs::read(&source).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() - 100]).unwrap();
+    anytrace(&["repair", &cut, "-o", &saved]);
+    output("apitrace", &["dump", "-v", "--color=never", &saved]);
+}
