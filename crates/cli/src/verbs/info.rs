@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use anytrace_core::{Info, Severity, text};
+use anytrace_core::{Collect, Format, Info, Input, Severity, text};
 use anytrace_export::json;
 use serde_json::Value;
 
@@ -18,6 +18,9 @@ const SHOWN: usize = 3;
 
 /// How many threads the text form lists.
 const THREADS_SHOWN: usize = 8;
+
+/// How much of a file `--quick` looks at: enough for the first block of any container.
+const QUICK_BYTES: usize = 4 << 20;
 
 pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
     let mut objects = Vec::new();
@@ -52,12 +55,7 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
     let mut reporter = Reporter::new(&name, format, Way::Keep, options.input.limit);
     let info = match opened {
         None => Info::new("unknown"),
-        Some((format, input)) if options.quick => {
-            let mut info = Info::new(format.name());
-            info.bytes = input.head().total_bytes.or(input.file_bytes()).unwrap_or_default();
-            info.set_container(input.layers(), None);
-            info
-        }
+        Some((format, input)) if options.quick => quick(format, &input, options)?,
         Some((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
@@ -70,6 +68,20 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
         ResultForm::Text => print_text(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
     }
     Ok(reporter.verdict())
+}
+
+/// What the first bytes alone tell: no counts, no damage.
+fn quick(format: &'static dyn Format, input: &Input, options: &InfoArguments) -> Result<Info, Failure> {
+    let head = input.as_slice().map_or(input.head().bytes, |all| &all[..all.len().min(QUICK_BYTES)]).to_vec();
+    let trace = open::enter(format, Input::from_bytes(input.name(), head), &options.input)?;
+    let seen = trace.info(&mut Collect::default()).map_err(|error| Failure::of(input.name(), &error))?;
+    let mut info = Info::new(format.name());
+    info.format_version = seen.format_version;
+    info.byte_order = seen.byte_order;
+    info.dialect = seen.dialect;
+    info.set_container(input.layers(), seen.container.as_deref());
+    info.bytes = input.file_bytes().or(input.head().total_bytes).unwrap_or_default();
+    Ok(info)
 }
 
 fn print_text(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick: bool) -> Result<(), Failure> {
