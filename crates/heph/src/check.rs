@@ -24,8 +24,8 @@ impl<'s> Checker<'s> {
         self.observer.finish();
         self.drain()?;
         let observer = &self.observer;
-        if let Some(place) = observer.first_overlap {
-            let found = format!("{} of {} events, the first here", observer.lanes.overlaps, observer.events);
+        if let Some(place) = observer.first_overlap.filter(|_| observer.lanes.overlaps > 0) {
+            let found = format!("about {} of {} events, the first here", observer.lanes.overlaps, observer.events);
             let help = "expected of Heph since December 2024, where events of all actors of a thread share one lane";
             self.sink.report(rules::PARTIAL_OVERLAP.at(place.offset).record(place.seq).found(found).help(help))?;
         }
