@@ -4,12 +4,15 @@ use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Summary};
 
 use crate::flaw::{Damage, Field, Flaw, Problem};
 use crate::nested;
-use crate::parse::{EVENT_MAGIC, FRAME_BYTES, METADATA_MAGIC, Need, parse, parse_body};
+use crate::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, parse, parse_body};
 use crate::record::Packet;
 use crate::rules;
 
 /// What a search may ask for beyond the packet it looks at, so that a slow pipe is read in large steps.
 const SEARCH_AHEAD_BYTES: usize = 1 << 20;
+
+/// How much of a packet above the limit is looked at, at least.
+const LOOK_BYTES_MIN: usize = 1 << 20;
 
 /// Bytes of damaged packets that may be looked at: this many for each byte of the input, and some to start
 /// with. Past it sizes are trusted and bytes passed over unread, so that no input takes quadratic time.
@@ -150,33 +153,36 @@ impl Reader {
         size.map_or(0, |size| u32::from_be_bytes(size) as usize)
     }
 
-    /// For a packet above the limit: its size when as much of it as the limit allows to look at decodes,
-    /// so that it is a packet and no damage of the size; else 0.
+    /// For a packet above the limit: its size when it is a packet and no damage of the size, else 0.
+    ///
+    /// What follows tells where it can be looked at; of a longer one the part that may be held in memory
+    /// must decode.
     fn plausible_size(&mut self, flaw: &mut Flaw) -> Result<usize, Error> {
         let Problem::SizeTooBig { size, limit, .. } = flaw.problem else { return Ok(0) };
-        // The limit is below the size here, so it fits a `usize` where the size does.
-        let look = usize::try_from(limit).unwrap_or(usize::MAX).max(FRAME_BYTES).saturating_add(1);
+        let bytes = size as usize;
+        let look = usize::try_from(limit).unwrap_or(usize::MAX).max(LOOK_BYTES_MIN);
         let have = self.cursor.fill(look)?;
-        if have < look && have < size as usize {
+        if have < look.min(bytes) {
             flaw.problem = Problem::SizeTooBig { size, left: Some(have as u64), limit };
             return Ok(0);
         }
-        let window = self.cursor.window();
-        let head = window.get(..look.min(size as usize)).unwrap_or(window);
+        if bytes <= look {
+            return Ok(if self.packet_follows(bytes)? { bytes } else { 0 });
+        }
+        let head = self.cursor.window().get(..look).unwrap_or_default();
         let magic = head.first_chunk().copied().map_or(0, u32::from_be_bytes);
         let is_sound = match parse_body(magic, head) {
             Ok(_) => true,
-            Err(Flaw {
-                problem: Problem::BadType { .. } | Problem::BadUtf8 { .. } | Problem::BadOptionSize { .. },
-                at,
-                ..
-            }) => {
-                self.work += at as u64;
-                false
+            Err(flaw) => {
+                self.work += flaw.at as u64;
+                match flaw.problem {
+                    Problem::BadType { .. } | Problem::BadUtf8 { .. } | Problem::BadOptionSize { .. } => false,
+                    Problem::StringOverrun { length, .. } => flaw.at + 2 + length <= bytes,
+                    _ => true,
+                }
             }
-            Err(_) => true,
         };
-        Ok(if is_sound { size as usize } else { 0 })
+        Ok(if is_sound { bytes } else { 0 })
     }
 
     /// True when the data end after `size` bytes or a packet starts there.

@@ -16,7 +16,7 @@ use crate::record::{Header, Scalar};
 /// writer.epoch(1_610_113_734_118_010_000)?;
 /// let header = Header { stream: 1, start_ns: 100, end_ns: 200, ..Header::default() };
 /// writer.event(&header, "poll").unsigned("n", 3).texts("names", &["a", "b"]).finish()?;
-/// assert_eq!(writer.into_inner().len(), 23 + 76);
+/// assert_eq!(writer.into_inner().len(), 23 + 74);
 /// # Ok::<(), anytrace_core::Error>(())
 /// ```
 #[derive(Debug)]

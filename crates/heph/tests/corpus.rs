@@ -153,7 +153,8 @@ fn windows_of_any_size_give_the_same() {
 #[test]
 fn partial_overlaps_are_about_those_of_the_tree_summary() {
     for root in common::corpora() {
-        let table: Value = serde_json::from_slice(&std::fs::read(root.join("real/tree_summary.json")).unwrap()).unwrap();
+        let table: Value =
+            serde_json::from_slice(&std::fs::read(root.join("real/tree_summary.json")).unwrap()).unwrap();
         for (file, row) in table.as_object().unwrap() {
             let Ok(bytes) = std::fs::read(root.join("real").join(file)) else { continue };
             let exam = examine(&Heph, &bytes);

@@ -129,3 +129,11 @@ pub(crate) fn dump(bytes: &[u8], options: &OpenOptions, form: DumpForm, selectio
     trace.dump(&options_of_dump, &mut out, &mut anytrace_core::Collect::default()).unwrap();
     String::from_utf8(out).unwrap()
 }
+
+impl Bytes {
+    /// Overwrites bytes already made.
+    pub(crate) fn patched(mut self, at: usize, with: &[u8]) -> Self {
+        self.bytes[at..at + with.len()].copy_from_slice(with);
+        self
+    }
+}
