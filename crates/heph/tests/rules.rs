@@ -57,22 +57,10 @@ fn cases() -> Vec<(&'static str, &'static str, u64, Vec<u8>)> {
         (
             "partial-overlap",
             "two events cross",
-            122,
-            Bytes::new().epoch().event(1, 0, 0, 0, 10, "").end().event(1, 1, 0, 5, 15, "").end().raw(&[]).bytes,
-        )
-            .moved(65),
+            65,
+            Bytes::new().epoch().event(1, 0, 0, 0, 10, "").end().event(1, 1, 0, 5, 15, "").end().bytes,
+        ),
     ]
-}
-
-trait Moved {
-    fn moved(self, offset: u64) -> Self;
-}
-
-impl Moved for (&'static str, &'static str, u64, Vec<u8>) {
-    fn moved(mut self, offset: u64) -> Self {
-        self.2 = offset;
-        self
-    }
 }
 
 #[test]
