@@ -108,7 +108,22 @@ impl<'a> JsonDump<'a> {
             self.held.retain(|held| counters.is_open(held.offset));
         }
         self.observer.findings.clear();
-        if self.held.is_empty() && self.out.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
+        self.flush_decided()
+    }
+
+    /// Writes what no open gap can change any more, when it is worth it.
+    fn flush_decided(&mut self) -> Result<(), Error> {
+        let Some(first) = self.held.first().map(|held| held.at) else { return self.relieve() };
+        let rest = self.out.len().saturating_sub(first);
+        if first < FLUSH_BYTES.max(rest / 2) {
+            return Ok(());
+        }
+        self.to.write_all(self.out.get(..first).unwrap_or_default())?;
+        self.out.drain(..first);
+        for held in &mut self.held {
+            held.at -= first;
+        }
+        Ok(())
     }
 
     /// Puts warnings that were decided late into the lines they are about.

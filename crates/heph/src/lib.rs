@@ -79,3 +79,7 @@ pub use reader::{Place, Reader, Visitor};
 pub use record::{Array, Attribute, Attributes, Event, Header, Metadata, Packet, Scalar, Value, Values};
 pub use trace::Heph;
 pub use writer::{EventWriter, Writer};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

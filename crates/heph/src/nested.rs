@@ -9,8 +9,11 @@ use anytrace_core::bytes::array_at;
 use crate::parse::{EVENT_BYTES_MIN, EVENT_MAGIC};
 use crate::record::{Event, Header, NESTING_MAX, Packet, Scalar, array_bytes};
 
-/// Most attributes of a packet that is tried, and a bound on the work for one packet.
-const ATTRIBUTES_MAX: usize = 1024;
+/// Most attributes of a packet that is tried.
+const ATTRIBUTES_MAX: usize = 65_536;
+
+/// How often each byte of a packet may be looked at, in the worst case.
+pub(crate) const WORK_FACTOR: usize = 8;
 
 /// One attribute on the way: where it starts and how deep its array is taken to be.
 struct Choice {
@@ -23,7 +26,7 @@ struct Choice {
 pub(crate) fn recover(packet: &[u8], nesting: &mut Vec<u8>) -> bool {
     nesting.clear();
     let Some(start) = attributes_at(packet) else { return false };
-    let mut work_left = packet.len().saturating_mul(8) + (1 << 16);
+    let mut work_left = packet.len().saturating_mul(WORK_FACTOR) + (1 << 16);
     let mut path = vec![Choice { at: start, depth: 0 }];
     while let Some(choice) = path.last_mut() {
         if choice.at == packet.len() {

@@ -122,7 +122,7 @@ impl Reader {
     fn damaged<V: Visitor>(&mut self, mut flaw: Flaw, visitor: &mut V) -> Result<(), Error> {
         let offset = self.cursor.offset();
         self.work += flaw.at as u64;
-        if flaw.is_in_body() && self.recovers && self.recovered(visitor)? {
+        if flaw.is_in_body() && self.recovers && !self.is_over_budget() && self.recovered(visitor)? {
             return Ok(());
         }
         let mut size = self.size_at_cursor();
@@ -234,7 +234,11 @@ impl Reader {
                     self.work += flaw.at as u64;
                     let size = self.size_at_cursor();
                     let packet = self.cursor.window().get(..size).unwrap_or_default();
-                    return Ok(self.recovers && flaw.is_in_body() && nested::recover(packet, &mut self.nesting));
+                    if !self.recovers || !flaw.is_in_body() {
+                        return Ok(false);
+                    }
+                    self.work += (size * nested::WORK_FACTOR) as u64;
+                    return Ok(nested::recover(packet, &mut self.nesting));
                 }
                 Err(Need::More(need)) => {
                     let at_end = self.cursor.is_last_window();
@@ -250,7 +254,7 @@ impl Reader {
     fn recovered<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         let size = self.size_at_cursor();
         let Some(packet) = self.cursor.window().get(..size) else { return Ok(false) };
-        self.work += size as u64;
+        self.work += (size * nested::WORK_FACTOR) as u64;
         if !nested::recover(packet, &mut self.nesting) {
             return Ok(false);
         }

@@ -1,5 +1,7 @@
 //! Every file of the corpus against its expectation.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! Arrays of arrays: refused by default, recovered on request and then always reported.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use anytrace_core::testing::{examine, examine_with, rewrite_with, through_jsonl};

@@ -1,5 +1,7 @@
 //! Damage of every kind at every place: no panic, located complaints, whole packets kept.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use anytrace_core::testing::{
@@ -184,4 +186,32 @@ fn a_packet_as_large_as_the_limit_goes_through_every_verb() {
     assert_eq!(open().check(&mut sink).unwrap().records, 3);
     assert!(sink.0.is_empty(), "{:?}", sink.0);
     assert!(rewrite(&Heph, &bytes, &Plan::Repair(TargetOptions::default())).unwrap().0 == bytes);
+}
+
+/// Remembers the largest piece that was written at once.
+#[derive(Default)]
+struct Largest(usize, u64);
+
+impl std::io::Write for Largest {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.max(bytes.len());
+        self.1 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_of_a_trace_full_of_gaps_are_held_back_within_bounds() {
+    for step in [2, 40] {
+        let made = (0..200_000).fold(Bytes::new().epoch(), |made, n| made.poll(n % 3, n / 3 + n / step));
+        let options = anytrace_core::DumpOptions { form: anytrace_core::DumpForm::Jsonl, ..Default::default() };
+        let mut out = Largest::default();
+        let trace = Heph.open(Input::from_bytes("x", made.bytes), &OpenOptions::default()).unwrap();
+        trace.dump(&options, &mut out, &mut Collect::default()).unwrap();
+        assert!(out.0 < 4 << 20 && out.1 > 25 << 20, "{} of {}", out.0, out.1);
+    }
 }

@@ -1,5 +1,7 @@
 //! Every rule is reached, with its code at its place; `bad/` holds the same cases as files.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use anytrace_core::testing::{assert_repairs, examine, examine_with, through_jsonl};

@@ -1,5 +1,7 @@
 //! What trim, dump, convert, probe and import do beyond the corpus.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use anytrace_core::testing::{examine, rewrite, rewrite_with};

@@ -1,5 +1,7 @@
 //! The writer against the labelled builder, and packets of any content.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use anytrace_core::testing::{examine, through_jsonl};
