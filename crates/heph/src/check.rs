@@ -1,0 +1,108 @@
+//! Rules beyond grammar: epochs, counters, order of times, nesting.
+
+use anytrace_core::{Diagnostic, Error, Sink};
+
+use crate::flaw::Damage;
+use crate::observer::{Finding, Observer, What};
+use crate::reader::{Place, Visitor};
+use crate::record::Packet;
+use crate::rules;
+
+/// Reports every breach of every rule.
+pub(crate) struct Checker<'s> {
+    observer: Observer,
+    sink: &'s mut dyn Sink,
+}
+
+impl<'s> Checker<'s> {
+    pub(crate) fn new(distinct_max: usize, sink: &'s mut dyn Sink) -> Self {
+        Self { observer: Observer::new(distinct_max), sink }
+    }
+
+    /// Reports what only the end shows.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        self.observer.finish();
+        self.drain()?;
+        let observer = &self.observer;
+        if let Some(place) = observer.first_overlap.filter(|_| observer.lanes.overlaps > 0) {
+            let found = format!("about {} of {} events, the first here", observer.lanes.overlaps, observer.events);
+            let help = "expected of Heph since December 2024, where events of all actors of a thread share one lane";
+            self.sink.report(rules::PARTIAL_OVERLAP.at(place.offset).record(place.seq).found(found).help(help))?;
+        }
+        if let Some(place) = observer.counters.first_late {
+            let found = format!("{} events, the first here", observer.counters.late);
+            let help = "nothing is lost: the counters were filled in later";
+            self.sink.report(rules::COUNTER_OUT_OF_ORDER.at(place.offset).record(place.seq).found(found).help(help))?;
+        }
+        if observer.counters.other_events > 0 {
+            let found = format!("{} events of other streams", observer.counters.other_events);
+            self.sink.report(rules::TOO_MANY_STREAMS.at(0).found(found))?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn drain(&mut self) -> Result<(), Error> {
+        for finding in self.observer.findings.drain(..) {
+            self.sink.report(to_diagnostic(&finding))?;
+        }
+        Ok(())
+    }
+}
+
+impl Visitor for Checker<'_> {
+    #[inline]
+    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        self.observer.packet(place, bytes.len(), packet);
+        if self.observer.findings.is_empty() { Ok(()) } else { self.drain() }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.observer.damage(damage);
+        self.report(damage.to_diagnostic())?;
+        self.drain()
+    }
+}
+
+fn to_diagnostic(finding: &Finding) -> Diagnostic {
+    let made = |rule: &'static anytrace_core::Rule| rule.at(finding.place.offset).record(finding.place.seq);
+    match finding.what {
+        What::NoEpochYet => made(&rules::NO_EPOCH_YET).help("times stay relative unless an epoch follows"),
+        What::EpochAfterEvents => made(&rules::EPOCH_AFTER_EVENTS),
+        What::EpochSetAgain { before, now } => {
+            made(&rules::EPOCH_SET_AGAIN).field("epoch value").expected(before.to_string()).found(now.to_string())
+        }
+        What::UnknownOption => made(&rules::UNKNOWN_OPTION),
+        What::EndBeforeStart { start, end } => {
+            made(&rules::END_BEFORE_START).field("end").expected(format!("at least {start}")).found(end.to_string())
+        }
+        What::CounterStartsAt(first) => made(&rules::COUNTER_STARTS_AT).found(first.to_string()),
+        What::CounterGap(missing) => made(&rules::COUNTER_GAP).found(missing.to_string()),
+        What::CounterBack(by) => made(&rules::COUNTER_BACK).found(by.to_string()),
+    }
+}
+
+impl Finding {
+    /// The warning in the words of the corpus: `counter-gap:3`.
+    pub(crate) fn push_name(&self, out: &mut Vec<u8>) {
+        let (name, number) = match self.what {
+            What::NoEpochYet => ("no-epoch-yet", None),
+            What::EpochAfterEvents => ("epoch-after-events", None),
+            What::EpochSetAgain { .. } => ("epoch-set-again", None),
+            What::UnknownOption => ("unknown-option", None),
+            What::EndBeforeStart { .. } => ("end-before-start", None),
+            What::CounterStartsAt(n) => ("counter-starts-at", Some(n)),
+            What::CounterGap(n) => ("counter-gap", Some(n)),
+            What::CounterBack(n) => ("counter-back", Some(n)),
+        };
+        out.extend_from_slice(name.as_bytes());
+        if let Some(number) = number {
+            out.push(b':');
+            anytrace_core::text::push_dec(out, number);
+        }
+    }
+}

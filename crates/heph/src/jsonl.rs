@@ -1,0 +1,354 @@
+//! Records as JSON lines, in the shape of the corpus: no first line, one object a packet or damaged place.
+//!
+//! Warnings stand in the line of the record they are about. Whether a counter is lost or only late shows
+//! up to 4,096 records later, so lines from an open gap on are held back until it is decided; the gap's
+//! window in bytes bounds how much that is.
+
+use std::io::Write;
+
+use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
+use anytrace_core::{Diagnostic, DumpOptions, Error, Sink};
+
+use crate::dump::{FLUSH_BYTES, push_shortest};
+use crate::flaw::Damage;
+use crate::observer::{Finding, Observer};
+use crate::reader::{Place, Visitor};
+use crate::record::{Event, Header, Metadata, Packet, Value};
+use crate::select::Filter;
+
+/// A line whose warnings may still grow.
+struct Held {
+    offset: u64,
+    /// Where in `out` its closing brackets stand.
+    at: usize,
+    has_warnings: bool,
+}
+
+/// Prints packets as JSON lines.
+pub(crate) struct JsonDump<'a> {
+    filter: Filter<'a>,
+    positions: bool,
+    observer: Observer,
+    held: Vec<Held>,
+    out: Vec<u8>,
+    to: &'a mut dyn Write,
+    sink: &'a mut dyn Sink,
+    pub(crate) written: u64,
+    pub(crate) lost_bytes: u64,
+    /// False leaves damaged places out, for a repaired or cut trace.
+    pub(crate) shows_damage: bool,
+    /// True prints metadata whatever the filter says, for a cut trace.
+    pub(crate) keeps_metadata: bool,
+}
+
+impl<'a> JsonDump<'a> {
+    pub(crate) fn new(
+        options: &'a DumpOptions,
+        distinct_max: usize,
+        to: &'a mut dyn Write,
+        sink: &'a mut dyn Sink,
+    ) -> Result<Self, Error> {
+        Ok(Self::with_filter(Filter::new(&options.selection)?, !options.without_positions, distinct_max, to, sink))
+    }
+
+    pub(crate) fn with_filter(
+        filter: Filter<'a>,
+        positions: bool,
+        distinct_max: usize,
+        to: &'a mut dyn Write,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
+        Self {
+            filter,
+            positions,
+            observer: Observer::new(distinct_max),
+            held: Vec::new(),
+            out: Vec::with_capacity(FLUSH_BYTES * 2),
+            to,
+            sink,
+            written: 0,
+            lost_bytes: 0,
+            shows_damage: true,
+            keeps_metadata: false,
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Result<(u64, u64), Error> {
+        self.observer.finish();
+        self.amend();
+        self.flush()?;
+        Ok((self.written, self.lost_bytes))
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.to.write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Ends a line whose fields are in `out`: warnings, brackets, and what is decided about earlier lines.
+    fn end_line(&mut self, place: Place, is_shown: bool, own: Option<&str>) -> Result<(), Error> {
+        if is_shown {
+            let mut has_warnings = false;
+            if let Some(name) = own.filter(|_| self.positions) {
+                push_warning(&mut self.out, &mut has_warnings, |out| out.extend_from_slice(name.as_bytes()));
+            }
+            for finding in self.observer.findings.iter().filter(|f| self.positions && f.place == place) {
+                push_warning(&mut self.out, &mut has_warnings, |out| finding.push_name(out));
+            }
+            if self.positions && self.observer.counters.is_open(place.offset) {
+                self.held.push(Held { offset: place.offset, at: self.out.len(), has_warnings });
+            }
+            self.out.extend_from_slice(if has_warnings { b"]}\n" } else { b"}\n" });
+        }
+        self.observer.findings.retain(|finding| finding.place != place);
+        if !self.held.is_empty() {
+            self.amend();
+            let counters = &self.observer.counters;
+            self.held.retain(|held| counters.is_open(held.offset));
+        }
+        self.observer.findings.clear();
+        self.flush_decided()
+    }
+
+    /// Writes what no open gap can change any more, when it is worth it.
+    fn flush_decided(&mut self) -> Result<(), Error> {
+        let Some(first) = self.held.first().map(|held| held.at) else { return self.relieve() };
+        let rest = self.out.len().saturating_sub(first);
+        if first < FLUSH_BYTES.max(rest / 2) {
+            return Ok(());
+        }
+        self.to.write_all(self.out.get(..first).unwrap_or_default())?;
+        self.out.drain(..first);
+        for held in &mut self.held {
+            held.at -= first;
+        }
+        Ok(())
+    }
+
+    /// Puts warnings that were decided late into the lines they are about.
+    fn amend(&mut self) {
+        for finding in std::mem::take(&mut self.observer.findings) {
+            self.amend_one(&finding);
+        }
+    }
+
+    fn amend_one(&mut self, finding: &Finding) {
+        let Some(index) = self.held.iter().position(|held| held.offset == finding.place.offset) else { return };
+        let (held, later) = self.held.split_at_mut(index + 1);
+        let Some(held) = held.last_mut() else { return };
+        let mut text = Vec::new();
+        let had_warnings = held.has_warnings;
+        push_warning(&mut text, &mut held.has_warnings, |out| finding.push_name(out));
+        let end = text.len();
+        if !had_warnings {
+            text.push(b']');
+        }
+        self.out.splice(held.at..held.at, text.iter().copied());
+        held.at += end;
+        for other in later {
+            other.at += text.len();
+        }
+    }
+
+    fn push_place(&mut self, place: Place, size: usize) {
+        self.out.push(b'{');
+        if self.positions {
+            self.out.extend_from_slice(b"\"offset\":");
+            push_dec(&mut self.out, place.offset);
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(b"\"size\":");
+        push_dec(&mut self.out, size);
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> Result<(), Error> {
+        self.out.extend_from_slice(b",\"kind\":\"event\",");
+        push_header(&mut self.out, &event.header);
+        self.out.extend_from_slice(b",\"description\":");
+        push_json_str(&mut self.out, event.description());
+        self.out.extend_from_slice(b",\"attributes\":[");
+        for (index, attribute) in event.attributes().enumerate() {
+            let out = &mut self.out;
+            out.extend_from_slice(if index > 0 { b",[" } else { b"[" });
+            push_json_str(out, attribute.name);
+            out.extend_from_slice(b",\"");
+            push_type(out, &attribute.value);
+            out.extend_from_slice(b"\",");
+            self.value(&attribute.value)?;
+            self.out.push(b']');
+            self.relieve()?;
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    /// Writes a part of a long line, where no earlier line waits.
+    fn relieve(&mut self) -> Result<(), Error> {
+        if self.out.len() >= FLUSH_BYTES && self.held.is_empty() { self.flush() } else { Ok(()) }
+    }
+
+    /// Recursion is bounded by the depth that recovery looks for.
+    fn value(&mut self, value: &Value<'_>) -> Result<(), Error> {
+        match value {
+            Value::Unsigned(n) => push_dec(&mut self.out, *n),
+            Value::Signed(n) => push_dec(&mut self.out, *n),
+            Value::Float(n) => push_float(&mut self.out, *n),
+            Value::Text(text) => push_json_str(&mut self.out, text),
+            Value::Array(array) => {
+                self.out.push(b'[');
+                for (index, value) in array.values().enumerate() {
+                    if index > 0 {
+                        self.out.push(b',');
+                    }
+                    self.value(&value)?;
+                    self.relieve()?;
+                }
+                self.out.push(b']');
+            }
+        }
+        Ok(())
+    }
+
+    fn metadata(&mut self, metadata: &Metadata<'_>) {
+        let out = &mut self.out;
+        out.extend_from_slice(b",\"kind\":\"metadata\",\"option\":");
+        push_json_str(out, metadata.option());
+        match metadata.epoch_ns() {
+            Some(ns) => {
+                out.extend_from_slice(b",\"value\":");
+                push_dec(out, ns);
+            }
+            None => {
+                out.extend_from_slice(b",\"value_hex\":\"");
+                push_hex_bytes(out, metadata.value);
+                out.push(b'"');
+            }
+        }
+    }
+
+    fn error(&mut self, damage: &Damage) {
+        let out = &mut self.out;
+        out.extend_from_slice(b"{\"kind\":\"error\",");
+        if self.positions {
+            out.extend_from_slice(b"\"offset\":");
+            push_dec(out, damage.offset);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"code\":");
+        push_json_str(out, damage.code());
+        if let Some(at) = damage.at().filter(|_| self.positions) {
+            out.extend_from_slice(b",\"at\":");
+            push_dec(out, at);
+        }
+        out.extend_from_slice(b",\"detail\":");
+        push_json_str(out, &damage.detail);
+        out.extend_from_slice(b",\"skipped\":");
+        push_dec(out, damage.skipped);
+        if let Some(header) = &damage.header {
+            out.extend_from_slice(b",\"header\":{");
+            push_header(out, header);
+            out.push(b'}');
+        }
+    }
+}
+
+impl Visitor for JsonDump<'_> {
+    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        self.observer.packet(place, bytes.len(), packet);
+        // What was decided about earlier lines must not wait for a long line.
+        if !self.held.is_empty() {
+            let (now, before) = std::mem::take(&mut self.observer.findings).into_iter().partition(|f| f.place == place);
+            self.observer.findings = before;
+            self.amend();
+            self.observer.findings = now;
+            let counters = &self.observer.counters;
+            self.held.retain(|held| counters.is_open(held.offset));
+        }
+        let is_kept = self.keeps_metadata && matches!(packet, Packet::Metadata(_));
+        let is_shown = is_kept || self.filter.wants(place.seq, packet);
+        let mut own = None;
+        if is_shown {
+            self.written += 1;
+            self.push_place(place, bytes.len());
+            match packet {
+                Packet::Event(event) => {
+                    self.event(event)?;
+                    own = event.is_recovered().then_some("nested-array-recovered");
+                }
+                Packet::Metadata(metadata) => self.metadata(metadata),
+            }
+        }
+        self.end_line(place, is_shown, own)
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.lost_bytes += damage.skipped;
+        self.observer.damage(damage);
+        let is_shown = self.shows_damage && self.filter.wants_number(damage.seq);
+        if is_shown {
+            self.error(damage);
+        }
+        self.end_line(Place { offset: damage.offset, seq: damage.seq }, is_shown, None)?;
+        self.report(damage.to_diagnostic())
+    }
+}
+
+fn push_warning(out: &mut Vec<u8>, has_warnings: &mut bool, name: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(if *has_warnings { b",\"" } else { b",\"warnings\":[\"" });
+    name(out);
+    out.push(b'"');
+    *has_warnings = true;
+}
+
+fn push_header(out: &mut Vec<u8>, header: &Header) {
+    out.extend_from_slice(b"\"stream\":");
+    push_dec(out, header.stream);
+    out.extend_from_slice(b",\"counter\":");
+    push_dec(out, header.counter);
+    out.extend_from_slice(b",\"substream\":");
+    push_dec(out, header.substream);
+    out.extend_from_slice(b",\"start\":");
+    push_dec(out, header.start_ns);
+    out.extend_from_slice(b",\"end\":");
+    push_dec(out, header.end_ns);
+}
+
+/// `u64`, `f64[]`, and for recovered arrays of arrays `u64[][]`.
+fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
+    let (name, levels) = match value {
+        Value::Unsigned(_) => ("u64", 0),
+        Value::Signed(_) => ("i64", 0),
+        Value::Float(_) => ("f64", 0),
+        Value::Text(_) => ("str", 0),
+        Value::Array(array) => (array.scalar().name(), array.depth() + 1),
+    };
+    out.extend_from_slice(name.as_bytes());
+    for _ in 0..levels {
+        out.extend_from_slice(b"[]");
+    }
+}
+
+/// The bits, which are the truth, and the number, which JSON cannot always hold.
+fn push_float(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(b"{\"bits\":\"");
+    push_hex_bytes(out, &value.to_bits().to_be_bytes());
+    out.extend_from_slice(b"\",\"value\":");
+    if value.is_finite() {
+        push_shortest(out, value);
+    } else {
+        let name = if value.is_nan() {
+            "\"NaN\""
+        } else if value > 0.0 {
+            "\"Infinity\""
+        } else {
+            "\"-Infinity\""
+        };
+        out.extend_from_slice(name.as_bytes());
+    }
+    out.push(b'}');
+}

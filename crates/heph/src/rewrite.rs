@@ -1,0 +1,161 @@
+//! Packets written again: all, all that are whole, or a part.
+
+use anytrace_core::{Diagnostic, DumpOptions, Error, Outcome, Plan, Selection, Sink, Target};
+
+use crate::flaw::Damage;
+use crate::jsonl::JsonDump;
+use crate::reader::{Place, Reader, Visitor};
+use crate::record::Packet;
+use crate::select::Filter;
+
+/// How much is gathered before it is written.
+const FLUSH_BYTES: usize = 1 << 16;
+
+/// Most damaged places that are named one by one in the notes.
+const NOTES_MAX: usize = 8;
+
+/// Copies the packets that are wanted, byte for byte.
+struct Copier<'a> {
+    filter: Option<Filter<'a>>,
+    is_repair: bool,
+    out: Vec<u8>,
+    to: &'a mut dyn Target,
+    sink: &'a mut dyn Sink,
+    outcome: Outcome,
+    damaged: u64,
+    nested: u64,
+}
+
+/// Carries out a plan.
+pub(crate) fn rewrite(
+    reader: &mut Reader,
+    distinct_max: usize,
+    plan: &Plan,
+    to: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let target = plan.target();
+    target.only("heph", &[])?;
+    match target.to.as_deref() {
+        None | Some("heph") => {}
+        Some("jsonl") => return rewrite_jsonl(reader, distinct_max, plan, to, sink),
+        Some(other) => return Err(Error::usage(format!("a heph trace cannot be written as {other}"))),
+    }
+    let filter = match plan {
+        Plan::Trim(selection, _) => Some(Filter::new(selection)?),
+        _ => None,
+    };
+    let mut copier = Copier {
+        filter,
+        is_repair: matches!(plan, Plan::Repair(_)),
+        out: Vec::with_capacity(FLUSH_BYTES * 2),
+        to,
+        sink,
+        outcome: Outcome::default(),
+        damaged: 0,
+        nested: 0,
+    };
+    let summary = reader.read(&mut copier)?;
+    copier.finish(summary.records)
+}
+
+/// The same as JSON lines: a conversion equals the dump, a repaired or cut trace has no error records.
+fn rewrite_jsonl(
+    reader: &mut Reader,
+    distinct_max: usize,
+    plan: &Plan,
+    to: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let mut options = DumpOptions::default();
+    if let Plan::Trim(selection, _) = plan {
+        return with_filter(reader, distinct_max, selection, to, sink);
+    }
+    options.offsets = true;
+    let mut dump = JsonDump::new(&options, distinct_max, &mut *to, sink)?;
+    dump.shows_damage = matches!(plan, Plan::Convert(_));
+    let summary = reader.read(&mut dump)?;
+    let (records_written, bytes_lost) = dump.finish()?;
+    Ok(Outcome { records_read: summary.records, records_written, bytes_lost, notes: lost_note(bytes_lost) })
+}
+
+fn with_filter(
+    reader: &mut Reader,
+    distinct_max: usize,
+    selection: &Selection,
+    to: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let mut dump = JsonDump::with_filter(Filter::new(selection)?, true, distinct_max, &mut *to, sink);
+    dump.shows_damage = false;
+    dump.keeps_metadata = true;
+    let summary = reader.read(&mut dump)?;
+    let (records_written, bytes_lost) = dump.finish()?;
+    Ok(Outcome { records_read: summary.records, records_written, bytes_lost, notes: lost_note(bytes_lost) })
+}
+
+fn lost_note(bytes_lost: u64) -> Vec<String> {
+    (bytes_lost > 0)
+        .then(|| format!("{bytes_lost} bytes of damaged packets could not be carried over"))
+        .into_iter()
+        .collect()
+}
+
+impl Copier<'_> {
+    fn finish(mut self, records: u64) -> Result<Outcome, Error> {
+        self.to.write_all(&self.out)?;
+        let outcome = &mut self.outcome;
+        outcome.records_read = records;
+        if self.damaged > NOTES_MAX as u64 {
+            let rest = self.damaged - NOTES_MAX as u64;
+            outcome.notes.push(format!("{rest} more damaged places were left out"));
+        }
+        if self.nested > 0 {
+            let n = self.nested;
+            outcome
+                .notes
+                .push(format!("{n} packets with arrays of arrays were left out: the format cannot express them"));
+        }
+        if outcome.bytes_lost > 0 {
+            outcome.notes.push(format!("{} bytes were left out in all", outcome.bytes_lost));
+        }
+        Ok(self.outcome)
+    }
+}
+
+impl Visitor for Copier<'_> {
+    #[inline]
+    fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        if let Packet::Event(event) = packet {
+            if self.filter.as_ref().is_some_and(|filter| !filter.wants(place.seq, packet)) {
+                return Ok(());
+            }
+            if self.is_repair && event.is_recovered() {
+                self.nested += 1;
+                self.outcome.bytes_lost += bytes.len() as u64;
+                return Ok(());
+            }
+        }
+        self.out.extend_from_slice(bytes);
+        self.outcome.records_written += 1;
+        if self.out.len() >= FLUSH_BYTES {
+            self.to.write_all(&self.out)?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.damaged += 1;
+        self.outcome.bytes_lost += damage.skipped;
+        if self.damaged <= NOTES_MAX as u64 {
+            let (skipped, offset) = (damage.skipped, damage.offset);
+            self.outcome.notes.push(format!("{skipped} bytes at byte {offset:#x} were left out: {}", damage.code()));
+        }
+        self.report(damage.to_diagnostic())
+    }
+}

@@ -1,0 +1,171 @@
+//! The doors: how the toolkit sees this format.
+
+use std::io::Write;
+
+use anytrace_core::{
+    Confidence, DumpForm, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome,
+    Plan, Rule, Sink, Summary, Target, Trace,
+};
+
+use crate::check::Checker;
+use crate::dump::TextDump;
+use crate::info::Counter;
+use crate::jsonl::JsonDump;
+use crate::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, parse};
+use crate::reader::Reader;
+use crate::{import, rewrite, rules};
+
+/// The Heph trace format.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Heph;
+
+static TARGETS: [(&str, &str); 2] = [
+    ("heph", "the same packets, byte for byte"),
+    ("jsonl", "one JSON object a packet, as `dump --format jsonl` prints them; reads back to the same bytes"),
+];
+
+impl Format for Heph {
+    fn name(&self) -> &'static str {
+        "heph"
+    }
+
+    fn title(&self) -> &'static str {
+        "Heph"
+    }
+
+    fn noun(&self) -> &'static str {
+        "event"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &rules::RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &TARGETS
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        let given = [
+            ("endian", options.endian.is_some()),
+            ("pointer-width", options.pointer_width.is_some()),
+            ("radix", options.radix.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(Error::usage(format!("--{name} means nothing for a heph trace")));
+        }
+        Ok(Box::new(Opened { reader: Reader::new(input, options), limits: options.limits }))
+    }
+
+    fn recognises_jsonl(&self, head: &Head<'_>) -> bool {
+        import::recognises(head)
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        import::import(input, options, out, sink)
+    }
+}
+
+/// Certain with a packet at the start; likely with one further in, or a start in the wrong byte order.
+fn probe(head: &Head<'_>) -> Confidence {
+    let has_name = head.has_extension(&["heph"]) || head.has_extension(&["bin.log"]);
+    let by_name = if has_name { Confidence::Maybe } else { Confidence::No };
+    let magics = [EVENT_MAGIC, METADATA_MAGIC];
+    match parse(head.bytes, Limits::default().record_bytes_max) {
+        Ok(_) => return Confidence::Certain,
+        Err(Need::More(need)) if need > head.bytes.len() && head.bytes.len() >= 8 => return Confidence::Certain,
+        Err(Need::More(_)) => {
+            let is_cut =
+                magics.iter().any(|magic| magic.to_be_bytes().starts_with(head.bytes)) && !head.bytes.is_empty();
+            let has_magic = head.bytes.len() >= 4;
+            return if is_cut || has_magic && starts_with_magic(head.bytes) { Confidence::Likely } else { by_name };
+        }
+        Err(Need::Bad(_)) => {}
+    }
+    let is_swapped = magics.iter().any(|magic| head.bytes.starts_with(&magic.to_le_bytes()));
+    if starts_with_magic(head.bytes) || is_swapped || holds_packet(head.bytes) { Confidence::Likely } else { by_name }
+}
+
+fn starts_with_magic(bytes: &[u8]) -> bool {
+    bytes.starts_with(&EVENT_MAGIC.to_be_bytes()) || bytes.starts_with(&METADATA_MAGIC.to_be_bytes())
+}
+
+/// True when a whole packet of some substance stands anywhere in the head.
+fn holds_packet(head: &[u8]) -> bool {
+    let mut work_left = head.len() * 16;
+    for at in 0..head.len() {
+        let rest = head.get(at..).unwrap_or_default();
+        if !starts_with_magic(rest) {
+            continue;
+        }
+        match parse(rest, head.len() as u64) {
+            Ok((_, size)) if size > 10 => return true,
+            Err(Need::Bad(flaw)) => work_left = work_left.saturating_sub(flaw.at),
+            _ => {}
+        }
+        if work_left == 0 {
+            break;
+        }
+    }
+    false
+}
+
+/// An opened trace.
+struct Opened {
+    reader: Reader,
+    limits: Limits,
+}
+
+impl Trace for Opened {
+    fn info(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        let mut counter = Counter::new(self.limits.distinct_max, sink);
+        let summary = self.reader.read(&mut counter)?;
+        let mut info = counter.finish();
+        info.bytes = summary.bytes;
+        info.set_container(self.reader.layers(), None);
+        Ok(info)
+    }
+
+    fn dump(
+        mut self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        match options.form {
+            DumpForm::Text => {
+                let mut dump = TextDump::new(options, out, sink)?;
+                let summary = self.reader.read(&mut dump)?;
+                dump.finish()?;
+                Ok(summary)
+            }
+            DumpForm::Jsonl => {
+                let mut dump = JsonDump::new(options, self.limits.distinct_max, out, sink)?;
+                let summary = self.reader.read(&mut dump)?;
+                dump.finish()?;
+                Ok(summary)
+            }
+        }
+    }
+
+    fn check(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        let mut checker = Checker::new(self.limits.distinct_max, sink);
+        let summary = self.reader.read(&mut checker)?;
+        checker.finish()?;
+        Ok(summary)
+    }
+
+    fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        rewrite::rewrite(&mut self.reader, self.limits.distinct_max, plan, out, sink)
+    }
+}
