@@ -6,7 +6,7 @@ use anytrace_core::{Error, Limits, Sink};
 
 use crate::mix::MixWatch;
 use crate::parse::{access, with_layout};
-use crate::reader::{Place, Visit};
+use crate::reader::{Place, Visit, run_of};
 use crate::record::{Layout, Record, Tag, Width, is_canonical, is_usual_size};
 use crate::rtta::RttaRules;
 use crate::rules;
@@ -166,12 +166,14 @@ fn is_ordinary<const STRIDE: usize, const BIG: bool>(bytes: &[u8; STRIDE], rtta:
     let is_aligned = address & u64::from(low) == 0;
     // User addresses are below bit 47; a 32-bit access near the end of memory may wrap.
     let top = if STRIDE == 18 { 1 << 47 } else { 0xffff_ff00 };
-    is_usual & is_aligned & (address < top) & (thread >> 32 == 0) && !rtta.may_end_inside(address)
+    is_usual & is_aligned & (address < top) & (thread >> 32 == 0) && !rtta.may_end_inside(address, size)
 }
 
 impl Visit for Check {
-    fn accesses(&mut self, run: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
-        with_layout!(self.layout, check_run, self, run, at, sink)
+    fn run(&mut self, window: &[u8], at: Place, sink: &mut dyn Sink) -> Result<usize, Error> {
+        let run = run_of(window, self.layout);
+        with_layout!(self.layout, check_run, self, run, at, sink)?;
+        Ok(run.len())
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use anytrace_core::{DumpForm, DumpOptions, Error, Limits, Selection, Sink, Summa
 
 use crate::lines::{TextStyle, push_jsonl, push_jsonl_header, push_text};
 use crate::parse::parse;
-use crate::reader::{Place, Reader, Visit};
+use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Body, Layout, Record};
 use crate::regions::{Region, Regions};
 
@@ -94,7 +94,8 @@ impl Dump<'_> {
 }
 
 impl Visit for Dump<'_> {
-    fn accesses(&mut self, run: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        let run = run_of(window, self.layout);
         let stride = self.layout.access_bytes();
         let layout = self.layout;
         for (n, bytes) in run.chunks_exact(stride).enumerate() {
@@ -105,7 +106,8 @@ impl Visit for Dump<'_> {
             }
         }
         self.note_end(at.after(run.len() / stride, stride).seq);
-        self.spill()
+        self.spill()?;
+        Ok(run.len())
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {

@@ -1,216 +1,197 @@
 //! `info`: counts everything in one pass.
 //!
-//! One table takes tag, size, alignment and line crossing of an access at once, so that the hot loop is
-//! two loads, a few bit operations and one increment a record; all sums are made from it at the end.
+//! One table takes tag, size and place in the cache line of an access at once, so that the hot loop is
+//! four loads, a few bit operations and one increment a record; all sums are made from it at the end.
 
 use std::collections::HashMap;
 
 use anytrace_core::{Error, Limits, Sink, Tally};
 
-use crate::parse::{access, with_layout};
+use crate::parse::{NOT_ACCESS, access, with_layout};
 use crate::reader::{Place, Visit};
 use crate::record::{Body, Kind, Layout, Record, Tag, is_canonical, is_usual_size};
 use crate::types::TypeTable;
 
-/// Size (8 bits), write, atomic, unaligned (1 bit each), misaligned, crosses a line.
-const CELLS: usize = 1 << 13;
-const WRITE: usize = 1 << 8;
-const ATOMIC: usize = 1 << 9;
-const UNALIGNED: usize = 1 << 10;
-const MISALIGNED: usize = 1 << 11;
-const STRADDLES: usize = 1 << 12;
-
-/// Accesses are counted in turns, so that one counter is not touched by neighbours.
-const LANES: usize = 4;
-
 /// Bytes of a cache line, for line crossings.
-const LINE_BYTES: u64 = 64;
+const LINE_BYTES: usize = 64;
+
+/// Place in the line (6 bits), size (8), write, atomic, unaligned (1 each, as a tag rotated by two has them).
+const CELLS: usize = 1 << 17;
+
+/// Accesses decoded side by side.
+const LANES: usize = 4;
 
 /// Everything `info` counts.
 pub(crate) struct Counts {
     layout: Layout,
-    cells: Box<[[u64; CELLS]; LANES]>,
+    cells: Box<[u64; CELLS]>,
     threads: Tally,
     rtta_tags: [u64; 256],
-    addresses: Span,
-    not_canonical: u64,
+    addresses: Addresses,
     live: LiveCounts,
-    pub(crate) types: TypeTable,
+    types: TypeTable,
 }
 
-/// Lowest and highest address accessed.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    min: u64,
-    max: u64,
+/// What is counted, made ready to be shown.
+pub(crate) struct Sums {
+    /// Records by tag, flags included.
+    pub(crate) tags: [u64; 256],
+    /// Accesses by size.
+    pub(crate) sizes: [u64; 256],
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+    /// Accesses that cross a line of 64 bytes.
+    pub(crate) straddles: u64,
+    /// Accesses of a usual size that are misaligned and not flagged so.
+    pub(crate) misaligned_without_flag: u64,
+    /// Accesses of a usual size that are aligned and flagged unaligned all the same.
+    pub(crate) aligned_with_flag: u64,
+    /// Lowest and highest address accessed.
+    pub(crate) addresses: Option<(u64, u64)>,
+    /// Accesses to addresses no machine of today has.
+    pub(crate) not_canonical: u64,
+    /// Records by thread, by number.
+    pub(crate) threads: Vec<(String, u64)>,
+    pub(crate) live: LiveCounts,
+    pub(crate) types: TypeTable,
 }
 
 impl Counts {
     pub(crate) fn new(layout: Layout, limits: Limits) -> Self {
+        let cells = vec![0; CELLS].into_boxed_slice();
         Self {
             layout,
-            cells: vec![[0; CELLS]; LANES]
-                .into_boxed_slice()
-                .try_into()
-                .unwrap_or_else(|_| Box::new([[0; CELLS]; LANES])),
+            cells: cells.try_into().expect("the vector has just this length"),
             threads: Tally::new(limits.distinct_max),
             rtta_tags: [0; 256],
-            addresses: Span { min: u64::MAX, max: 0 },
-            not_canonical: 0,
-            live: LiveCounts { starts: HashMap::new(), ..LiveCounts::new(limits.distinct_max) },
+            addresses: Addresses { min: u64::MAX, max: 0, not_canonical: 0 },
+            live: LiveCounts::new(limits.distinct_max),
             types: TypeTable::new(limits),
         }
     }
 
-    /// Counts of accesses whose cell satisfies `is_wanted`.
-    fn sum(&self, is_wanted: impl Fn(usize) -> bool) -> u64 {
-        self.weighted(|cell| u64::from(is_wanted(cell)))
-    }
-
-    fn weighted(&self, weight: impl Fn(usize) -> u64) -> u64 {
-        (0..CELLS).map(|cell| self.cell(cell) * weight(cell)).sum()
-    }
-
-    fn cell(&self, cell: usize) -> u64 {
-        self.cells.iter().filter_map(|lane| lane.get(cell)).sum()
-    }
-
-    /// Records by kind, in the order of the tags.
-    pub(crate) fn kinds(&self) -> [(Kind, u64); 4] {
-        let rtta = |kind: Kind| (0..4).map(|flags| self.rtta_tags[usize::from(kind.base() | flags << 6)]).sum();
-        [
-            (Kind::Read, self.sum(|cell| cell & WRITE == 0)),
-            (Kind::Write, self.sum(|cell| cell & WRITE != 0)),
-            (Kind::RttaAdd, rtta(Kind::RttaAdd)),
-            (Kind::RttaRemove, rtta(Kind::RttaRemove)),
-        ]
-    }
-
-    /// Records by tag, flags included; zeros left out.
-    pub(crate) fn tags(&self) -> Vec<(u8, u64)> {
-        let mut counts = self.rtta_tags;
-        for kind in [Kind::Read, Kind::Write] {
-            for flags in 0..4_u8 {
-                let tag = Tag(kind.base() | flags << 6);
-                let bits = usize::from(tag.0 & 1) << 8 | usize::from(flags) << 9;
-                counts[usize::from(tag.0)] = self.sum(|cell| cell & (WRITE | ATOMIC | UNALIGNED) == bits);
-            }
+    /// Sums the table up.
+    pub(crate) fn finish(self) -> Sums {
+        let Addresses { min, max, not_canonical } = self.addresses;
+        let mut sums = Sums {
+            tags: self.rtta_tags,
+            sizes: [0; 256],
+            bytes_read: 0,
+            bytes_written: 0,
+            straddles: 0,
+            misaligned_without_flag: 0,
+            aligned_with_flag: 0,
+            addresses: (min <= max).then_some((min, max)),
+            not_canonical,
+            threads: self.threads.into_rows(|thread| thread.to_string()),
+            live: self.live,
+            types: self.types,
+        };
+        for (cell, count) in self.cells.iter().enumerate().filter(|(_, count)| **count > 0) {
+            sums.add_cell(cell, *count);
         }
-        (0..=u8::MAX).zip(counts).filter(|(_, count)| *count > 0).collect()
+        sums
     }
 
-    /// Accesses by size; zeros left out.
-    pub(crate) fn sizes(&self) -> Vec<(u8, u64)> {
-        let count = |size: u8| self.sum(|cell| cell & 0xff == usize::from(size));
-        (0..=u8::MAX).map(|size| (size, count(size))).filter(|(_, count)| *count > 0).collect()
+    /// Counts the accesses a window starts with; returns their bytes.
+    fn count_run<const STRIDE: usize, const BIG: bool>(&mut self, window: &[u8]) -> usize {
+        let (records, _) = window.as_chunks::<STRIDE>();
+        let mut hot = Hot { cells: &mut self.cells, addresses: self.addresses };
+        let mut threads = Threads { tally: &mut self.threads, last: 0, run: 0 };
+        let mut counted = 0;
+        for block in records.as_chunks::<LANES>().0 {
+            if block.iter().fold(0, |tags, record| tags | record[0]) & NOT_ACCESS != 0 {
+                break;
+            }
+            let accesses = std::array::from_fn(|lane| access::<STRIDE, BIG>(&block[lane]));
+            hot.count(accesses.map(|(tag, address, size, _)| (tag, address, size)));
+            threads.add_block(accesses.map(|(_, _, _, thread)| thread));
+            counted += LANES;
+        }
+        for record in records.iter().skip(counted).take_while(|record| record[0] & NOT_ACCESS == 0) {
+            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+            hot.count([(tag, address, size)]);
+            threads.add(thread);
+            counted += 1;
+        }
+        threads.finish();
+        self.addresses = hot.addresses;
+        counted * STRIDE
     }
+}
 
-    /// Bytes read and bytes written.
-    pub(crate) fn bytes(&self) -> (u64, u64) {
-        let sum = |bit: usize| self.weighted(|cell| if cell & WRITE == bit { (cell & 0xff) as u64 } else { 0 });
-        (sum(0), sum(WRITE))
-    }
-
-    /// Accesses that cross a line of 64 bytes.
-    pub(crate) fn straddles(&self) -> u64 {
-        self.sum(|cell| cell & STRADDLES != 0)
-    }
-
-    /// Accesses of a usual size that are misaligned and not flagged so.
-    pub(crate) fn misaligned_without_flag(&self) -> u64 {
-        self.sum(|cell| has_alignment(cell) && cell & (MISALIGNED | UNALIGNED) == MISALIGNED)
-    }
-
-    /// Accesses of a usual size that are aligned and flagged unaligned all the same.
-    pub(crate) fn aligned_with_flag(&self) -> u64 {
-        self.sum(|cell| has_alignment(cell) && cell & (MISALIGNED | UNALIGNED) == UNALIGNED)
+impl Sums {
+    /// Records by kind, in the order of the tags.
+    pub(crate) fn kinds(&self) -> [(&'static str, u64); 4] {
+        let with_flags = |kind: Kind| (0..4).map(|flags| self.tags[usize::from(kind.base() | flags << 6)]).sum();
+        Kind::ALL.map(|kind| (kind.name(), with_flags(kind)))
     }
 
     /// Accesses of sizes no compiler emits.
     pub(crate) fn odd_sizes(&self) -> u64 {
-        self.sum(|cell| !has_alignment(cell))
+        (0..=u8::MAX).zip(self.sizes).filter(|(size, _)| !is_usual_size(*size)).map(|(_, count)| count).sum()
     }
 
-    /// Accesses to addresses no machine of today has.
-    pub(crate) fn not_canonical(&self) -> u64 {
-        self.not_canonical
-    }
-
-    /// Lowest and highest address accessed.
-    pub(crate) fn addresses(&self) -> Option<(u64, u64)> {
-        let has_any = self.addresses.min <= self.addresses.max;
-        has_any.then_some((self.addresses.min, self.addresses.max))
-    }
-
-    /// Flag bits on RTTA tags.
+    /// Flags on RTTA tags.
     pub(crate) fn flagged_rtta(&self) -> u64 {
-        (0..=u8::MAX).zip(self.rtta_tags).filter(|(tag, _)| Tag(*tag).has_flags()).map(|(_, count)| count).sum()
+        let is_flagged = |tag: u8| Tag(tag).has_flags() && tag & NOT_ACCESS != 0;
+        (0..=u8::MAX).zip(self.tags).filter(|(tag, _)| is_flagged(*tag)).map(|(_, count)| count).sum()
     }
 
-    pub(crate) fn live(&self) -> &LiveCounts {
-        &self.live
-    }
-
-    /// Rows of threads, by number.
-    pub(crate) fn into_threads(self) -> Vec<(String, u64)> {
-        self.threads.into_rows(|thread| thread.to_string())
-    }
-
-    fn count_run<const STRIDE: usize, const BIG: bool>(&mut self, run: &[u8]) {
-        let mut hot = Hot { cells: &mut self.cells, span: self.addresses, not_canonical: 0 };
-        let mut threads = Threads { tally: &mut self.threads, last: 0, run: 0 };
-        let (blocks, rest) = run.as_chunks::<STRIDE>().0.as_chunks::<LANES>();
-        for block in blocks {
-            let ids = hot.count_block::<STRIDE, BIG>(block);
-            threads.add_block(ids);
+    fn add_cell(&mut self, cell: usize, count: u64) {
+        let at = cell % LINE_BYTES;
+        let size = cell / LINE_BYTES % 256;
+        let tag = u8::try_from(cell / LINE_BYTES / 256).unwrap_or(0).rotate_right(2);
+        self.tags[usize::from(tag)] += count;
+        self.sizes[size] += count;
+        let bytes = if tag & 1 == 0 { &mut self.bytes_read } else { &mut self.bytes_written };
+        *bytes = bytes.saturating_add(count.saturating_mul(size as u64));
+        self.straddles += if at + size > LINE_BYTES { count } else { 0 };
+        if u8::try_from(size).is_ok_and(is_usual_size) {
+            match (at.is_multiple_of(size), Tag(tag).is_unaligned()) {
+                (true, true) => self.aligned_with_flag += count,
+                (false, false) => self.misaligned_without_flag += count,
+                _ => {}
+            }
         }
-        for record in rest {
-            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
-            hot.count::<STRIDE>(0, tag, address, size);
-            threads.add(thread);
-        }
-        threads.finish();
-        self.addresses = hot.span;
-        self.not_canonical += hot.not_canonical;
     }
 }
 
-fn has_alignment(cell: usize) -> bool {
-    u8::try_from(cell & 0xff).is_ok_and(is_usual_size)
+/// Lowest and highest address accessed, and how many are impossible.
+#[derive(Debug, Clone, Copy)]
+struct Addresses {
+    min: u64,
+    max: u64,
+    not_canonical: u64,
 }
 
 /// What the hot loop keeps at hand.
 struct Hot<'a> {
-    cells: &'a mut [[u64; CELLS]; LANES],
-    span: Span,
-    not_canonical: u64,
+    cells: &'a mut [u64; CELLS],
+    addresses: Addresses,
 }
 
 impl Hot<'_> {
     #[inline(always)]
-    fn count_block<const STRIDE: usize, const BIG: bool>(&mut self, block: &[[u8; STRIDE]; LANES]) -> [u64; LANES] {
-        let mut ids = [0; LANES];
-        for lane in 0..LANES {
-            let (tag, address, size, thread) = access::<STRIDE, BIG>(&block[lane]);
-            self.count::<STRIDE>(lane, tag, address, size);
-            ids[lane] = thread;
+    fn count<const N: usize>(&mut self, accesses: [(u8, u64, u8); N]) {
+        let mut high = 0;
+        for (tag, address, size) in accesses {
+            let place = address as usize % LINE_BYTES;
+            // Write, atomic and unaligned are the three low bits of a tag rotated by two.
+            let cell = usize::from(tag.rotate_left(2)) << 14 | usize::from(size) << 6 | place;
+            self.cells[cell % CELLS] += 1;
+            self.addresses.min = self.addresses.min.min(address);
+            self.addresses.max = self.addresses.max.max(address);
+            high |= address;
         }
-        ids
+        if high >> 47 != 0 {
+            self.count_high(accesses.map(|(_, address, _)| address));
+        }
     }
 
-    #[inline(always)]
-    fn count<const STRIDE: usize>(&mut self, lane: usize, tag: u8, address: u64, size: u8) {
-        let flags = usize::from(tag & 1) << 8 | usize::from(tag >> 6) << 9;
-        let is_misaligned = (address & u64::from(size.wrapping_sub(1))) != 0;
-        let crosses = (address & (LINE_BYTES - 1)) + u64::from(size) > LINE_BYTES;
-        let cell = usize::from(size) | flags | usize::from(is_misaligned) << 11 | usize::from(crosses) << 12;
-        // All parts together fill exactly thirteen bits.
-        self.cells[lane][cell & (CELLS - 1)] += 1;
-        self.span.min = self.span.min.min(address);
-        self.span.max = self.span.max.max(address);
-        if STRIDE == 18 {
-            self.not_canonical += u64::from(!is_canonical(address));
-        }
+    #[cold]
+    fn count_high<const N: usize>(&mut self, addresses: [u64; N]) {
+        self.addresses.not_canonical += addresses.into_iter().map(|a| u64::from(!is_canonical(a))).sum::<u64>();
     }
 }
 
@@ -247,9 +228,8 @@ impl Threads<'_> {
 }
 
 impl Visit for Counts {
-    fn accesses(&mut self, run: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
-        with_layout!(self.layout, count_run, self, run);
-        Ok(())
+    fn run(&mut self, window: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        Ok(with_layout!(self.layout, count_run, self, window))
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
@@ -266,8 +246,8 @@ impl Visit for Counts {
     }
 }
 
-fn count_run<const STRIDE: usize, const BIG: bool>(counts: &mut Counts, run: &[u8]) {
-    counts.count_run::<STRIDE, BIG>(run);
+fn count_run<const STRIDE: usize, const BIG: bool>(counts: &mut Counts, window: &[u8]) -> usize {
+    counts.count_run::<STRIDE, BIG>(window)
 }
 
 /// How many live regions start at each address, and what does not fit.

@@ -83,12 +83,14 @@ fn parse_add_header(window: &[u8], layout: Layout, tag: Tag) -> Option<(Record<'
     Some((Record { tag, address, thread, body: Body::Add { elemsize, elemcount, name: &[] } }, name_bytes))
 }
 
+/// Bits that no tag of an access has.
+pub(crate) const NOT_ACCESS: u8 = !(Tag::FLAGS | 1);
+
 /// Whole accesses at the start of a window, one after another: how many bytes they take.
 ///
 /// Eight tags are tested at once: all other bits than flags and the lowest must be clear.
 #[inline]
 pub(crate) fn access_run<const STRIDE: usize>(window: &[u8]) -> usize {
-    const NOT_ACCESS: u8 = !(Tag::FLAGS | 1);
     let mut at = 0;
     while let Some(block) = window.get(at..at + 8 * STRIDE) {
         let tags = (0..8).fold(0, |all, n| all | block[n * STRIDE]);

@@ -29,8 +29,9 @@ impl Place {
 
 /// What a verb does with what the reader finds. Static dispatch: nothing virtual happens per record.
 pub(crate) trait Visit {
-    /// Takes whole accesses, one after another; at least one.
-    fn accesses(&mut self, run: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error>;
+    /// Takes the accesses a window starts with, as many as stand there one after another, and returns
+    /// how many bytes they have. A window that starts with another record, or a part of one, gives 0.
+    fn run(&mut self, window: &[u8], at: Place, sink: &mut dyn Sink) -> Result<usize, Error>;
 
     /// Takes an RTTA record and its bytes.
     fn rtta(&mut self, record: &Record<'_>, raw: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error>;
@@ -42,6 +43,15 @@ pub(crate) trait Visit {
     fn is_done(&self) -> bool {
         false
     }
+}
+
+/// The accesses a window starts with.
+pub(crate) fn run_of(window: &[u8], layout: Layout) -> &[u8] {
+    let bytes = match layout.width {
+        Width::Eight => access_run::<18>(window),
+        Width::Four => access_run::<14>(window),
+    };
+    window.get(..bytes).unwrap_or_default()
 }
 
 /// What a pass came to.
@@ -116,13 +126,8 @@ impl Reader {
             let window = self.cursor.window();
             let at = Place { seq: self.seq, offset: self.cursor.offset() };
             let near = window.get(..RUN_RECORDS_MAX * stride).unwrap_or(window);
-            let run = match self.layout.width {
-                Width::Eight => access_run::<18>(near),
-                Width::Four => access_run::<14>(near),
-            };
-            if let Some(run) = near.get(..run).filter(|run| !run.is_empty()) {
-                visit.accesses(run, at, sink)?;
-                let used = run.len();
+            let used = visit.run(near, at, sink)?;
+            if let Some(run) = near.get(..used).filter(|run| !run.is_empty()) {
                 self.zeros = zeros_after(run, stride, at, self.zeros);
                 self.thread = last_thread(run, self.layout).unwrap_or(self.thread);
                 self.cursor.advance(used);
@@ -340,14 +345,15 @@ struct EachRecord<F> {
 }
 
 impl<F: FnMut(&Record<'_>, Place) -> Result<(), Error>> Visit for EachRecord<F> {
-    fn accesses(&mut self, run: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
         let stride = self.layout.access_bytes();
+        let run = run_of(window, self.layout);
         for (n, bytes) in run.chunks_exact(stride).enumerate() {
             if let Ok((record, _)) = parse(bytes, self.layout) {
                 (self.visit)(&record, at.after(n, stride))?;
             }
         }
-        Ok(())
+        Ok(run.len())
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {

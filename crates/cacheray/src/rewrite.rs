@@ -5,7 +5,7 @@ use anytrace_core::{Error, Outcome, Plan, Sink, Target};
 use crate::losses::{Losses, in_places};
 use crate::output::{Form, Output};
 use crate::parse::parse;
-use crate::reader::{Place, Reader, Visit};
+use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Layout, Record, Tag};
 use crate::trim;
 
@@ -30,7 +30,7 @@ pub(crate) fn rewrite(
 
 fn convert(reader: Reader, output: Output<'_>, sink: &mut dyn Sink) -> Result<Outcome, Error> {
     let mut losses = Losses::new(sink);
-    let mut copy = Copy { output };
+    let mut copy = Copy { layout: reader.layout(), output };
     let passed = reader.walk(&mut copy, &mut losses)?;
     Ok(Outcome {
         records_read: passed.records,
@@ -42,12 +42,15 @@ fn convert(reader: Reader, output: Output<'_>, sink: &mut dyn Sink) -> Result<Ou
 
 /// Writes everything that was read.
 struct Copy<'a> {
+    layout: Layout,
     output: Output<'a>,
 }
 
 impl Visit for Copy<'_> {
-    fn accesses(&mut self, run: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
-        self.output.accesses(run, at)
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        let run = run_of(window, self.layout);
+        self.output.accesses(run, at)?;
+        Ok(run.len())
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
@@ -99,7 +102,8 @@ impl Repair<'_> {
 }
 
 impl Visit for Repair<'_> {
-    fn accesses(&mut self, run: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        let run = run_of(window, self.layout);
         let stride = self.layout.access_bytes();
         let is_zero = |record: &&[u8]| record.iter().all(|&b| b == 0);
         let zeros = run.rchunks_exact(stride).take_while(is_zero).count();
@@ -112,7 +116,7 @@ impl Visit for Repair<'_> {
             let place = at.after(kept / stride, stride);
             self.zeros.get_or_insert((place, 0)).1 += zeros as u64;
         }
-        Ok(())
+        Ok(run.len())
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {

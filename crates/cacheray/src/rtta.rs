@@ -41,8 +41,8 @@ impl RttaRules {
 
     /// True when a region may end inside an aligned access at `address`: exact when false.
     #[inline(always)]
-    pub(crate) fn may_end_inside(&self, address: u64) -> bool {
-        self.ends.has_any && self.ends.may_have(address)
+    pub(crate) fn may_end_inside(&self, address: u64, size: u8) -> bool {
+        size > self.ends.alignment && self.ends.may_have(address)
     }
 
     /// Judges an RTTA record.
@@ -179,25 +179,32 @@ fn judge_name(name: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error> 
 
 /// Where regions may end inside an aligned access: a set of 16-byte granules with false positives.
 ///
-/// An aligned access of up to 16 bytes lies in one granule, so only ends that are no multiple of 16
-/// can be inside it. Most regions end at one, and then the hot loop never asks the region map.
+/// An aligned access of up to 16 bytes lies in one granule, and an end that is a multiple of its size
+/// is not inside it. Most regions end well aligned, and then the hot loop never looks at the set.
 #[derive(Debug)]
 struct EndFilter {
-    has_any: bool,
-    words: Box<[u64; 1024]>,
+    /// All ends are multiples of this; 16 where all are multiples of 16.
+    alignment: u8,
+    words: Vec<u64>,
     added: usize,
 }
 
+/// Words of the set: 128 KiB.
+const FILTER_WORDS: usize = 1 << 14;
+
+/// Ends gathered before the set may start over.
+const FILTER_ADDS: usize = 1 << 16;
+
 impl Default for EndFilter {
     fn default() -> Self {
-        Self { has_any: false, words: Box::new([0; 1024]), added: 0 }
+        Self { alignment: 16, words: Vec::new(), added: 0 }
     }
 }
 
 impl EndFilter {
     /// Takes the address after a region's last byte; starts over when too many ends were gathered.
     fn add<T>(&mut self, end: u64, live: &Regions<T>) {
-        if self.added > 8192 && self.added > 4 * live.len() {
+        if self.added > FILTER_ADDS && self.added > 4 * live.len() {
             self.clear();
             for last in live.iter().filter_map(Region::last) {
                 self.set(last.wrapping_add(1));
@@ -207,31 +214,35 @@ impl EndFilter {
     }
 
     fn clear(&mut self) {
-        if self.has_any {
-            self.words.fill(0);
-            (self.has_any, self.added) = (false, 0);
+        if self.added > 0 {
+            self.words.clear();
+            (self.alignment, self.added) = (16, 0);
         }
     }
 
     fn set(&mut self, end: u64) {
-        if !end.is_multiple_of(16) {
-            let (word, bit) = Self::place(end);
-            self.words[word] |= bit;
-            self.has_any = true;
-            self.added += 1;
+        if end.is_multiple_of(16) {
+            return;
         }
+        self.words.resize(FILTER_WORDS, 0);
+        let (word, bit) = Self::place(end);
+        if let Some(word) = self.words.get_mut(word) {
+            *word |= bit;
+        }
+        self.alignment = self.alignment.min(1 << end.trailing_zeros());
+        self.added += 1;
     }
 
     #[inline(always)]
     fn may_have(&self, address: u64) -> bool {
         let (word, bit) = Self::place(address);
-        self.words[word] & bit != 0
+        self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
     /// A granule's bit: the high bits of a product depend on all bits of the granule.
     #[inline(always)]
     fn place(address: u64) -> (usize, u64) {
-        let hash = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-        ((hash >> 6) as usize & 1023, 1 << (hash & 63))
+        let hash = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        ((hash >> 6) as usize % FILTER_WORDS, 1 << (hash & 63))
     }
 }

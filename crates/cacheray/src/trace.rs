@@ -9,11 +9,11 @@ use anytrace_core::{
 use serde_json::{Map, Value, json};
 
 use crate::check::Check;
-use crate::info::Counts;
+use crate::info::{Counts, Sums};
 use crate::reader::Reader;
 use crate::record::Layout;
 use crate::rules::RULES;
-use crate::types::name_value;
+use crate::types::{TypeTable, name_value};
 use crate::{NAME, detect, dump, jsonl, rewrite};
 
 /// The format, for [`anytrace_core`]'s doors.
@@ -81,9 +81,10 @@ impl Trace for Opened {
         let passed = self.reader.walk(&mut counts, sink)?;
         info.bytes = passed.bytes;
         info.records = passed.records;
-        info.set_kinds(counts.kinds().map(|(kind, count)| (kind.name(), count)));
-        info.details = details(&counts, layout);
-        info.threads = counts.into_threads();
+        let mut sums = counts.finish();
+        info.set_kinds(sums.kinds());
+        info.threads = std::mem::take(&mut sums.threads);
+        info.details = details(&sums, layout);
         Ok(info)
     }
 
@@ -109,47 +110,47 @@ impl Trace for Opened {
 }
 
 /// What only this format has: figures of the corpus expectations, as far as they are bounded.
-fn details(counts: &Counts, layout: Layout) -> Vec<(&'static str, Value)> {
-    let table =
-        |rows: Vec<(String, u64)>| Value::Object(rows.into_iter().map(|(k, n)| (k, n.into())).collect::<Map<_, _>>());
-    let tags = counts.tags().into_iter().map(|(tag, count)| (format!("{tag:#04x}"), count)).collect();
-    let sizes = counts.sizes().into_iter().map(|(size, count)| (size.to_string(), count)).collect();
-    let (bytes_read, bytes_written) = counts.bytes();
+fn details(sums: &Sums, layout: Layout) -> Vec<(&'static str, Value)> {
     let mut details = vec![
         ("pointer_width", json!(layout.width.bytes())),
-        ("tags", table(tags)),
-        ("access_sizes", table(sizes)),
-        ("bytes_read", json!(bytes_read)),
-        ("bytes_written", json!(bytes_written)),
+        ("tags", table(&sums.tags, |tag| format!("{tag:#04x}"))),
+        ("access_sizes", table(&sums.sizes, |size| size.to_string())),
+        ("bytes_read", json!(sums.bytes_read)),
+        ("bytes_written", json!(sums.bytes_written)),
     ];
-    if let Some((min, max)) = counts.addresses() {
+    if let Some((min, max)) = sums.addresses {
         details.extend([("address_min", json!(min)), ("address_max", json!(max))]);
     }
-    let live = counts.live();
     details.extend([
-        ("straddling_64_byte_line", json!(counts.straddles())),
-        ("misaligned_without_flag", json!(counts.misaligned_without_flag())),
-        ("aligned_with_unaligned_flag", json!(counts.aligned_with_flag())),
-        ("odd_sizes", json!(counts.odd_sizes())),
-        ("addresses_not_canonical", json!(counts.not_canonical())),
-        ("flags_on_rtta", json!(counts.flagged_rtta())),
-        ("rtta_live_at_end", json!(live.live)),
-        ("rtta_added_at_live", json!(live.added_at_live)),
-        ("rtta_remove_null", json!(live.null_removes)),
-        ("rtta_remove_without_add", json!(live.unmatched_removes)),
+        ("straddling_64_byte_line", json!(sums.straddles)),
+        ("misaligned_without_flag", json!(sums.misaligned_without_flag)),
+        ("aligned_with_unaligned_flag", json!(sums.aligned_with_flag)),
+        ("odd_sizes", json!(sums.odd_sizes())),
+        ("addresses_not_canonical", json!(sums.not_canonical)),
+        ("flags_on_rtta", json!(sums.flagged_rtta())),
+        ("rtta_live_at_end", json!(sums.live.live)),
+        ("rtta_added_at_live", json!(sums.live.added_at_live)),
+        ("rtta_remove_null", json!(sums.live.null_removes)),
+        ("rtta_remove_without_add", json!(sums.live.unmatched_removes)),
     ]);
-    if live.is_over {
+    if sums.live.is_over {
         details.push(("rtta_followed", json!("in part: more live regions than the limit")));
     }
-    details.extend(type_details(counts));
+    details.extend(type_details(&sums.types));
     details
 }
 
-fn type_details(counts: &Counts) -> Vec<(&'static str, Value)> {
-    let rows = counts.types.rows();
+/// The counts that are not zero, by name.
+fn table(counts: &[u64; 256], name: impl Fn(u8) -> String) -> Value {
+    let rows = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count > 0);
+    Value::Object(rows.map(|(key, count)| (name(key), (*count).into())).collect::<Map<_, _>>())
+}
+
+fn type_details(types: &TypeTable) -> Vec<(&'static str, Value)> {
+    let rows = types.rows();
     let mut details = vec![("types", json!(rows.len()))];
-    if counts.types.other_adds > 0 {
-        details.push(("types_other_adds", json!(counts.types.other_adds)));
+    if types.other_adds > 0 {
+        details.push(("types_other_adds", json!(types.other_adds)));
     }
     if rows.len() <= TYPES_LISTED_MAX {
         let list = rows.iter().map(|row| {

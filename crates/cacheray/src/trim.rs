@@ -5,7 +5,7 @@ use anytrace_core::{Error, Limits, Outcome, Selection, Sink};
 use crate::losses::Losses;
 use crate::output::Output;
 use crate::parse::parse;
-use crate::reader::{Place, Reader, Visit};
+use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Body, Layout, Record};
 use crate::regions::{Region, Regions};
 
@@ -112,6 +112,32 @@ impl Trim<'_, '_> {
                 || self.regions.find(record.address).is_some_and(|region| region.data.is_wanted))
     }
 
+    fn accesses(&mut self, run: &[u8], at: Place) -> Result<(), Error> {
+        let stride = self.layout.access_bytes();
+        let count = (run.len() / stride) as u64;
+        let (from, to) = match &self.selection.records {
+            None => (0, count),
+            Some(range) => {
+                self.is_done |= at.seq >= range.end;
+                (range.start.saturating_sub(at.seq).min(count), range.end.saturating_sub(at.seq).min(count))
+            }
+        };
+        // Both are at most the number of records of the run.
+        let (from, to) = (usize::try_from(from).unwrap_or(0), usize::try_from(to).unwrap_or(0));
+        let Some(part) = run.get(from * stride..to * stride).filter(|part| !part.is_empty()) else { return Ok(()) };
+        let at = at.after(from, stride);
+        self.begin(at.seq)?;
+        if self.selection.threads.is_empty() && self.selection.name.is_none() {
+            return self.output.accesses(part, at);
+        }
+        for (n, bytes) in part.chunks_exact(stride).enumerate() {
+            if parse(bytes, self.layout).is_ok_and(|(record, _)| self.wants(&record)) {
+                self.output.accesses(bytes, at.after(n, stride))?;
+            }
+        }
+        Ok(())
+    }
+
     fn follow(&mut self, record: &Record<'_>, raw: &[u8], seq: u64) -> bool {
         let Body::Add { elemsize, elemcount, name } = record.body else {
             let removed = self.regions.remove(record.address);
@@ -136,30 +162,10 @@ impl Trim<'_, '_> {
 }
 
 impl Visit for Trim<'_, '_> {
-    fn accesses(&mut self, run: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
-        let stride = self.layout.access_bytes();
-        let count = (run.len() / stride) as u64;
-        let (from, to) = match &self.selection.records {
-            None => (0, count),
-            Some(range) => {
-                self.is_done |= at.seq >= range.end;
-                (range.start.saturating_sub(at.seq).min(count), range.end.saturating_sub(at.seq).min(count))
-            }
-        };
-        // Both are at most the number of records of the run.
-        let (from, to) = (usize::try_from(from).unwrap_or(0), usize::try_from(to).unwrap_or(0));
-        let Some(part) = run.get(from * stride..to * stride).filter(|part| !part.is_empty()) else { return Ok(()) };
-        let at = at.after(from, stride);
-        self.begin(at.seq)?;
-        if self.selection.threads.is_empty() && self.selection.name.is_none() {
-            return self.output.accesses(part, at);
-        }
-        for (n, bytes) in part.chunks_exact(stride).enumerate() {
-            if parse(bytes, self.layout).is_ok_and(|(record, _)| self.wants(&record)) {
-                self.output.accesses(bytes, at.after(n, stride))?;
-            }
-        }
-        Ok(())
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        let run = run_of(window, self.layout);
+        self.accesses(run, at)?;
+        Ok(run.len())
     }
 
     fn rtta(&mut self, record: &Record<'_>, raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {

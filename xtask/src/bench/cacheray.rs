@@ -114,9 +114,10 @@ impl Program {
                 live => {
                     let at = (self.random() % live) as usize;
                     let (address, bytes) = self.live[at];
+                    // Fields do not reach past the end of their object.
                     let inside = address + self.random() % u64::from(bytes);
                     self.walk = inside;
-                    inside
+                    inside.min(address + u64::from(bytes.saturating_sub(16)))
                 }
             },
         };
