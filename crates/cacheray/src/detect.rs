@@ -1,0 +1,228 @@
+//! Which layout a trace has: byte order and pointer width by scoring its first records.
+//!
+//! The format has no magic. Each of the four layouts reads the first [`RECORDS_MAX`] records; every
+//! record scores by how plausible its fields are (page of the format, section 1.3). A layout that meets
+//! an unknown tag is out; the best average of the others wins. When all are out, the one that came
+//! furthest with plausible records wins. Ties go to 64-bit little-endian.
+
+use anytrace_core::{Confidence, Head};
+
+use crate::parse::{Need, parse};
+use crate::record::{Body, Kind, Layout, Record, Tag, Width, is_canonical, is_usual_size};
+
+/// How many records are scored.
+const RECORDS_MAX: u32 = 2048;
+
+/// A longer type name rules a layout out.
+const NAME_BYTES_MAX: u64 = 1 << 20;
+
+/// How reading a head in one layout came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Trial {
+    layout: Layout,
+    records: u32,
+    score: i32,
+    /// Neighbouring records whose addresses share their upper half.
+    neighbours: u32,
+    end: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At the end of the data, or with more to come.
+    Whole,
+    /// The data end inside a record.
+    Cut,
+    /// An unknown tag or an impossible length.
+    Rejected,
+}
+
+impl Trial {
+    fn run(head: &Head<'_>, layout: Layout) -> Self {
+        let mut trial = Self { layout, records: 0, score: 0, neighbours: 0, end: End::Whole };
+        let mut rest = head.bytes;
+        let mut last_high = None;
+        while trial.records < RECORDS_MAX && !rest.is_empty() {
+            match parse(rest, layout) {
+                Ok((record, used)) => {
+                    if matches!(record.body, Body::Add { name, .. } if name.len() as u64 > NAME_BYTES_MAX) {
+                        trial.end = End::Rejected;
+                        break;
+                    }
+                    trial.score += score(&record, layout.width);
+                    trial.records += 1;
+                    let high = record.address >> (layout.width.bytes() * 4);
+                    trial.neighbours += u32::from(last_high == Some(high));
+                    last_high = Some(high);
+                    rest = rest.get(used..).unwrap_or_default();
+                }
+                Err(need) => {
+                    trial.end = end_of(need, head.is_whole(), layout);
+                    break;
+                }
+            }
+        }
+        trial
+    }
+
+    /// Twice the average score is compared as a fraction, exactly.
+    fn is_average_over(&self, other: &Self) -> std::cmp::Ordering {
+        let ours = i64::from(self.score) * i64::from(other.records);
+        let theirs = i64::from(other.score) * i64::from(self.records);
+        ours.cmp(&theirs)
+    }
+
+    fn average_at_least(&self, tenths: i32) -> bool {
+        self.records > 0 && i64::from(self.score) * 10 >= i64::from(tenths) * i64::from(self.records)
+    }
+}
+
+fn end_of(need: Need, is_whole: bool, layout: Layout) -> End {
+    match need {
+        Need::Bad(_) => End::Rejected,
+        Need::More(bytes) if bytes > NAME_BYTES_MAX + layout.add_bytes() as u64 => End::Rejected,
+        Need::More(_) if is_whole => End::Cut,
+        Need::More(_) => End::Whole,
+    }
+}
+
+/// How plausible one record is.
+fn score(record: &Record<'_>, width: Width) -> i32 {
+    let mut score = 0;
+    if width == Width::Eight {
+        score += if is_canonical(record.address) { 1 } else { -2 };
+    }
+    score += i32::from(record.address & 0xfff != 0);
+    if record.address == 0 && record.kind() != Kind::RttaRemove {
+        score -= 1;
+    }
+    score += i32::from(record.thread != 0 && record.thread <= u64::from(u32::MAX));
+    match record.body {
+        Body::Access { size } => score += if is_usual_size(size) { 1 } else { -2 },
+        Body::Add { elemsize, elemcount, name } => {
+            let is_plausible = elemsize < 1 << 28 && elemcount < 1 << 28 && (1..4096).contains(&name.len());
+            score += if is_plausible { 2 } else { -2 };
+        }
+        Body::Remove => {}
+    }
+    score
+}
+
+/// The best of the four layouts.
+fn best(head: &Head<'_>) -> Trial {
+    let [first, rest @ ..] = Layout::ALL.map(|layout| Trial::run(head, layout));
+    rest.into_iter().fold(first, |best, trial| if is_better(&trial, &best) { trial } else { best })
+}
+
+/// True when `new` beats `old`; `old` comes first in [`Layout::ALL`] and keeps ties.
+fn is_better(new: &Trial, old: &Trial) -> bool {
+    let rank = |trial: &Trial| match trial.end {
+        End::Rejected => 0,
+        // A layout that only reaches the end because the data are too short for one record says nothing.
+        _ if trial.records == 0 => 0,
+        End::Cut | End::Whole => 1,
+    };
+    // What survives by chance, with implausible fields, does not beat a long plausible prefix.
+    let is_proven = |trial: &Trial| trial.records >= 16 && trial.average_at_least(15);
+    if rank(new) != rank(old) {
+        let (survivor, other) = if rank(new) > rank(old) { (new, old) } else { (old, new) };
+        let survives = survivor.score >= 0 || !is_proven(other);
+        return survives == (rank(new) > rank(old));
+    }
+    let by_score = if rank(new) == 0 { new.score.cmp(&old.score) } else { new.is_average_over(old) };
+    let by_end = || {
+        let whole = |trial: &Trial| trial.end == End::Whole;
+        whole(new).cmp(&whole(old))
+    };
+    // Equal scores of the two byte orders: addresses of neighbours are near each other in the right one.
+    let by_neighbours = || match new.layout.width == old.layout.width {
+        true => new.neighbours.cmp(&old.neighbours),
+        false => std::cmp::Ordering::Equal,
+    };
+    by_score.then_with(by_end).then_with(by_neighbours).is_gt()
+}
+
+/// The layout of a trace, by its head; parts that are given are not guessed.
+pub(crate) fn layout(head: &Head<'_>, is_allowed: impl Fn(Layout) -> bool) -> Layout {
+    let mut trials = Layout::ALL.into_iter().filter(|layout| is_allowed(*layout)).map(|l| Trial::run(head, l));
+    let Some(first) = trials.next() else { return Layout::default() };
+    trials.fold(first, |best, trial| if is_better(&trial, &best) { trial } else { best }).layout
+}
+
+/// How sure the scores are that a file is a cacheray trace at all; never certain, for want of a magic number.
+pub(crate) fn probe(head: &Head<'_>) -> Confidence {
+    let Some(&first) = head.bytes.first() else { return Confidence::No };
+    // A record holds bytes that no text has.
+    if Tag(first).kind().is_none() || is_text(head.bytes) {
+        return Confidence::No;
+    }
+    let best = best(head);
+    let is_framed = best.end == End::Whole && best.records > 0;
+    match () {
+        () if best.records >= 16 && best.average_at_least(15) => Confidence::Likely,
+        () if is_framed && best.records >= 2 && best.average_at_least(15) => Confidence::Likely,
+        () if best.records > 0 && best.score > 0 => Confidence::Maybe,
+        // Odd sizes or zero padding score badly, yet frame to the end.
+        () if best.end != End::Rejected => Confidence::Maybe,
+        () => Confidence::No,
+    }
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&b| b.is_ascii_graphic() || b.is_ascii_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(bytes: &[u8]) -> Head<'_> {
+        Head { bytes, total_bytes: Some(bytes.len() as u64), name: "x", layers: &[] }
+    }
+
+    fn read(address: u64, layout: Layout) -> Vec<u8> {
+        let mut bytes = vec![0];
+        match layout.width {
+            Width::Eight => bytes.extend(layout.endian.put_u64(address)),
+            Width::Four => bytes.extend(layout.endian.put_u32(u32::try_from(address).unwrap())),
+        }
+        bytes.push(4);
+        bytes.extend(layout.endian.put_u64(0));
+        bytes
+    }
+
+    #[test]
+    fn each_layout_is_found_from_accesses_alone() {
+        for wanted in Layout::ALL {
+            let base = if wanted.width == Width::Eight { 0x7ffd_1234_5670 } else { 0x0804_9a10 };
+            let bytes: Vec<u8> = (0..40).flat_map(|n| read(base + n * 4, wanted)).collect();
+            assert_eq!(layout(&head(&bytes), |_| true), wanted);
+            assert_eq!(probe(&head(&bytes)), Confidence::Likely);
+        }
+    }
+
+    #[test]
+    fn zeros_are_a_tie_and_go_to_64_bit_little() {
+        assert_eq!(layout(&head(&[0; 4000]), |_| true), Layout::ALL[0]);
+        assert_eq!(layout(&head(&[]), |_| true), Layout::ALL[0]);
+        assert_eq!(probe(&head(&[0; 4000])), Confidence::Maybe);
+    }
+
+    #[test]
+    fn text_is_not_a_trace() {
+        assert_eq!(probe(&head(b"this is not a trace at all\n")), Confidence::No);
+        assert_eq!(probe(&head(&[b'C'; 4000])), Confidence::No);
+        assert_eq!(probe(&head(b"Address,Size,Thread\n0x1000,8,0\n0x1008,8,0\n")), Confidence::No);
+        assert_eq!(probe(&head(b"")), Confidence::No);
+    }
+
+    #[test]
+    fn a_bad_tag_late_in_the_file_does_not_change_the_layout() {
+        for wanted in Layout::ALL {
+            let base = if wanted.width == Width::Eight { 0x7ffd_1234_5670 } else { 0x0804_9a10 };
+            let mut bytes: Vec<u8> = (0..40).flat_map(|n| read(base + n * 4, wanted)).collect();
+            bytes.extend([0xff; 30]);
+            assert_eq!(layout(&head(&bytes), |_| true), wanted);
+        }
+    }
+}

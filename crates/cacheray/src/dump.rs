@@ -1,0 +1,126 @@
+//! `dump`: one record a line, filtered.
+
+use std::io::Write;
+
+use anytrace_core::{DumpForm, DumpOptions, Error, Limits, Selection, Sink, Summary};
+
+use crate::lines::{TextStyle, push_jsonl, push_jsonl_header, push_text};
+use crate::parse::parse;
+use crate::reader::{Place, Reader, Visit, run_of};
+use crate::record::{Body, Layout, Record};
+use crate::regions::{Region, Regions};
+
+/// How much is gathered before it is written.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Prints the records that the options want.
+pub(crate) fn dump(
+    reader: Reader,
+    options: &DumpOptions,
+    limits: Limits,
+    out: &mut dyn Write,
+    sink: &mut dyn Sink,
+) -> Result<Summary, Error> {
+    options.selection.only(crate::NAME, &["records", "thread", "name"])?;
+    let layout = reader.layout();
+    let mut buffer = Vec::with_capacity(BUFFER_BYTES + 4096);
+    if options.form == DumpForm::Jsonl {
+        push_jsonl_header(&mut buffer, layout);
+    }
+    let has_positions = !options.without_positions;
+    let style = TextStyle { has_offset: options.offsets && has_positions, has_seq: has_positions };
+    let selection = (!options.selection.is_all()).then_some(&options.selection);
+    let regions = Regions::new(limits.distinct_max);
+    let mut dump = Dump { out, buffer, layout, form: options.form, style, selection, regions, is_done: false };
+    let passed = reader.walk(&mut dump, sink)?;
+    dump.out.write_all(&dump.buffer)?;
+    Ok(Summary { records: passed.records, bytes: passed.bytes })
+}
+
+struct Dump<'a> {
+    out: &'a mut dyn Write,
+    buffer: Vec<u8>,
+    layout: Layout,
+    form: DumpForm,
+    style: TextStyle,
+    selection: Option<&'a Selection>,
+    /// Live regions and whether their type is wanted; followed only for a selection by name.
+    regions: Regions<bool>,
+    is_done: bool,
+}
+
+impl Dump<'_> {
+    #[inline]
+    fn push(&mut self, record: &Record<'_>, at: Place) {
+        match self.form {
+            DumpForm::Text => push_text(&mut self.buffer, record, at, self.style),
+            DumpForm::Jsonl => {
+                push_jsonl(&mut self.buffer, record, self.style.has_offset.then_some(at.offset));
+            }
+        }
+    }
+
+    fn spill(&mut self) -> Result<(), Error> {
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// True when the selection wants an access.
+    fn wants(&self, record: &Record<'_>, at: Place) -> bool {
+        let Some(selection) = self.selection else { return true };
+        selection.has_record(at.seq)
+            && selection.has_thread(record.thread)
+            && (selection.name.is_none() || self.regions.find(record.address).is_some_and(|region| region.data))
+    }
+
+    /// Follows regions; true when the record's own region is of a wanted type.
+    fn follow(&mut self, record: &Record<'_>, seq: u64) -> bool {
+        let Some(matches) = self.selection.and_then(|selection| selection.name.as_ref()) else { return true };
+        let Body::Add { elemsize, elemcount, name } = record.body else {
+            return self.regions.remove(record.address).is_some_and(|region| region.data);
+        };
+        let is_wanted = matches(name);
+        let bytes = u64::from(elemsize) * u64::from(elemcount);
+        self.regions.add(Region { start: record.address, bytes, seq, data: is_wanted });
+        is_wanted
+    }
+
+    fn note_end(&mut self, seq: u64) {
+        self.is_done = self.selection.and_then(|s| s.records.as_ref()).is_some_and(|range| seq >= range.end);
+    }
+}
+
+impl Visit for Dump<'_> {
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        let run = run_of(window, self.layout);
+        let stride = self.layout.access_bytes();
+        let layout = self.layout;
+        for (n, bytes) in run.chunks_exact(stride).enumerate() {
+            let Ok((record, _)) = parse(bytes, layout) else { continue };
+            let at = at.after(n, stride);
+            if self.wants(&record, at) {
+                self.push(&record, at);
+            }
+        }
+        self.note_end(at.after(run.len() / stride, stride).seq);
+        self.spill()?;
+        Ok(run.len())
+    }
+
+    fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+        let is_type_wanted = self.follow(record, at.seq);
+        let is_wanted = self.selection.is_none_or(|s| s.has_record(at.seq) && s.has_thread(record.thread));
+        if is_type_wanted && is_wanted {
+            self.push(record, at);
+        }
+        self.note_end(at.seq + 1);
+        self.spill()
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}

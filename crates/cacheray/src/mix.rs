@@ -1,0 +1,142 @@
+//! Finds stretches where implausible accesses stand among plausible ones.
+//!
+//! The original recorder takes no lock, so two threads interleave the fields of their records; framing
+//! survives and the original checker is content (sample `interleaved-corrupt-real`). What betrays it is
+//! a sudden share of sizes, addresses and thread ids that no program has.
+
+use anytrace_core::{Error, Sink};
+
+use crate::reader::Place;
+use crate::rules;
+
+/// Accesses looked at together.
+const WINDOW: u64 = 256;
+
+/// Share of a window that counts: an eighth, on both sides.
+const SHARE: u64 = 8;
+
+/// Fewest implausible accesses worth a word, at the ragged end.
+const COUNT_MIN: u64 = 4;
+
+/// Watches the share of implausible accesses, window by window.
+#[derive(Debug, Default)]
+pub(crate) struct MixWatch {
+    window: Option<Count>,
+    /// The window before, if it had implausible accesses but too few.
+    before: Option<Count>,
+    stretch: Option<Stretch>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    index: u64,
+    implausible: u64,
+    first: Place,
+}
+
+/// Mixed windows one after another.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    first: Place,
+    last_index: u64,
+    implausible: u64,
+    accesses: u64,
+}
+
+impl MixWatch {
+    /// Takes an implausible access; `number` counts accesses.
+    pub(crate) fn implausible(&mut self, number: u64, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
+        let index = number / WINDOW;
+        match &mut self.window {
+            Some(count) if count.index == index => count.implausible += 1,
+            _ => {
+                self.close(WINDOW, sink)?;
+                self.window = Some(Count { index, implausible: 1, first: at });
+            }
+        }
+        Ok(())
+    }
+
+    /// The trace ends after so many accesses.
+    pub(crate) fn finish(&mut self, accesses: u64, sink: &mut dyn Sink) -> Result<(), Error> {
+        let seen = self.window.map_or(0, |count| (accesses - count.index * WINDOW).min(WINDOW));
+        self.close(seen, sink)?;
+        self.flush(sink)
+    }
+
+    /// Judges the current window, of which `seen` accesses are known.
+    fn close(&mut self, seen: u64, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Some(count) = self.window.take() else { return Ok(()) };
+        let plausible = seen - count.implausible.min(seen);
+        let is_mixed = count.implausible >= (seen / SHARE).max(COUNT_MIN) && plausible * SHARE >= seen;
+        if !is_mixed {
+            self.before = Some(count);
+            return Ok(());
+        }
+        // A stretch that starts late in a window is too thin there to show.
+        let before = self.before.take().filter(|before| before.index + 1 == count.index);
+        match &mut self.stretch {
+            Some(stretch) if stretch.last_index + 1 == count.index => {
+                stretch.last_index = count.index;
+                stretch.implausible += count.implausible;
+                stretch.accesses += seen;
+                Ok(())
+            }
+            _ => {
+                self.flush(sink)?;
+                let Count { index, mut implausible, mut first } = count;
+                let mut accesses = seen;
+                if let Some(before) = before {
+                    (first, implausible, accesses) = (before.first, implausible + before.implausible, seen + WINDOW);
+                }
+                self.stretch = Some(Stretch { first, last_index: index, implausible, accesses });
+                Ok(())
+            }
+        }
+    }
+
+    fn flush(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Some(stretch) = self.stretch.take() else { return Ok(()) };
+        sink.report(
+            rules::IMPLAUSIBLE_MIX
+                .at(stretch.first.offset)
+                .record(stretch.first.seq)
+                .expected("plausible sizes, addresses and thread ids throughout")
+                .found(format!("{} implausible accesses among {}", stretch.implausible, stretch.accesses))
+                .help("the original recorder writes threads without a lock, field by field; these records may be mixed from several"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anytrace_core::Collect;
+
+    fn found(implausible: impl Fn(u64) -> bool, accesses: u64) -> Vec<(u64, String)> {
+        let (mut watch, mut sink) = (MixWatch::default(), Collect::default());
+        for number in (0..accesses).filter(|n| implausible(*n)) {
+            watch.implausible(number, Place { seq: number, offset: number * 18 }, &mut sink).unwrap();
+        }
+        watch.finish(accesses, &mut sink).unwrap();
+        sink.0.into_iter().map(|d| (d.record.unwrap(), d.found.unwrap().into_owned())).collect()
+    }
+
+    #[test]
+    fn a_stretch_of_half_broken_records_is_one_report() {
+        let report = found(|n| (1000..3000).contains(&n) && n % 2 == 0, 5000);
+        assert_eq!(report, [(1000, "1000 implausible accesses among 2304".to_owned())]);
+    }
+
+    #[test]
+    fn a_few_or_all_are_no_mix() {
+        assert_eq!(found(|n| n % 100 == 0, 5000), []);
+        assert_eq!(found(|_| true, 5000), []);
+        assert_eq!(found(|n| n < 2, 60), []);
+    }
+
+    #[test]
+    fn a_short_trace_is_judged_by_what_it_has() {
+        assert_eq!(found(|n| n % 2 == 0, 20), [(0, "10 implausible accesses among 20".to_owned())]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Where rewritten records go: the same bytes, another layout, or JSON lines.
+
+use std::io::Write;
+
+use anytrace_core::{Error, TargetOptions};
+
+use crate::lines::{push_jsonl, push_jsonl_header};
+use crate::parse::parse;
+use crate::reader::Place;
+use crate::record::{Layout, Record, Width};
+use crate::writer::{Unfit, encode};
+
+/// How much is gathered before it is written.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// The form records are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A trace of this layout.
+    Trace(Layout),
+    /// JSON lines whose header names this layout.
+    Jsonl(Layout),
+}
+
+impl Form {
+    /// Reads the target options; what they leave open stays as it is in the source.
+    pub(crate) fn new(target: &TargetOptions, source: Layout) -> Result<Self, Error> {
+        target.only(crate::NAME, &["endian", "pointer-width"])?;
+        let width = match target.pointer_width {
+            None => source.width,
+            Some(bytes) => Width::from_bytes(bytes).ok_or_else(|| {
+                Error::usage(format!("--pointer-width {bytes}: a cacheray trace has pointers of 4 or 8 bytes"))
+            })?,
+        };
+        let layout = Layout { endian: target.endian.unwrap_or(source.endian), width };
+        match target.to.as_deref() {
+            None | Some(crate::NAME) => Ok(Self::Trace(layout)),
+            Some("jsonl") => Ok(Self::Jsonl(layout)),
+            Some(other) => {
+                Err(Error::usage(format!("--to {other}: a cacheray trace converts to {} or jsonl", crate::NAME)))
+            }
+        }
+    }
+}
+
+/// Writes records of one layout in a form.
+pub(crate) struct Output<'a> {
+    out: &'a mut dyn Write,
+    source: Layout,
+    form: Form,
+    buffer: Vec<u8>,
+    records: u64,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn new(out: &'a mut dyn Write, source: Layout, form: Form) -> Self {
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES + 256);
+        if let Form::Jsonl(layout) = form {
+            push_jsonl_header(&mut buffer, layout);
+        }
+        Self { out, source, form, buffer, records: 0 }
+    }
+
+    /// Writes whole accesses, one after another, as they stand in the source.
+    pub(crate) fn accesses(&mut self, run: &[u8], at: Place) -> Result<(), Error> {
+        let stride = self.source.access_bytes();
+        if self.form == Form::Trace(self.source) {
+            self.records += (run.len() / stride) as u64;
+            return self.raw(run);
+        }
+        for (n, bytes) in run.chunks_exact(stride).enumerate() {
+            if let Ok((record, _)) = parse(bytes, self.source) {
+                self.record(&record, at.after(n, stride))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a record; `at` is its place in the source, for complaints.
+    pub(crate) fn record(&mut self, record: &Record<'_>, at: Place) -> Result<(), Error> {
+        match self.form {
+            Form::Trace(layout) => {
+                encode(record, layout, &mut self.buffer).map_err(|unfit| unfit_error(unfit, at))?;
+            }
+            Form::Jsonl(layout) => {
+                if record.address > layout.width.address_max() {
+                    return Err(unfit_error(Unfit::Address(record.address), at));
+                }
+                push_jsonl(&mut self.buffer, record, None);
+            }
+        }
+        self.records += 1;
+        self.spill()
+    }
+
+    /// Writes what is gathered; returns how many records were written.
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(self.records)
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() >= BUFFER_BYTES / 8 {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+            self.out.write_all(bytes)?;
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.spill()
+    }
+
+    fn spill(&mut self) -> Result<(), Error> {
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn unfit_error(unfit: Unfit, at: Place) -> Error {
+    unfit.error(format_args!("record {} at byte {:#x}", at.seq, at.offset))
+}

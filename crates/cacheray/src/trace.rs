@@ -1,0 +1,167 @@
+//! The doors: what other crates call.
+
+use std::io::Write;
+
+use anytrace_core::{
+    Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule,
+    Sink, Summary, Target, Trace,
+};
+use serde_json::{Map, Value, json};
+
+use crate::check::Check;
+use crate::info::{Counts, Sums};
+use crate::reader::Reader;
+use crate::record::Layout;
+use crate::rules::RULES;
+use crate::types::{TypeTable, name_value};
+use crate::{NAME, detect, dump, jsonl, rewrite};
+
+/// The format, for [`anytrace_core`]'s doors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cacheray;
+
+/// A trace with fewer types than this lists them in `info`.
+const TYPES_LISTED_MAX: usize = 4096;
+
+impl Format for Cacheray {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Cacheray"
+    }
+
+    fn noun(&self) -> &'static str {
+        "record"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (NAME, "a cacheray trace, in any byte order (--endian) and pointer width (--pointer-width)"),
+            ("jsonl", "JSON lines, one object a record"),
+        ]
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        detect::probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        Ok(Box::new(Opened { reader: Reader::new(input, options)?, limits: options.limits }))
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        _sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        jsonl::import(input, options, out)
+    }
+}
+
+struct Opened {
+    reader: Reader,
+    limits: Limits,
+}
+
+impl Trace for Opened {
+    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        let layout = self.reader.layout();
+        let mut info = Info::new(NAME);
+        info.byte_order = Some(layout.endian);
+        info.set_container(self.reader.layers(), None);
+        let mut counts = Counts::new(layout, self.limits);
+        let passed = self.reader.walk(&mut counts, sink)?;
+        info.bytes = passed.bytes;
+        info.records = passed.records;
+        let mut sums = counts.finish();
+        info.set_kinds(sums.kinds());
+        info.threads = std::mem::take(&mut sums.threads);
+        info.details = details(&sums, layout);
+        Ok(info)
+    }
+
+    fn dump(
+        self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        dump::dump(self.reader, options, self.limits, out, sink)
+    }
+
+    fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        let mut check = Check::new(self.reader.layout(), self.limits);
+        let passed = self.reader.walk(&mut check, sink)?;
+        check.finish(sink)?;
+        Ok(Summary { records: passed.records, bytes: passed.bytes })
+    }
+
+    fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        rewrite::rewrite(self.reader, plan, self.limits, out, sink)
+    }
+}
+
+/// What only this format has: figures of the corpus expectations, as far as they are bounded.
+fn details(sums: &Sums, layout: Layout) -> Vec<(&'static str, Value)> {
+    let mut details = vec![
+        ("pointer_width", json!(layout.width.bytes())),
+        ("tags", table(&sums.tags, |tag| format!("{tag:#04x}"))),
+        ("access_sizes", table(&sums.sizes, |size| size.to_string())),
+        ("bytes_read", json!(sums.bytes_read)),
+        ("bytes_written", json!(sums.bytes_written)),
+    ];
+    if let Some((min, max)) = sums.addresses {
+        details.extend([("address_min", json!(min)), ("address_max", json!(max))]);
+    }
+    details.extend([
+        ("straddling_64_byte_line", json!(sums.straddles)),
+        ("misaligned_without_flag", json!(sums.misaligned_without_flag)),
+        ("aligned_with_unaligned_flag", json!(sums.aligned_with_flag)),
+        ("odd_sizes", json!(sums.odd_sizes())),
+        ("addresses_not_canonical", json!(sums.not_canonical)),
+        ("flags_on_rtta", json!(sums.flagged_rtta())),
+        ("rtta_live_at_end", json!(sums.live.live)),
+        ("rtta_added_at_live", json!(sums.live.added_at_live)),
+        ("rtta_remove_null", json!(sums.live.null_removes)),
+        ("rtta_remove_without_add", json!(sums.live.unmatched_removes)),
+    ]);
+    if sums.live.is_over {
+        details.push(("rtta_followed", json!("in part: more live regions than the limit")));
+    }
+    details.extend(type_details(&sums.types));
+    details
+}
+
+/// The counts that are not zero, by name.
+fn table(counts: &[u64; 256], name: impl Fn(u8) -> String) -> Value {
+    let rows = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count > 0);
+    Value::Object(rows.map(|(key, count)| (name(key), (*count).into())).collect::<Map<_, _>>())
+}
+
+fn type_details(types: &TypeTable) -> Vec<(&'static str, Value)> {
+    let rows = types.rows();
+    let mut details = vec![("types", json!(rows.len()))];
+    if types.other_adds > 0 {
+        details.push(("types_other_adds", json!(types.other_adds)));
+    }
+    if rows.len() <= TYPES_LISTED_MAX {
+        let list = rows.iter().map(|row| {
+            json!({
+                "name": name_value(&row.name),
+                "elemsize": row.elemsize,
+                "adds": row.adds,
+                "elements": row.elements,
+            })
+        });
+        details.push(("rtta_types", list.collect()));
+    }
+    details
+}
