@@ -1,6 +1,6 @@
 //! Writes an FDR trace again as it stands: every whole record, in the same version, in either byte order.
 
-use anytrace_core::{Diagnostic, Error, Outcome, Sink};
+use anytrace_core::{Diagnostic, Error, Outcome, Severity, Sink};
 
 use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{Body, Layout, Metadata};
@@ -22,11 +22,24 @@ pub(crate) struct Faithful<'a, 't> {
     /// Bytes left out of this version 1 buffer.
     dropped: u64,
     corrected: u64,
+    /// Something of this buffer was lost.
+    is_damaged: bool,
 }
 
 impl<'a, 't> Faithful<'a, 't> {
     pub(crate) fn new(out: &'a mut Out<'t>, sink: &'a mut dyn Sink, from: Layout, to: Layout, version: u16) -> Self {
-        Self { out, sink, from, to, version, outcome: Outcome::default(), extents: None, dropped: 0, corrected: 0 }
+        Self {
+            out,
+            sink,
+            from,
+            to,
+            version,
+            outcome: Outcome::default(),
+            extents: None,
+            dropped: 0,
+            corrected: 0,
+            is_damaged: false,
+        }
     }
 
     pub(crate) fn finish(mut self) -> Result<Outcome, Error> {
@@ -95,7 +108,8 @@ impl Visitor for Faithful<'_, '_> {
     fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
         if let Some((start, said)) = self.extents.take() {
             let written = self.out.position() - start;
-            if written != said {
+            // Extents that were odd but lost nothing stay as they are.
+            if written != said && std::mem::take(&mut self.is_damaged) {
                 self.out.patch(start - 15, &self.to.endian.put_u64(written))?;
                 self.corrected += 1;
             }
@@ -104,6 +118,7 @@ impl Visitor for Faithful<'_, '_> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.is_damaged |= diagnostic.severity == Severity::Error;
         self.sink.report(diagnostic)
     }
 }

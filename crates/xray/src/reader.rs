@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule};
+use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule, Severity};
 
 use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
@@ -23,6 +23,8 @@ const OVERRUN_BYTES: usize = 64 * 1024;
 
 /// Version 1 filler up to this size is looked over before it is passed.
 const FILLER_LOOK_BYTES: u64 = 1 << 20;
+
+const COUNTED_TWICE: &str = "16 bytes for each typed event were counted twice; no record is missing";
 
 /// A buffer size above this is rubbish (`synth/llvmw-v1` has text there).
 const BUFFER_SIZE_MAX: u64 = 1 << 40;
@@ -378,7 +380,7 @@ impl Reader {
                         return self.bad(
                             visitor,
                             left,
-                            &rules::FALSE_INTRODUCER,
+                            &rules::EXTENTS_INSIDE,
                             "buffer extents inside a buffer".into(),
                         );
                     }
@@ -399,12 +401,20 @@ impl Reader {
                 Err(Need::Bad(Bad::EventTooLong(size))) if u64::from(size.unsigned_abs()) < left.saturating_sub(16) => {
                     return self.pass_long_event(visitor, size);
                 }
+                Err(Need::Bad(Bad::EventTooLong(size))) => {
+                    return self.bad(visitor, left, &rules::EVENT_SIZE, format!("a payload of {size} bytes").into());
+                }
                 Err(Need::Bad(bad)) => {
                     let (rule, found) = bad_rule(bad);
                     return self.bad(visitor, left, rule, found);
                 }
             }
         }
+    }
+
+    /// Extents 16 bytes too long for each typed event (`synth/llvmw-v3`, written by LLVM's own library): nothing is lost.
+    fn counts_typed_events_twice(&self, left: u64) -> bool {
+        left > 0 && left == 16 * self.typed_events
     }
 
     /// The data end where a record should begin.
@@ -416,6 +426,11 @@ impl Reader {
             (Some(_), 1) => {
                 let report = rules::TRUNCATED.at(at.offset).record(at.seq);
                 visitor.report(report.field("buffer").expected("an end-of-buffer record").found("end of data"))?;
+            }
+            (Some(_), _) if self.counts_typed_events_twice(left) => {
+                let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).severity(Severity::Warning);
+                visitor
+                    .report(report.expected(format!("{left} more bytes")).found("end of data").help(COUNTED_TWICE))?;
             }
             (Some(_), _) => {
                 let report = rules::TRUNCATED.at(at.offset).record(at.seq).field("buffer");
@@ -455,8 +470,11 @@ impl Reader {
     fn next_begins<V: Visitor>(&mut self, visitor: &mut V, left: u64) -> Result<bool, Error> {
         let at = self.at();
         if self.end.is_some() {
-            let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).expected(format!("{left} more bytes"));
-            visitor.report(report.found("the next buffer's extents"))?;
+            let is_odd = self.counts_typed_events_twice(left);
+            let severity = if is_odd { Severity::Warning } else { Severity::Error };
+            let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).severity(severity);
+            let report = report.expected(format!("{left} more bytes")).found("the next buffer's extents");
+            visitor.report(if is_odd { report.help(COUNTED_TWICE) } else { report })?;
         }
         Ok(false)
     }
@@ -601,8 +619,7 @@ impl Reader {
         self.cursor.advance(used);
         let help = "times behind it are too early, by what was lost, up to the next time base";
         let report = rule.at(at.offset).record(at.seq).field("record").found(found).help(help);
-        let severity = anytrace_core::Severity::Error;
-        visitor.report(report.severity(severity).skipped(used as u64).resumed(at.seq))?;
+        visitor.report(report.skipped(used as u64).resumed(at.seq))?;
         Ok(true)
     }
 }

@@ -22,6 +22,7 @@ rules! {
     RECORD_CUT = error("xray/record-cut-by-extents", "the buffer's extents end inside a record, whose rest is lost");
     EXTENTS_SHORT = error("xray/extents-too-short", "records go on behind the end of the buffer's extents");
     EXTENTS_LONG = error("xray/extents-too-long", "the next buffer begins before the buffer's extents end");
+    EXTENTS_INSIDE = error("xray/extents-inside-buffer", "a buffer-extents record stands inside a buffer, and no buffer behind it");
     EXTENTS_MISSING = error("xray/extents-missing", "a buffer begins without its extents");
     END_NOT_IN_VERSION = error("xray/end-of-buffer-not-in-version", "an end-of-buffer record stands in version 2 or later");
     BAD_TRANSITION = error("xray/bad-transition", "a record follows one that it may not follow");
