@@ -1,1 +1,53 @@
-//! The xray format.
+//! Reads, checks, repairs and writes LLVM XRay traces: FDR versions 1 to 5, Basic versions 1 to 3, YAML of any version.
+//!
+//! Three levels: [`parse`] turns bytes into borrowed records; [`Reader`] (FDR), [`walk_basic`] and [`walk_yaml`] walk a
+//! whole trace with state and recovery and hand each record to a visitor; [`Xray`] is the format as the other crates of
+//! anytrace see it.
+//!
+//! ```
+//! use anytrace_core::{Collect, Format, Input, OpenOptions};
+//! use anytrace_xray::Xray;
+//!
+//! // The header of an FDR trace of version 5, and nothing behind it.
+//! let mut bytes = vec![5, 0, 1, 0, 3, 0, 0, 0];
+//! bytes.resize(32, 0);
+//! let trace = Xray.open(Input::from_bytes("x.xray", bytes), &OpenOptions::default())?;
+//! let mut problems = Collect::default();
+//! let info = trace.info(&mut problems)?;
+//! assert_eq!((info.records, info.format_version.as_deref()), (0, Some("5")));
+//! assert!(problems.0.is_empty());
+//! # Ok::<(), anytrace_core::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod basic;
+mod basic_rewrite;
+mod check;
+mod dump;
+mod faithful;
+mod info;
+mod jsonl;
+mod moment;
+mod pairing;
+pub mod parse;
+mod pick;
+mod reader;
+pub mod record;
+mod recover;
+mod rewrite;
+mod rules;
+mod structured;
+mod trace;
+pub mod writer;
+mod yaml;
+mod yaml_scan;
+mod yaml_write;
+
+pub use basic::{BasicVisitor, walk_basic};
+pub use moment::{BasicMoments, Clock, FdrMoments, Moment, MomentKind, Moments};
+pub use reader::{At, GapKind, Reader, Run, Visitor};
+pub use trace::Xray;
+pub use yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};
+pub use yaml_write::{put_yaml_end, put_yaml_entry, put_yaml_header};

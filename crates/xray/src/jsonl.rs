@@ -1,0 +1,436 @@
+//! JSON lines: every field of the wire, and back to bytes.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anytrace_core::jsonl::{Lines, Object, push_header_start};
+use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
+use anytrace_core::{Endian, Error, Input, Limits};
+
+use crate::dump::push_json;
+use crate::moment::{Moment, MomentKind};
+use crate::reader::At;
+use crate::record::{
+    BasicBody, BasicRecord, BitOrder, Body, CustomTime, FDR_ID_MAX, Function, FunctionKind, Header, KIND_NAMES, Layout,
+    Metadata, Record, TYPE_BASIC, kind,
+};
+use crate::writer::{put_basic, put_function, put_header, put_metadata};
+use crate::yaml::YamlHeader;
+use crate::yaml_write::{put_yaml_end, put_yaml_entry, put_yaml_header};
+
+/// Most zero bytes one gap line stands for.
+const ZEROS_MAX: usize = 1 << 16;
+
+/// Appends the header line of a binary trace.
+pub(crate) fn push_header(out: &mut Vec<u8>, header: &Header, layout: Layout) {
+    let type_name = if header.type_code == TYPE_BASIC { "basic" } else { "fdr" };
+    start(out, type_name, u64::from(header.version));
+    push_str(out, "byte_order", layout.endian.name());
+    out.extend_from_slice(b",\"pointer_width\":null");
+    push_str(out, "bit_order", if layout.bits == BitOrder::Low { "low" } else { "high" });
+    push_num(out, "flags", header.flags);
+    push_num(out, "cycle_frequency", header.cycle_frequency);
+    push_num(out, "buffer_size", header.buffer_size);
+    push_num(out, "reserved", header.reserved);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends the header line of a YAML trace.
+pub(crate) fn push_yaml_header(out: &mut Vec<u8>, header: &YamlHeader) {
+    start(out, "yaml", u64::from(header.version));
+    out.extend_from_slice(b",\"byte_order\":null,\"pointer_width\":null");
+    push_num(out, "record_type", header.type_code);
+    for (key, is_set) in [("constant_tsc", header.constant_tsc), ("nonstop_tsc", header.nonstop_tsc)] {
+        push_key(out, key);
+        out.extend_from_slice(if is_set { b"true" } else { b"false" });
+    }
+    push_num(out, "cycle_frequency", header.cycle_frequency);
+    out.extend_from_slice(b"}\n");
+}
+
+/// Appends the header line of a trace that has no header.
+pub(crate) fn push_no_header(out: &mut Vec<u8>) {
+    start(out, "none", 0);
+    out.extend_from_slice(b",\"byte_order\":null,\"pointer_width\":null}\n");
+}
+
+fn start(out: &mut Vec<u8>, type_name: &str, version: u64) {
+    push_header_start(out, "xray");
+    push_str(out, "type", type_name);
+    push_num(out, "format_version", version);
+}
+
+fn push_key(out: &mut Vec<u8>, key: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn push_num(out: &mut Vec<u8>, key: &str, value: impl Into<i128>) {
+    push_key(out, key);
+    push_dec(out, value.into());
+}
+
+fn push_str(out: &mut Vec<u8>, key: &str, value: &str) {
+    push_key(out, key);
+    push_json_str(out, value);
+}
+
+/// Bytes that are not meaningful are shown where they are not zero.
+fn push_rubbish(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
+    if bytes.iter().any(|&b| b != 0) {
+        push_key(out, key);
+        out.push(b'"');
+        push_hex_bytes(out, bytes);
+        out.push(b'"');
+    }
+}
+
+fn push_kind(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b"{\"kind\":\"");
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'"');
+}
+
+/// Appends an object without its closing brace, here and below.
+pub(crate) fn push_function(out: &mut Vec<u8>, function: &Function) {
+    push_kind(out, function.kind.name());
+    push_key(out, "id");
+    push_dec(out, function.id);
+    push_key(out, "delta");
+    push_dec(out, function.delta);
+}
+
+pub(crate) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>) {
+    push_kind(out, metadata.body.name());
+    match metadata.body {
+        Body::NewBuffer { thread } => push_num(out, "thread", thread),
+        Body::EndOfBuffer => {}
+        Body::NewCpu { cpu, tsc } => {
+            push_num(out, "cpu", cpu);
+            push_num(out, "tsc", tsc);
+        }
+        Body::TscWrap { tsc } => push_num(out, "tsc", tsc),
+        Body::WallTime { seconds, micros } => {
+            push_num(out, "seconds", seconds);
+            push_num(out, "micros", micros);
+        }
+        Body::CustomEvent { time, data } => {
+            match time {
+                CustomTime::Delta { delta } => push_num(out, "delta", delta),
+                CustomTime::Absolute { tsc } => push_num(out, "tsc", tsc),
+                CustomTime::OnCpu { tsc, cpu } => {
+                    push_num(out, "cpu", cpu);
+                    push_num(out, "tsc", tsc);
+                }
+            }
+            push_json(out, "data", data);
+        }
+        Body::CallArgument { value } => push_num(out, "value", value),
+        Body::BufferExtents { bytes } => push_num(out, "bytes", bytes),
+        Body::TypedEvent { delta, event_type, data } => {
+            push_num(out, "delta", delta);
+            push_num(out, "type", event_type);
+            push_json(out, "data", data);
+        }
+        Body::Pid { process } => push_num(out, "process", process),
+    }
+    push_rubbish(out, "reserved", metadata.reserved);
+}
+
+/// Appends bytes that are no records: padding, filler, what stands between buffers.
+pub(crate) fn push_gap(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_kind(out, "gap");
+    if bytes.iter().all(|&b| b == 0) {
+        push_num(out, "zeros", bytes.len() as u64);
+    } else {
+        push_rubbish(out, "bytes", bytes);
+    }
+}
+
+pub(crate) fn push_basic(out: &mut Vec<u8>, record: &BasicRecord) {
+    push_kind(out, record.name());
+    push_num(out, "id", record.id);
+    push_num(out, "thread", record.thread);
+    push_num(out, "process", record.process);
+    match record.body {
+        BasicBody::Function { cpu, tsc, .. } => {
+            push_num(out, "cpu", cpu);
+            push_num(out, "tsc", tsc);
+        }
+        BasicBody::Argument { value, pad } => {
+            push_num(out, "value", value);
+            push_rubbish(out, "pad", &pad);
+        }
+    }
+    push_rubbish(out, "padding", &record.padding);
+}
+
+pub(crate) fn push_moment(out: &mut Vec<u8>, moment: &Moment<'_>) {
+    push_kind(out, moment.kind.name());
+    match moment.kind {
+        MomentKind::Function(_) => {
+            push_num(out, "id", moment.function.cast_signed());
+            push_json(out, "function", moment.name);
+            if !moment.arguments.is_empty() {
+                push_key(out, "args");
+                for (n, value) in moment.arguments.iter().enumerate() {
+                    out.push(if n == 0 { b'[' } else { b',' });
+                    push_dec(out, *value);
+                }
+                out.push(b']');
+            }
+        }
+        MomentKind::Typed(event_type) => push_num(out, "type", event_type),
+        MomentKind::Custom => {}
+    }
+    push_num(out, "cpu", moment.cpu);
+    push_num(out, "thread", moment.thread);
+    push_num(out, "process", moment.process);
+    push_num(out, "tsc", moment.tsc);
+    push_json(out, "data", moment.data);
+}
+
+/// What the header line says.
+enum Form {
+    None,
+    Fdr(Layout, u16),
+    Basic(Endian),
+    Yaml,
+}
+
+/// The bytes of the trace that JSON lines describe, made as they are read.
+pub(crate) struct Bytes {
+    lines: Lines,
+    form: Option<Form>,
+    made: Vec<u8>,
+    given: usize,
+    entries: u64,
+    is_over: bool,
+    /// An [`io::Error`] cannot carry an [`Error`]: it is left here.
+    failed: Failed,
+}
+
+/// Where [`Bytes`] leaves what went wrong.
+pub(crate) type Failed = Arc<Mutex<Option<Error>>>;
+
+impl Bytes {
+    pub(crate) fn new(input: Input, limits: Limits) -> (Self, Failed) {
+        let failed = Failed::default();
+        let lines = Lines::new(input, limits);
+        let made = Self {
+            lines,
+            form: None,
+            made: Vec::new(),
+            given: 0,
+            entries: 0,
+            is_over: false,
+            failed: Arc::clone(&failed),
+        };
+        (made, failed)
+    }
+
+    fn make(&mut self) -> Result<(), Error> {
+        let Some(form) = &self.form else {
+            let header = self.lines.header("xray")?;
+            self.form = Some(read_header(&header, &mut self.made)?);
+            return Ok(());
+        };
+        let Some(object) = self.lines.next()? else {
+            self.is_over = true;
+            if matches!(form, Form::Yaml) {
+                put_yaml_end(&mut self.made, self.entries);
+            }
+            return Ok(());
+        };
+        self.entries += 1;
+        match form {
+            Form::None => Err(object.wrong("kind", "no records in a trace without header", "a record")),
+            Form::Basic(endian) => {
+                put_basic(&mut self.made, &read_basic(&object)?, *endian);
+                Ok(())
+            }
+            Form::Fdr(layout, version) => put_fdr(&mut self.made, &object, *layout, *version),
+            Form::Yaml => put_yaml(&mut self.made, &object, self.entries),
+        }
+    }
+}
+
+impl Read for Bytes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.made.len() && !self.is_over {
+            self.made.clear();
+            self.given = 0;
+            while self.made.len() < 64 * 1024 && !self.is_over {
+                if let Err(error) = self.make() {
+                    *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+            }
+        }
+        let left = self.made.get(self.given..).unwrap_or_default();
+        let n = left.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..n), left.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        self.given += n;
+        Ok(n)
+    }
+}
+
+fn read_header(object: &Object, out: &mut Vec<u8>) -> Result<Form, Error> {
+    let type_name = object.str("type")?;
+    match type_name {
+        "none" => return Ok(Form::None),
+        "yaml" => {
+            let header = YamlHeader {
+                version: object.uint("format_version")?,
+                type_code: object.uint("record_type")?,
+                constant_tsc: object.bool("constant_tsc")?,
+                nonstop_tsc: object.bool("nonstop_tsc")?,
+                cycle_frequency: object.u64("cycle_frequency")?,
+            };
+            put_yaml_header(out, &header);
+            return Ok(Form::Yaml);
+        }
+        "basic" | "fdr" => {}
+        other => return Err(object.wrong("type", "fdr, basic, yaml or none", other)),
+    }
+    let order = object.str("byte_order")?;
+    let endian = Endian::from_name(order).ok_or_else(|| object.wrong("byte_order", "little or big", order))?;
+    let bits = match object.str("bit_order")? {
+        "low" => BitOrder::Low,
+        "high" => BitOrder::High,
+        other => return Err(object.wrong("bit_order", "low or high", other)),
+    };
+    let is_basic = type_name == "basic";
+    let header = Header {
+        version: object.uint("format_version")?,
+        type_code: u16::from(!is_basic),
+        flags: object.uint("flags")?,
+        cycle_frequency: object.u64("cycle_frequency")?,
+        buffer_size: object.u64("buffer_size")?,
+        reserved: object.u64("reserved")?,
+    };
+    put_header(out, &header, endian);
+    Ok(if is_basic { Form::Basic(endian) } else { Form::Fdr(Layout { endian, bits }, header.version) })
+}
+
+fn function_kind(object: &Object) -> Result<Option<FunctionKind>, Error> {
+    let name = object.str("kind")?;
+    let kinds = [FunctionKind::Enter, FunctionKind::Exit, FunctionKind::TailExit, FunctionKind::EnterArgs];
+    Ok(kinds.into_iter().find(|kind| kind.name() == name))
+}
+
+fn rubbish<const N: usize>(object: &Object, field: &str) -> Result<[u8; N], Error> {
+    if !object.has(field) {
+        return Ok([0; N]);
+    }
+    let bytes = object.hex(field)?;
+    <[u8; N]>::try_from(bytes)
+        .map_err(|bytes| object.wrong(field, format!("{N} bytes"), format!("{} bytes", bytes.len())))
+}
+
+fn read_basic(object: &Object) -> Result<BasicRecord, Error> {
+    let body = match function_kind(object)? {
+        Some(kind) => BasicBody::Function { kind, cpu: object.uint("cpu")?, tsc: object.u64("tsc")? },
+        None if object.str("kind")? == "call-argument" => {
+            BasicBody::Argument { value: object.u64("value")?, pad: rubbish(object, "pad")? }
+        }
+        None => return Err(object.wrong("kind", "a kind of Basic record", object.str("kind")?)),
+    };
+    let (id, thread, process) = (object.int("id")?, object.uint("thread")?, object.uint("process")?);
+    Ok(BasicRecord { body, id, thread, process, padding: rubbish(object, "padding")? })
+}
+
+fn put_fdr(out: &mut Vec<u8>, object: &Object, layout: Layout, version: u16) -> Result<(), Error> {
+    if object.str("kind")? == "gap" {
+        if object.has("zeros") {
+            let zeros: usize = object.uint("zeros")?;
+            if zeros > ZEROS_MAX {
+                return Err(object.wrong("zeros", format!("at most {ZEROS_MAX}"), zeros.to_string()));
+            }
+            out.resize(out.len() + zeros, 0);
+            return Ok(());
+        }
+        out.extend_from_slice(&object.hex("bytes")?);
+        return Ok(());
+    }
+    let data = if object.has("data") { object.bytes("data")? } else { Vec::new() };
+    let reserved = if object.has("reserved") { object.hex("reserved")? } else { Vec::new() };
+    match read_record(object, &data, &reserved, version)? {
+        Record::Function(function) => put_function(out, &function, layout),
+        Record::Metadata(metadata) => put_metadata(out, &metadata, layout),
+    }
+    Ok(())
+}
+
+fn read_record<'a>(object: &Object, data: &'a [u8], reserved: &'a [u8], version: u16) -> Result<Record<'a>, Error> {
+    if let Some(kind) = function_kind(object)? {
+        let id: u32 = object.uint("id")?;
+        if id > FDR_ID_MAX {
+            return Err(object.wrong("id", "28 bits", id.to_string()));
+        }
+        return Ok(Record::Function(Function { kind, id, delta: object.uint("delta")? }));
+    }
+    let name = object.str("kind")?;
+    let number = KIND_NAMES.iter().skip(4).position(|known| *known == name).and_then(|n| u8::try_from(n).ok());
+    let body = match number {
+        Some(kind::NEW_BUFFER) => Body::NewBuffer { thread: object.int("thread")? },
+        Some(kind::END_OF_BUFFER) => Body::EndOfBuffer,
+        Some(kind::NEW_CPU) => Body::NewCpu { cpu: object.uint("cpu")?, tsc: object.u64("tsc")? },
+        Some(kind::TSC_WRAP) => Body::TscWrap { tsc: object.u64("tsc")? },
+        Some(kind::WALL_TIME) => Body::WallTime { seconds: object.u64("seconds")?, micros: object.uint("micros")? },
+        Some(kind::CALL_ARGUMENT) => Body::CallArgument { value: object.u64("value")? },
+        Some(kind::BUFFER_EXTENTS) => Body::BufferExtents { bytes: object.u64("bytes")? },
+        Some(kind::PID) => Body::Pid { process: object.int("process")? },
+        Some(kind::TYPED_EVENT) => {
+            Body::TypedEvent { delta: object.int("delta")?, event_type: object.uint("type")?, data }
+        }
+        Some(_) => {
+            let time = match version {
+                0..=3 => CustomTime::Absolute { tsc: object.u64("tsc")? },
+                4 => CustomTime::OnCpu { tsc: object.u64("tsc")?, cpu: object.uint("cpu")? },
+                _ => CustomTime::Delta { delta: object.int("delta")? },
+            };
+            Body::CustomEvent { time, data }
+        }
+        None => return Err(object.wrong("kind", "a kind of FDR record", name)),
+    };
+    Ok(Record::Metadata(Metadata { body, reserved }))
+}
+
+fn put_yaml(out: &mut Vec<u8>, object: &Object, line: u64) -> Result<(), Error> {
+    let kind = match (function_kind(object)?, object.str("kind")?) {
+        (Some(kind), _) => MomentKind::Function(kind),
+        (None, "custom-event") => MomentKind::Custom,
+        (None, "typed-event") => MomentKind::Typed(object.uint("type")?),
+        (None, other) => return Err(object.wrong("kind", "a kind of YAML entry", other)),
+    };
+    let is_function = matches!(kind, MomentKind::Function(_));
+    let function = if is_function { object.int::<i32>("id")?.cast_unsigned() } else { 0 };
+    let name = if is_function { object.bytes("function")? } else { Vec::new() };
+    let mut arguments = Vec::new();
+    if object.has("args") {
+        for value in object.array("args")? {
+            arguments.push(value.as_u64().ok_or_else(|| object.wrong("args", "unsigned numbers", value.to_string()))?);
+        }
+    }
+    put_yaml_entry(
+        out,
+        &Moment {
+            kind,
+            function,
+            name: &name,
+            arguments: &arguments,
+            cpu: object.uint("cpu")?,
+            thread: object.uint("thread")?,
+            process: object.uint("process")?,
+            tsc: object.u64("tsc")?,
+            data: &object.bytes("data")?,
+            at: At { offset: 0, seq: line },
+            buffer: 0,
+        },
+    );
+    Ok(())
+}

@@ -1,0 +1,640 @@
+//! Walks an FDR trace in wire order: framing, state, recovery. What to do with each record is the visitor's.
+
+use std::borrow::Cow;
+
+use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule, Severity};
+
+use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
+use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
+use crate::recover::{ChainEnd, PREAMBLE_LOOK, chain, is_introducer, is_preamble, resume};
+use crate::rules;
+
+/// Most bytes of function records handed out at once: stays in the first cache.
+const RUN_BYTES: usize = 16 * 1024;
+
+/// Bytes between buffers are handed out in pieces of this size, whatever the window.
+const GAP_BYTES: usize = 4096;
+
+/// How far a search for the next good record looks.
+const LOOK_BYTES: usize = 4096;
+
+/// How far behind the end of extents records are believed.
+const OVERRUN_BYTES: usize = 64 * 1024;
+
+/// Version 1 filler up to this size is looked over before it is passed.
+const FILLER_LOOK_BYTES: u64 = 1 << 20;
+
+const COUNTED_TWICE: &str = "16 bytes for each typed event were counted twice; no record is missing";
+
+/// A buffer size above this is rubbish (`synth/llvmw-v1` has text there).
+const BUFFER_SIZE_MAX: u64 = 1 << 40;
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Record number, from 0.
+    pub seq: u64,
+}
+
+/// Function records in a row, all valid.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Eight bytes a record.
+    pub bytes: &'a [u8],
+    /// Where the first stands.
+    pub at: At,
+    /// How to read them.
+    pub layout: Layout,
+}
+
+impl<'a> Run<'a> {
+    /// How many records.
+    pub fn len(&self) -> u64 {
+        (self.bytes.len() / FUNCTION_BYTES) as u64
+    }
+
+    /// True for no records; a reader never hands out such a run.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The records, each with its place.
+    #[inline]
+    pub fn records(self) -> impl Iterator<Item = (At, Function)> + 'a {
+        let Run { bytes, at, layout } = self;
+        bytes.as_chunks::<FUNCTION_BYTES>().0.iter().zip(0_u64..).filter_map(move |(record, n)| {
+            let at = At { offset: at.offset + n * FUNCTION_BYTES as u64, seq: at.seq + n };
+            parse_function(record, layout).ok().map(|function| (at, function))
+        })
+    }
+}
+
+/// What bytes that are no records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GapKind {
+    /// Version 1: from the end-of-buffer record to the end of the buffer.
+    Filler,
+    /// Between or after buffers.
+    Between,
+    /// Damaged: part of a buffer, but of no whole record.
+    Damage,
+}
+
+/// Receives a trace in wire order.
+pub trait Visitor {
+    /// Function records in a row. A row may be handed out in several pieces.
+    ///
+    /// # Errors
+    /// Whatever ends the walk, here and below.
+    fn functions(&mut self, run: Run<'_>) -> Result<(), Error>;
+    /// One metadata record; `raw` is all of it.
+    ///
+    /// # Errors
+    /// As [`Self::functions`].
+    fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: At) -> Result<(), Error>;
+    /// A piece of bytes that are no records.
+    ///
+    /// # Errors
+    /// As [`Self::functions`].
+    fn gap(&mut self, _kind: GapKind, _bytes: &[u8], _at: At) -> Result<(), Error> {
+        Ok(())
+    }
+    /// The buffer's records are over.
+    ///
+    /// # Errors
+    /// As [`Self::functions`].
+    fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Damage of the grammar.
+    ///
+    /// # Errors
+    /// As [`Self::functions`].
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
+}
+
+/// Walks one FDR trace.
+pub struct Reader {
+    cursor: Cursor,
+    header: Header,
+    layout: Layout,
+    payload_max: u64,
+    seq: u64,
+    /// Where the buffer's bytes end; `None` where nothing says so.
+    end: Option<u64>,
+    typed_events: u64,
+    /// An end-of-buffer record was met.
+    is_ended: bool,
+}
+
+impl Reader {
+    /// Starts behind the header, at which the cursor must stand.
+    pub fn new(mut cursor: Cursor, header: Header, layout: Layout, limits: &Limits) -> Self {
+        let at_hand = cursor.window().len().min(HEADER_BYTES);
+        cursor.advance(at_hand);
+        let payload_max = limits.record_bytes_max;
+        Self { cursor, header, layout, payload_max, seq: 0, end: None, typed_events: 0, is_ended: false }
+    }
+
+    /// Walks to the end of the data; returns the number of records and the cursor.
+    ///
+    /// # Errors
+    /// I/O and what the visitor returns.
+    pub fn walk<V: Visitor>(mut self, visitor: &mut V) -> Result<(u64, Cursor), Error> {
+        while self.open(visitor)? {
+            (self.typed_events, self.is_ended) = (0, false);
+            self.body(visitor)?;
+            visitor.buffer_end(self.at())?;
+        }
+        Ok((self.seq, self.cursor))
+    }
+
+    fn at(&self) -> At {
+        At { offset: self.cursor.offset(), seq: self.seq }
+    }
+
+    /// Up to `need` bytes, and whether the data end with them; the same whatever the window.
+    fn look(&mut self, need: usize) -> Result<(&[u8], bool), Error> {
+        let length = self.cursor.fill(need + 1)?;
+        let window = self.cursor.window();
+        Ok((window.get(..need).unwrap_or(window), length <= need))
+    }
+
+    /// Finds the next buffer; false at the end of the data.
+    fn open<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        if self.header.version == 1 { self.open_version_1(visitor) } else { self.open_extents(visitor) }
+    }
+
+    fn open_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        loop {
+            let (layout, at) = (self.layout, self.at());
+            let (bytes, eof) = self.look(PREAMBLE_LOOK)?;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            if is_introducer(bytes, eof, layout) {
+                return self.extents(visitor);
+            }
+            if is_preamble(bytes, layout) {
+                let first = layout.metadata_byte(crate::record::kind::BUFFER_EXTENTS);
+                let expected = format!("{first:#04x} (buffer extents)");
+                visitor.report(
+                    rules::EXTENTS_MISSING.at(at.offset).record(at.seq).expected(expected).found("a new buffer"),
+                )?;
+                self.end = None;
+                return Ok(true);
+            }
+            self.gap(visitor, |bytes, eof| is_introducer(bytes, eof, layout) || is_preamble(bytes, layout))?;
+        }
+    }
+
+    fn extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        let (at, layout, version, payload_max) = (self.at(), self.layout, self.header.version, self.payload_max);
+        let (bytes, _) = self.look(METADATA_BYTES)?;
+        let parsed = parse_record(bytes, layout, version, payload_max);
+        let Ok((Record::Metadata(metadata @ Metadata { body: Body::BufferExtents { bytes: size }, .. }), used)) =
+            parsed
+        else {
+            self.truncated(visitor, "buffer extents", METADATA_BYTES as u64)?;
+            return Ok(false);
+        };
+        if size == 0 {
+            visitor.report(rules::EMPTY_BUFFER.at(at.offset).record(at.seq))?;
+        }
+        visitor.metadata(&metadata, bytes.get(..used).unwrap_or_default(), at)?;
+        self.cursor.advance(used);
+        self.seq += 1;
+        self.end = Some(self.cursor.offset().saturating_add(size));
+        Ok(true)
+    }
+
+    /// The offset at which a version 1 buffer that holds `offset` ends.
+    fn boundary(&self, offset: u64) -> Option<u64> {
+        let size = self.header.buffer_size;
+        if !(METADATA_BYTES as u64..=BUFFER_SIZE_MAX).contains(&size) {
+            return None;
+        }
+        let data = offset.saturating_sub(HEADER_BYTES as u64);
+        Some(HEADER_BYTES as u64 + (data / size + 1) * size)
+    }
+
+    fn open_version_1<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        let layout = self.layout;
+        if self.is_ended {
+            self.filler(visitor)?;
+        }
+        let (bytes, _) = self.look(PREAMBLE_LOOK)?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let new_buffer = layout.metadata_byte(crate::record::kind::NEW_BUFFER);
+        if bytes.first() != Some(&new_buffer) {
+            self.gap(visitor, |bytes, _| is_preamble(bytes, layout))?;
+            if self.look(1)?.0.is_empty() {
+                return Ok(false);
+            }
+        }
+        self.end = self.boundary(self.cursor.offset());
+        Ok(true)
+    }
+
+    /// Passes what stands between an end-of-buffer record and the next multiple of the buffer size.
+    fn filler<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        let (offset, layout) = (self.cursor.offset(), self.layout);
+        let data = offset - HEADER_BYTES as u64;
+        let Some(boundary) = self.boundary(offset).filter(|_| !data.is_multiple_of(self.header.buffer_size.max(1)))
+        else {
+            return Ok(());
+        };
+        let length = boundary - offset;
+        if length <= FILLER_LOOK_BYTES {
+            let need = usize::try_from(length).unwrap_or(0);
+            let (bytes, _) = self.look(need + PREAMBLE_LOOK)?;
+            let behind = bytes.get(need..).unwrap_or_default();
+            if bytes.len() > need && !is_preamble(behind, layout) && is_preamble(bytes, layout) {
+                // Written without filler: the next buffer follows at once.
+                return Ok(());
+            }
+        }
+        while self.cursor.offset() < boundary {
+            let left = usize::try_from(boundary - self.cursor.offset()).unwrap_or(usize::MAX).min(GAP_BYTES);
+            let at = self.at();
+            let (bytes, _) = self.look(left)?;
+            if bytes.is_empty() {
+                break;
+            }
+            visitor.gap(GapKind::Filler, bytes, at)?;
+            let used = bytes.len();
+            self.cursor.advance(used);
+        }
+        Ok(())
+    }
+
+    /// Passes bytes between buffers up to a place that `is_start` accepts, and says what they were.
+    fn gap<V: Visitor>(&mut self, visitor: &mut V, is_start: impl Fn(&[u8], bool) -> bool) -> Result<(), Error> {
+        let start = self.at();
+        let introducer = self.layout.metadata_byte(crate::record::kind::BUFFER_EXTENTS);
+        let (mut is_zero, mut false_introducer) = (true, None);
+        loop {
+            let at = self.at();
+            let (bytes, eof) = self.look(GAP_BYTES + PREAMBLE_LOOK)?;
+            let here = bytes.len().min(GAP_BYTES);
+            let skip = usize::from(at.offset == start.offset);
+            let found = (skip..here).find(|&n| {
+                let rest = bytes.get(n..).unwrap_or_default();
+                rest.first().is_some_and(|&b| b != 0) && is_start(rest, eof)
+            });
+            let used = found.unwrap_or(here);
+            let piece = bytes.get(..used).unwrap_or_default();
+            is_zero &= piece.iter().all(|&b| b == 0);
+            if let (None, Some(n)) = (false_introducer, piece.iter().position(|&b| b == introducer)) {
+                false_introducer = Some(at.offset + n as u64);
+            }
+            visitor.gap(GapKind::Between, piece, at)?;
+            self.cursor.advance(used);
+            if found.is_some() || used < GAP_BYTES {
+                break;
+            }
+        }
+        let length = self.cursor.offset() - start.offset;
+        let rule = if is_zero { &rules::PADDING } else { &rules::GAP };
+        visitor.report(rule.at(start.offset).found(format!("{length} bytes")).skipped(length).resumed(self.seq))?;
+        match false_introducer {
+            Some(offset) if self.header.version > 1 => {
+                visitor.report(rules::FALSE_INTRODUCER.at(offset).expected("a new buffer 16 bytes on"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the records of one buffer.
+    fn body<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        let first = self.cursor.offset();
+        loop {
+            let offset = self.cursor.offset();
+            let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
+            if left == 0 {
+                if self.header.version == 1 || !self.goes_on_behind_extents(visitor)? {
+                    return self.end_without_record(visitor);
+                }
+                continue;
+            }
+            let reach = usize::try_from(left).unwrap_or(usize::MAX).min(RUN_BYTES);
+            if self.end.is_some() {
+                let window = self.cursor.window();
+                let window = window.get(..reach).unwrap_or(window);
+                let used = function_run(window, self.layout);
+                if used > 0 {
+                    let run = Run { bytes: window.get(..used).unwrap_or_default(), at: self.at(), layout: self.layout };
+                    self.seq += run.len();
+                    visitor.functions(run)?;
+                    self.cursor.advance(used);
+                    continue;
+                }
+            }
+            if !self.record(visitor, left, offset == first)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A version 1 buffer that reaches its boundary has no end-of-buffer record.
+    fn end_without_record<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        if self.header.version == 1 {
+            let at = self.at();
+            visitor.report(rules::END_MISSING.at(at.offset).record(at.seq))?;
+        }
+        Ok(())
+    }
+
+    /// Reads one record, slowly; false when the buffer is over.
+    fn record<V: Visitor>(&mut self, visitor: &mut V, left: u64, is_first: bool) -> Result<bool, Error> {
+        let (at, layout, version, payload_max) = (self.at(), self.layout, self.header.version, self.payload_max);
+        let reach = usize::try_from(left).unwrap_or(usize::MAX);
+        let (mut need, is_open_ended) = (PREAMBLE_LOOK, self.end.is_none());
+        loop {
+            let (bytes, eof) = self.look(need)?;
+            if bytes.is_empty() {
+                return self.end_of_data(visitor, left);
+            }
+            if !is_first && version != 1 && is_introducer(bytes, eof && bytes.len() <= reach, layout) {
+                return self.next_begins(visitor, left);
+            }
+            if is_open_ended && !is_first && (is_zero(bytes) || is_preamble(bytes, layout)) {
+                return Ok(false);
+            }
+            let (bytes, eof) = self.look(need)?;
+            match parse_record(bytes.get(..reach).unwrap_or(bytes), layout, version, payload_max) {
+                Ok((Record::Function(_), used)) => {
+                    let run = Run { bytes: bytes.get(..used).unwrap_or_default(), at, layout };
+                    visitor.functions(run)?;
+                    self.cursor.advance(used);
+                    self.seq += 1;
+                    return Ok(true);
+                }
+                Ok((Record::Metadata(metadata), used)) => {
+                    let is_end = matches!(metadata.body, Body::EndOfBuffer);
+                    if !is_first && matches!(metadata.body, Body::BufferExtents { .. }) && version > 1 {
+                        return self.bad(
+                            visitor,
+                            left,
+                            &rules::EXTENTS_INSIDE,
+                            "buffer extents inside a buffer".into(),
+                        );
+                    }
+                    if is_end && version > 1 {
+                        return self.bad(visitor, left, &rules::END_NOT_IN_VERSION, "end-of-buffer".into());
+                    }
+                    let is_typed = matches!(metadata.body, Body::TypedEvent { .. });
+                    visitor.metadata(&metadata, bytes.get(..used).unwrap_or_default(), at)?;
+                    self.typed_events += u64::from(is_typed);
+                    self.cursor.advance(used);
+                    self.seq += 1;
+                    self.is_ended = is_end;
+                    return Ok(!is_end);
+                }
+                Err(Need::More(more)) if more > reach => return self.crosses(visitor, left, more),
+                Err(Need::More(more)) if eof => return self.cut_by_end_of_data(visitor, more),
+                Err(Need::More(more)) => need = more.max(need + 1),
+                Err(Need::Bad(Bad::EventTooLong(size))) if u64::from(size.unsigned_abs()) < left.saturating_sub(16) => {
+                    return self.pass_long_event(visitor, size);
+                }
+                Err(Need::Bad(Bad::EventTooLong(size))) => {
+                    return self.bad(visitor, left, &rules::EVENT_SIZE, format!("a payload of {size} bytes").into());
+                }
+                Err(Need::Bad(bad)) => {
+                    let (rule, found) = bad_rule(bad);
+                    return self.bad(visitor, left, rule, found);
+                }
+            }
+        }
+    }
+
+    /// Extents 16 bytes too long for each typed event (`synth/llvmw-v3`, written by LLVM's own library): nothing is lost.
+    fn counts_typed_events_twice(&self, left: u64) -> bool {
+        left > 0 && left == 16 * self.typed_events
+    }
+
+    /// The data end where a record should begin.
+    fn end_of_data<V: Visitor>(&mut self, visitor: &mut V, left: u64) -> Result<bool, Error> {
+        let at = self.at();
+        match (self.end, self.header.version) {
+            (None, 1) => visitor.report(rules::END_MISSING.at(at.offset).record(at.seq))?,
+            (None, _) => {}
+            (Some(_), 1) => {
+                let report = rules::TRUNCATED.at(at.offset).record(at.seq);
+                visitor.report(report.field("buffer").expected("an end-of-buffer record").found("end of data"))?;
+            }
+            (Some(_), _) if self.counts_typed_events_twice(left) => {
+                let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).severity(Severity::Warning);
+                visitor
+                    .report(report.expected(format!("{left} more bytes")).found("end of data").help(COUNTED_TWICE))?;
+            }
+            (Some(_), _) => {
+                let report = rules::TRUNCATED.at(at.offset).record(at.seq).field("buffer");
+                visitor.report(report.expected(format!("{left} more bytes (buffer extents)")).found("end of data"))?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn cut_by_end_of_data<V: Visitor>(&mut self, visitor: &mut V, need: usize) -> Result<bool, Error> {
+        self.truncated(visitor, "record", need as u64)?;
+        Ok(false)
+    }
+
+    /// Reports and passes the last bytes, which are part of a record.
+    fn truncated<V: Visitor>(&mut self, visitor: &mut V, what: &'static str, need: u64) -> Result<(), Error> {
+        let at = self.at();
+        let mut lost = 0;
+        loop {
+            let at = self.at();
+            let (bytes, _) = self.look(GAP_BYTES)?;
+            if bytes.is_empty() {
+                break;
+            }
+            visitor.gap(GapKind::Damage, bytes, at)?;
+            let used = bytes.len();
+            lost += used as u64;
+            self.cursor.advance(used);
+        }
+        let report = rules::TRUNCATED.at(at.offset).record(at.seq).field(what);
+        visitor.report(
+            report.expected(format!("{need} bytes")).found(format!("{lost} bytes, then end of data")).skipped(lost),
+        )
+    }
+
+    /// The next buffer's extents begin inside this buffer.
+    fn next_begins<V: Visitor>(&mut self, visitor: &mut V, left: u64) -> Result<bool, Error> {
+        let at = self.at();
+        if self.end.is_some() {
+            let is_odd = self.counts_typed_events_twice(left);
+            let severity = if is_odd { Severity::Warning } else { Severity::Error };
+            let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).severity(severity);
+            let report = report.expected(format!("{left} more bytes")).found("the next buffer's extents");
+            visitor.report(if is_odd { report.help(COUNTED_TWICE) } else { report })?;
+        }
+        Ok(false)
+    }
+
+    /// A record does not end where the buffer's bytes do. What stands behind them decides.
+    fn crosses<V: Visitor>(&mut self, visitor: &mut V, left: u64, need: usize) -> Result<bool, Error> {
+        let (layout, version, at) = (self.layout, self.header.version, self.at());
+        let over = need as u64 - left;
+        let reach = usize::try_from(left).unwrap_or(usize::MAX);
+        let is_runtime_bug = self.typed_events > 0 && over <= 16 * (self.typed_events + 1);
+        if version > 1 && over <= OVERRUN_BYTES as u64 && reach <= OVERRUN_BYTES {
+            let (bytes, eof) = self.look(reach + OVERRUN_BYTES)?;
+            let behind = bytes.get(reach..).unwrap_or_default();
+            let is_cut = behind.is_empty() || is_introducer(behind, eof, layout) || is_zero(behind);
+            let (_, _, end) = chain(bytes, eof, layout, version, usize::MAX);
+            let goes_on = end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact);
+            if !is_cut && goes_on {
+                let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
+                let help = "the records behind the extents' end lead to the next buffer and were kept";
+                visitor.report(
+                    report
+                        .expected(format!("a record's end in {left} bytes"))
+                        .found(format!("a record of {need} bytes"))
+                        .help(help),
+                )?;
+                self.end = None;
+                return Ok(true);
+            }
+        } else if need > 2 * METADATA_BYTES && !is_runtime_bug {
+            // An event with an absurd size: go on behind its 16 bytes if records follow there.
+            let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
+            let is_whole = bytes.len() == reach || eof;
+            let skip = resume(bytes, is_whole, layout, version, METADATA_BYTES);
+            if skip < bytes.len() || skip == METADATA_BYTES {
+                return self.pass(visitor, skip, &rules::EVENT_SIZE, format!("{} bytes", need - METADATA_BYTES).into());
+            }
+        }
+        self.cut_by_extents(visitor, left, need)
+    }
+
+    fn cut_by_extents<V: Visitor>(&mut self, visitor: &mut V, left: u64, need: usize) -> Result<bool, Error> {
+        let (start, typed_events) = (self.at(), self.typed_events);
+        let mut lost = 0;
+        while lost < left {
+            let at = self.at();
+            let (bytes, _) = self.look(usize::try_from(left - lost).unwrap_or(GAP_BYTES).min(GAP_BYTES))?;
+            if bytes.is_empty() {
+                let report = rules::TRUNCATED.at(start.offset).record(start.seq).field("record");
+                let found = format!("{lost} bytes, then end of data");
+                visitor.report(report.expected(format!("{need} bytes")).found(found).skipped(lost))?;
+                return Ok(false);
+            }
+            visitor.gap(GapKind::Damage, bytes, at)?;
+            let used = bytes.len();
+            lost += used as u64;
+            self.cursor.advance(used);
+        }
+        let mut report = rules::RECORD_CUT.at(start.offset).record(start.seq).field("record");
+        report =
+            report.expected(format!("{need} bytes")).found(format!("{lost} bytes")).skipped(lost).resumed(start.seq);
+        if typed_events > 0 {
+            report = report.help(
+                "the runtime counts typed events 16 bytes too short, so the end of such a buffer is never written",
+            );
+        }
+        visitor.report(report)?;
+        Ok(false)
+    }
+
+    /// At the extents' end: do records go on behind it, exactly as far as typed events were counted too short?
+    fn goes_on_behind_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        let (layout, version, at) = (self.layout, self.header.version, self.at());
+        let missing = usize::try_from(16 * self.typed_events).unwrap_or(usize::MAX);
+        if missing == 0 || missing > OVERRUN_BYTES {
+            return Ok(false);
+        }
+        let (bytes, eof) = self.look(missing + PREAMBLE_LOOK)?;
+        let (_, used, end) = chain(bytes, eof, layout, version, usize::MAX);
+        let goes_on = used == missing && (end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact));
+        if goes_on {
+            let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
+            let help = "the records behind the extents' end lead to the next buffer and were kept";
+            visitor.report(
+                report.expected("the end of the buffer").found(format!("{missing} bytes of records")).help(help),
+            )?;
+            self.end = Some(at.offset + missing as u64);
+            self.typed_events = 0;
+        }
+        Ok(goes_on)
+    }
+
+    /// Passes bytes that are no record and goes on at the next place where records follow each other.
+    fn bad<V: Visitor>(
+        &mut self,
+        visitor: &mut V,
+        left: u64,
+        rule: &'static Rule,
+        found: Cow<'static, str>,
+    ) -> Result<bool, Error> {
+        let (layout, version) = (self.layout, self.header.version);
+        let reach = usize::try_from(left).unwrap_or(usize::MAX);
+        let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
+        let is_whole = bytes.len() == reach || eof;
+        let is_metadata = bytes.first().is_some_and(|&b| layout.metadata_kind(b).is_some());
+        let first = if is_metadata { METADATA_BYTES } else { FUNCTION_BYTES };
+        let skip = resume(bytes, is_whole, layout, version, first);
+        self.pass(visitor, skip, rule, found)
+    }
+
+    /// Passes an event that is longer than the limit, payload and all.
+    fn pass_long_event<V: Visitor>(&mut self, visitor: &mut V, size: i32) -> Result<bool, Error> {
+        let (start, length) = (self.at(), METADATA_BYTES as u64 + u64::from(size.unsigned_abs()));
+        let mut passed = 0;
+        while passed < length {
+            let at = self.at();
+            let (bytes, _) = self.look(usize::try_from(length - passed).unwrap_or(GAP_BYTES).min(GAP_BYTES))?;
+            if bytes.is_empty() {
+                break;
+            }
+            visitor.gap(GapKind::Damage, bytes, at)?;
+            let used = bytes.len();
+            passed += used as u64;
+            self.cursor.advance(used);
+        }
+        let report = rules::EVENT_TOO_LONG.at(start.offset).record(start.seq).field("event size");
+        let report = report.expected(format!("at most {} (limit)", self.payload_max)).found(size.to_string());
+        visitor.report(report.skipped(passed).resumed(start.seq))?;
+        Ok(true)
+    }
+
+    fn pass<V: Visitor>(
+        &mut self,
+        visitor: &mut V,
+        skip: usize,
+        rule: &'static Rule,
+        found: Cow<'static, str>,
+    ) -> Result<bool, Error> {
+        let at = self.at();
+        let (bytes, _) = self.look(skip)?;
+        let used = bytes.len();
+        visitor.gap(GapKind::Damage, bytes, at)?;
+        self.cursor.advance(used);
+        let help = "times behind it are too early, by what was lost, up to the next time base";
+        let report = rule.at(at.offset).record(at.seq).field("record").found(found).help(help);
+        visitor.report(report.skipped(used as u64).resumed(at.seq))?;
+        Ok(true)
+    }
+}
+
+/// True for sixteen zero bytes, or fewer that are all there is.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().take(METADATA_BYTES).all(|&b| b == 0)
+}
+
+fn bad_rule(bad: Bad) -> (&'static Rule, Cow<'static, str>) {
+    match bad {
+        Bad::FunctionKind(number) => (&rules::UNKNOWN_FUNCTION, format!("kind {number}").into()),
+        Bad::MetadataKind(number) => (&rules::UNKNOWN_METADATA, format!("kind {number}").into()),
+        Bad::EventSize(size) => (&rules::EVENT_SIZE, format!("a payload of {size} bytes").into()),
+        Bad::EventTooLong(size) => (&rules::EVENT_TOO_LONG, format!("a payload of {size} bytes").into()),
+        Bad::BasicType(number) => (&rules::BASIC_TYPE, format!("type {number}").into()),
+    }
+}

@@ -1,0 +1,137 @@
+//! Judgements on bytes that are not where or what they should be: pure, over a bounded look ahead.
+
+use crate::parse::{Need, parse_record};
+use crate::record::{Body, FUNCTION_BYTES, Layout, METADATA_BYTES, Record, kind};
+
+/// Bytes a judgement at one place may need: extents, new buffer, wall time, and the first byte of the record after.
+pub(crate) const PREAMBLE_LOOK: usize = 3 * METADATA_BYTES + 1;
+
+/// Records in a row that make a place count as the start of a record.
+const CHAIN_RECORDS: usize = 6;
+
+/// True when buffer extents begin here: the byte alone is a false introducer when no buffer follows it
+/// (`synth/v5-gap-fake-extent`). `eof` says that the slice ends with the data.
+pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
+    let is = |at: usize, number: u8| bytes.get(at).map(|&b| b == layout.metadata_byte(number));
+    if is(0, kind::BUFFER_EXTENTS) != Some(true) {
+        return false;
+    }
+    let at_new_buffer = is(METADATA_BYTES, kind::NEW_BUFFER);
+    if at_new_buffer.is_none() {
+        // Nothing, or only part of the extents, follows: the last buffer of a cut file.
+        return eof;
+    }
+    let is_empty = bytes.get(1..9).is_some_and(|size| size.iter().all(|&b| b == 0));
+    at_new_buffer == Some(true)
+        || is(2 * METADATA_BYTES, kind::WALL_TIME) == Some(true)
+        || (is_empty && is(METADATA_BYTES, kind::BUFFER_EXTENTS) == Some(true))
+}
+
+/// True when a buffer's preamble begins here: new buffer, wall time, then process or processor.
+pub(crate) fn is_preamble(bytes: &[u8], layout: Layout) -> bool {
+    let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
+    is(0, kind::NEW_BUFFER)
+        && is(METADATA_BYTES, kind::WALL_TIME)
+        && (is(2 * METADATA_BYTES, kind::PID) || is(2 * METADATA_BYTES, kind::NEW_CPU))
+}
+
+/// How a row of records ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChainEnd {
+    /// Exactly where the slice ends.
+    Exact,
+    /// Exactly where the next buffer's extents begin.
+    NextBuffer,
+    /// Inside a record that the slice does not hold whole.
+    Partial,
+    /// At bytes that are no record of a buffer's body.
+    Bad,
+}
+
+/// Follows records from the start of the slice; returns how many, how many bytes, and how it ended.
+pub(crate) fn chain(bytes: &[u8], eof: bool, layout: Layout, version: u16, stop: usize) -> (usize, usize, ChainEnd) {
+    let (mut count, mut at) = (0, 0);
+    while count < stop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        if rest.is_empty() {
+            return (count, at, ChainEnd::Exact);
+        }
+        if is_introducer(rest, eof, layout) {
+            return (count, at, ChainEnd::NextBuffer);
+        }
+        match parse_record(rest, layout, version, u64::from(u16::MAX)) {
+            Ok((record, used)) if is_of_a_body(&record, rest) => {
+                count += 1;
+                at += used;
+            }
+            Err(Need::More(_)) => return (count, at, ChainEnd::Partial),
+            _ => return (count, at, ChainEnd::Bad),
+        }
+    }
+    (count, at, ChainEnd::Partial)
+}
+
+/// Records that stand in the body of a buffer. Eight zero bytes are padding, not a function with id 0.
+fn is_of_a_body(record: &Record<'_>, bytes: &[u8]) -> bool {
+    match record {
+        Record::Function(_) => bytes.iter().take(FUNCTION_BYTES).any(|&b| b != 0),
+        Record::Metadata(metadata) => !matches!(
+            metadata.body,
+            Body::NewBuffer { .. } | Body::BufferExtents { .. } | Body::WallTime { .. } | Body::Pid { .. }
+        ),
+    }
+}
+
+/// Where reading goes on after a bad record at the start of the slice: the bytes to pass over, at most all of them.
+/// `is_whole` says that the slice ends where the buffer does.
+pub(crate) fn resume(bytes: &[u8], is_whole: bool, layout: Layout, version: u16, first: usize) -> usize {
+    let other = if first == FUNCTION_BYTES { METADATA_BYTES } else { FUNCTION_BYTES };
+    let likely = [first, other].into_iter();
+    for skip in likely.chain(1..bytes.len()) {
+        let Some(rest) = bytes.get(skip..) else { continue };
+        let (count, _, end) = chain(rest, is_whole, layout, version, CHAIN_RECORDS);
+        let fits = match end {
+            ChainEnd::Exact | ChainEnd::NextBuffer => is_whole || count >= CHAIN_RECORDS,
+            ChainEnd::Partial => count >= CHAIN_RECORDS || (is_whole && count > 0),
+            ChainEnd::Bad => false,
+        };
+        if fits {
+            return skip;
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: Layout = Layout { endian: anytrace_core::Endian::Little, bits: crate::record::BitOrder::Low };
+
+    #[test]
+    fn an_introducer_needs_a_buffer_behind_it() {
+        let mut bytes = [0_u8; 33];
+        bytes[0] = 0x0f;
+        bytes[1] = 8;
+        bytes[16] = 0x90;
+        assert!(!is_introducer(&bytes, false, LOW));
+        bytes[16] = 0x01;
+        assert!(is_introducer(&bytes, false, LOW));
+        assert!(is_introducer(&bytes[..9], true, LOW));
+        assert!(!is_introducer(&bytes[..9], false, LOW));
+    }
+
+    #[test]
+    fn reading_resumes_behind_one_bad_record() {
+        let mut bytes = vec![0x1e, 0, 0, 0, 1, 0, 0, 0];
+        for id in 1..9_u8 {
+            bytes.extend([id << 4, 0, 0, 0, 5, 0, 0, 0]);
+        }
+        assert_eq!(resume(&bytes, true, LOW, 5, FUNCTION_BYTES), 8);
+    }
+
+    #[test]
+    fn zero_bytes_are_no_chain() {
+        assert_eq!(chain(&[0; 64], true, LOW, 5, 8).2, ChainEnd::Bad);
+    }
+}

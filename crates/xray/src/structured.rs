@@ -1,0 +1,488 @@
+//! Writes an FDR trace anew, buffer by buffer: repaired, in part, or in another version.
+//!
+//! Times are taken as absolute and deltas made from them, so that what is left out never shifts what is kept.
+
+use std::collections::BTreeMap;
+
+use anytrace_core::{Diagnostic, Error, Outcome, Sink};
+
+use crate::moment::Clock;
+use crate::pick::Picker;
+use crate::reader::{At, GapKind, Run, Visitor};
+use crate::record::{
+    Body, CustomTime, FUNCTION_BYTES, Function, FunctionKind, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata,
+};
+use crate::writer::{Out, put_function, put_metadata};
+
+/// A version 1 buffer keeps room for so many arguments behind a function record.
+const ARGUMENTS_ROOM: u64 = 8;
+
+/// Buffer sizes above this are rubbish: version 1 buffers are then written without filler.
+const PADDED_MAX: u64 = 1 << 32;
+
+/// Smallest version 1 buffer that holds a preamble, a function record with arguments and its end.
+const BUFFER_MIN: u64 = 16 * (3 + ARGUMENTS_ROOM) + 8 + 16;
+
+/// What stands before the first record of a buffer's body.
+#[derive(Debug, Default, Clone)]
+struct Preamble {
+    extents: Option<Vec<u8>>,
+    thread: Option<(i32, Vec<u8>)>,
+    wall: Option<(u64, u32, Vec<u8>)>,
+    process: Option<(i32, Vec<u8>, At)>,
+    cpu: Option<(u16, u64, Vec<u8>)>,
+    /// It is to be written even without a body.
+    is_wanted: bool,
+}
+
+/// Why the trace is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Convert,
+    Repair,
+    Trim,
+}
+
+/// Writes one FDR trace from another.
+pub(crate) struct Structured<'a, 't> {
+    out: &'a mut Out<'t>,
+    sink: &'a mut dyn Sink,
+    pick: Picker<'a>,
+    purpose: Purpose,
+    from_version: u16,
+    version: u16,
+    layout: Layout,
+    buffer_size: u64,
+    clock: Clock,
+    preamble: Preamble,
+    is_open: bool,
+    /// Output position of this buffer's first byte behind the extents.
+    start: u64,
+    base: u64,
+    cpu: u16,
+    takes_arguments: bool,
+    is_owner_wanted: bool,
+    buffers: u64,
+    needs_padding: bool,
+    outcome: Outcome,
+    notes: BTreeMap<&'static str, u64>,
+}
+
+impl<'a, 't> Structured<'a, 't> {
+    pub(crate) fn new(
+        out: &'a mut Out<'t>,
+        sink: &'a mut dyn Sink,
+        pick: Picker<'a>,
+        purpose: Purpose,
+        from_version: u16,
+        header: &Header,
+        layout: Layout,
+    ) -> Self {
+        Self {
+            out,
+            sink,
+            pick,
+            purpose,
+            from_version,
+            version: header.version,
+            layout,
+            buffer_size: header.buffer_size,
+            clock: Clock::new(from_version),
+            preamble: Preamble::default(),
+            is_open: false,
+            start: 0,
+            base: 0,
+            cpu: 0,
+            takes_arguments: false,
+            is_owner_wanted: false,
+            buffers: 0,
+            needs_padding: false,
+            outcome: Outcome::default(),
+            notes: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Outcome, Error> {
+        self.close()?;
+        self.pad()?;
+        self.out.flush()?;
+        self.outcome.notes.extend(self.notes.iter().map(|(what, n)| format!("{n} {what}.")));
+        Ok(self.outcome)
+    }
+
+    fn note(&mut self, what: &'static str) {
+        *self.notes.entry(what).or_default() += 1;
+    }
+
+    fn put(&mut self, body: Body<'_>, reserved: &[u8]) -> Result<(), Error> {
+        put_metadata(&mut self.out.buffer, &Metadata { body, reserved }, self.layout);
+        self.outcome.records_written += 1;
+        self.takes_arguments = false;
+        Ok(self.out.settle()?)
+    }
+
+    /// Version 1 buffers have a size; others are as long as they are.
+    fn size_max(&self) -> Option<u64> {
+        (self.version == 1 && (1..=PADDED_MAX).contains(&self.buffer_size)).then_some(self.buffer_size)
+    }
+
+    /// Writes the preamble, making up what is missing.
+    fn open(&mut self, before: u64) -> Result<(), Error> {
+        self.pad()?;
+        let preamble = self.preamble.clone();
+        if self.version >= 2 {
+            if preamble.extents.is_none() && self.from_version >= 2 {
+                self.note("buffer extents were made up");
+            }
+            self.put(Body::BufferExtents { bytes: 0 }, &preamble.extents.unwrap_or_default())?;
+        }
+        self.start = self.out.position();
+        let (thread, reserved) = preamble.thread.unwrap_or_else(|| {
+            self.note("new-buffer records were made up, with thread 0");
+            (0, Vec::new())
+        });
+        self.put(Body::NewBuffer { thread }, &reserved)?;
+        let (seconds, micros, reserved) = preamble.wall.unwrap_or_else(|| {
+            self.note("wall-time records were made up, with time 0");
+            (0, 0, Vec::new())
+        });
+        self.put(Body::WallTime { seconds, micros }, &reserved)?;
+        self.open_process(thread, preamble.process)?;
+        let (cpu, tsc, reserved) = preamble.cpu.unwrap_or_else(|| {
+            self.note("time bases (new-cpu-id) were made up, with processor 0");
+            (0, before, Vec::new())
+        });
+        (self.cpu, self.base) = (cpu, tsc);
+        self.put(Body::NewCpu { cpu, tsc }, &reserved)?;
+        self.is_open = true;
+        Ok(())
+    }
+
+    fn open_process(&mut self, thread: i32, process: Option<(i32, Vec<u8>, At)>) -> Result<(), Error> {
+        let keeps = self.version >= 3 || self.from_version == self.version;
+        match process {
+            Some((process, reserved, _)) if keeps => self.put(Body::Pid { process }, &reserved),
+            Some((process, _, _)) if self.version == 2 && process == thread => Ok(()),
+            Some((process, _, at)) => Err(Error::unsupported(format!(
+                "record {} (pid): version {} has no process ids, found {process} (thread {thread})",
+                at.seq, self.version
+            ))),
+            None if self.from_version == 2 && self.version >= 3 => {
+                self.note("pid records were written: in version 2 the thread id stands for the process");
+                self.put(Body::Pid { process: thread }, &[])
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        if !self.is_open && self.preamble.is_wanted && self.preamble.thread.is_some() {
+            let before = self.clock.tsc;
+            self.open(before)?;
+        }
+        if !self.is_open {
+            if self.preamble.is_wanted && self.preamble.extents.is_some() && self.version >= 2 {
+                let reserved = self.preamble.extents.take().unwrap_or_default();
+                self.put(Body::BufferExtents { bytes: 0 }, &reserved)?;
+            }
+        } else if self.version == 1 {
+            self.put(Body::EndOfBuffer, &[])?;
+            self.needs_padding = true;
+        } else {
+            let written = self.out.position() - self.start;
+            self.out.patch(self.start - 15, &self.layout.endian.put_u64(written))?;
+        }
+        self.is_open = false;
+        self.preamble = Preamble::default();
+        Ok(())
+    }
+
+    /// Fills a version 1 buffer up to its size.
+    fn pad(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.needs_padding) {
+            return Ok(());
+        }
+        let Some(size) = self.size_max() else { return Ok(()) };
+        loop {
+            let over = (self.out.position() - HEADER_BYTES as u64) % size;
+            if over == 0 {
+                return Ok(());
+            }
+            let step = usize::try_from((size - over).min(4096)).unwrap_or(4096);
+            self.out.put(&[0; 4096][..step])?;
+        }
+    }
+
+    /// Makes room in a version 1 buffer; where there is none, the thread goes on in another.
+    fn room(&mut self, need: u64, before: u64, at: At) -> Result<(), Error> {
+        let Some(size) = self.size_max() else { return Ok(()) };
+        let used = self.out.position() - self.start;
+        let end = METADATA_BYTES as u64;
+        if used + need + end <= size {
+            return Ok(());
+        }
+        if size < BUFFER_MIN || 3 * METADATA_BYTES as u64 + need + end > size {
+            return Err(Error::unsupported(format!(
+                "record {}: {need} bytes do not fit a version 1 buffer of {size} bytes (the header's buffer size)",
+                at.seq
+            )));
+        }
+        let mut preamble = self.preamble.clone();
+        let reserved = preamble.cpu.take().map(|(_, _, reserved)| reserved).unwrap_or_default();
+        preamble.cpu = Some((self.clock.cpu, before, reserved));
+        self.close()?;
+        self.preamble = preamble;
+        self.note("buffers were split to fit the header's buffer size");
+        self.open(before)
+    }
+
+    /// Opens the buffer where it is not open, and says on which processor the next record is.
+    fn ready(&mut self, need: u64, before: u64, at: At) -> Result<(), Error> {
+        if !self.is_open {
+            self.open(before)?;
+        }
+        let cpu_record = if self.cpu == self.clock.cpu { 0 } else { METADATA_BYTES as u64 };
+        self.room(need + cpu_record, before, at)?;
+        if self.cpu != self.clock.cpu {
+            let (cpu, tsc) = (self.clock.cpu, before);
+            self.put(Body::NewCpu { cpu, tsc }, &[])?;
+            (self.cpu, self.base) = (cpu, tsc);
+        }
+        Ok(())
+    }
+
+    fn function(&mut self, function: &Function, before: u64, tsc: u64, at: At) -> Result<(), Error> {
+        let keeps_room = function.kind == FunctionKind::EnterArgs && self.from_version != 1;
+        let arguments = if keeps_room { ARGUMENTS_ROOM * METADATA_BYTES as u64 } else { 0 };
+        let wrap = if self.is_far(tsc) { METADATA_BYTES as u64 } else { 0 };
+        self.ready(FUNCTION_BYTES as u64 + arguments + wrap, before, at)?;
+        if u32::try_from(tsc.wrapping_sub(self.base)).is_err() {
+            self.put(Body::TscWrap { tsc: before }, &[])?;
+            self.base = before;
+        }
+        let delta = u32::try_from(tsc.wrapping_sub(self.base)).unwrap_or(function.delta);
+        put_function(&mut self.out.buffer, &Function { delta, ..*function }, self.layout);
+        self.out.settle()?;
+        self.outcome.records_written += 1;
+        self.base = tsc;
+        self.takes_arguments = true;
+        Ok(())
+    }
+
+    /// True when the time cannot be a delta.
+    fn is_far(&self, tsc: u64) -> bool {
+        self.is_open && u32::try_from(tsc.wrapping_sub(self.base)).is_err()
+    }
+
+    /// Delta of an event that moves the base.
+    fn event_delta(&mut self, tsc: u64) -> Result<i32, Error> {
+        if let Ok(delta) = i32::try_from(tsc.wrapping_sub(self.base).cast_signed()) {
+            self.base = tsc;
+            return Ok(delta);
+        }
+        self.put(Body::TscWrap { tsc }, &[])?;
+        self.base = tsc;
+        Ok(0)
+    }
+
+    fn event(&mut self, metadata: &Metadata<'_>, before: u64, tsc: u64, at: At) -> Result<(), Error> {
+        let (data, name) = match metadata.body {
+            Body::CustomEvent { data, .. } | Body::TypedEvent { data, .. } => (data, metadata.body.name()),
+            _ => return Ok(()),
+        };
+        let form = |version| match version {
+            0..=3 => 3,
+            other => other,
+        };
+        let is_typed = matches!(metadata.body, Body::TypedEvent { .. });
+        if is_typed && self.version < 3 && self.from_version >= 3 {
+            let version = self.version;
+            return Err(Error::unsupported(format!(
+                "record {} ({name}): version {version} has no typed events",
+                at.seq
+            )));
+        }
+        let wrap = if is_typed && self.is_far(tsc) { METADATA_BYTES } else { 0 };
+        self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at)?;
+        let body = match metadata.body {
+            Body::TypedEvent { event_type, .. } => Body::TypedEvent { delta: self.event_delta(tsc)?, event_type, data },
+            Body::CustomEvent { time, .. } => {
+                let cpu = if let CustomTime::OnCpu { cpu, .. } = time { cpu } else { self.clock.cpu };
+                let time = match form(self.version) {
+                    3 => CustomTime::Absolute { tsc },
+                    4 => CustomTime::OnCpu { tsc, cpu },
+                    _ => CustomTime::Delta { delta: self.event_delta(tsc)? },
+                };
+                Body::CustomEvent { time, data }
+            }
+            other => other,
+        };
+        let is_same = is_typed || form(self.version) == form(self.from_version);
+        self.put(body, if is_same { metadata.reserved } else { &[] })
+    }
+
+    fn wants(&mut self, tsc: Option<u64>, seq: u64) -> bool {
+        if self.pick.is_all() {
+            return true;
+        }
+        let thread = self.clock.thread.cast_unsigned();
+        if self.pick.has_name_condition() || !self.pick.has_place(seq, thread, self.buffers.saturating_sub(1)) {
+            return false;
+        }
+        match tsc {
+            Some(tsc) => self.pick.has_time(tsc),
+            None => !self.pick.is_by_content(),
+        }
+    }
+
+    fn argument(&mut self, value: u64, reserved: &[u8], at: At) -> Result<(), Error> {
+        if !self.is_owner_wanted {
+            return Ok(());
+        }
+        if !self.takes_arguments || !self.is_open {
+            self.note("arguments that follow no function record were left out");
+            return Ok(());
+        }
+        let used = self.out.position() - self.start;
+        if self.size_max().is_some_and(|size| used + 2 * METADATA_BYTES as u64 > size) {
+            let size = self.buffer_size;
+            return Err(Error::unsupported(format!(
+                "record {} (call-argument): a version 1 buffer of {size} bytes is full",
+                at.seq
+            )));
+        }
+        self.put(Body::CallArgument { value }, reserved)?;
+        self.takes_arguments = true;
+        Ok(())
+    }
+
+    /// Records that belong into a preamble, wherever they stood.
+    fn preamble(&mut self, metadata: &Metadata<'_>, is_wanted: bool, at: At) {
+        let reserved = metadata.reserved.to_vec();
+        let preamble = &mut self.preamble;
+        let is_late = self.is_open
+            || match metadata.body {
+                Body::WallTime { .. } => preamble.wall.is_some(),
+                Body::Pid { .. } => preamble.process.is_some(),
+                _ => false,
+            };
+        if is_late {
+            if is_wanted {
+                self.note("wall-time and pid records that stand where none may were left out");
+            }
+            return;
+        }
+        preamble.is_wanted |= is_wanted;
+        match metadata.body {
+            Body::NewBuffer { thread } => preamble.thread = Some((thread, reserved)),
+            Body::WallTime { seconds, micros } => preamble.wall = Some((seconds, micros, reserved)),
+            Body::Pid { process } => preamble.process = Some((process, reserved, at)),
+            _ => {}
+        }
+    }
+
+    fn new_cpu(&mut self, cpu: u16, tsc: u64, reserved: &[u8], is_wanted: bool, at: At) -> Result<(), Error> {
+        if !self.is_open && self.preamble.cpu.is_none() {
+            self.preamble.cpu = Some((cpu, tsc, reserved.to_vec()));
+            self.preamble.is_wanted |= is_wanted;
+            return Ok(());
+        }
+        if !is_wanted {
+            return Ok(());
+        }
+        if !self.is_open {
+            self.open(tsc)?;
+        }
+        self.room(METADATA_BYTES as u64, tsc, at)?;
+        (self.cpu, self.base) = (cpu, tsc);
+        self.put(Body::NewCpu { cpu, tsc }, reserved)
+    }
+
+    fn tsc_wrap(&mut self, tsc: u64, reserved: &[u8], before: u64, at: At) -> Result<(), Error> {
+        self.ready(METADATA_BYTES as u64, before, at)?;
+        self.base = tsc;
+        self.put(Body::TscWrap { tsc }, reserved)
+    }
+}
+
+impl Visitor for Structured<'_, '_> {
+    fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
+        self.outcome.records_read += run.len();
+        let is_all = self.pick.is_all();
+        let thread = self.clock.thread.cast_unsigned();
+        for (at, function) in run.records() {
+            let before = self.clock.tsc;
+            let tsc = self.clock.function(&function);
+            self.is_owner_wanted = is_all
+                || (self.pick.has_time(tsc)
+                    && self.pick.has_place(at.seq, thread, self.buffers.saturating_sub(1))
+                    && self.pick.has_name(function.id, &[]));
+            if self.is_owner_wanted {
+                self.function(&function, before, tsc, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], at: At) -> Result<(), Error> {
+        self.outcome.records_read += 1;
+        let before = self.clock.tsc;
+        if matches!(metadata.body, Body::NewBuffer { .. }) {
+            if self.is_open || self.preamble.thread.is_some() {
+                self.close()?;
+            }
+            self.buffers += 1;
+        }
+        let tsc = self.clock.metadata(&metadata.body);
+        if let Some(tsc) = tsc {
+            self.pick.see_time(tsc);
+        }
+        let is_wanted = self.wants(tsc, at.seq);
+        match metadata.body {
+            Body::BufferExtents { .. } => {
+                self.close()?;
+                self.preamble.extents = Some(metadata.reserved.to_vec());
+                self.preamble.is_wanted = self.pick.is_all();
+                Ok(())
+            }
+            Body::NewBuffer { .. } | Body::WallTime { .. } | Body::Pid { .. } => {
+                self.preamble(metadata, is_wanted, at);
+                Ok(())
+            }
+            Body::NewCpu { cpu, tsc } => self.new_cpu(cpu, tsc, metadata.reserved, is_wanted, at),
+            Body::CallArgument { value } => self.argument(value, metadata.reserved, at),
+            Body::EndOfBuffer => self.close(),
+            _ if !is_wanted => Ok(()),
+            Body::TscWrap { tsc } => self.tsc_wrap(tsc, metadata.reserved, before, at),
+            Body::CustomEvent { .. } | Body::TypedEvent { .. } => {
+                self.event(metadata, before, tsc.unwrap_or(before), at)
+            }
+        }
+    }
+
+    fn gap(&mut self, kind: GapKind, bytes: &[u8], at: At) -> Result<(), Error> {
+        match kind {
+            GapKind::Damage => self.outcome.bytes_lost += bytes.len() as u64,
+            GapKind::Between => {
+                if self.purpose != Purpose::Trim {
+                    self.note("pieces of bytes between buffers were left out");
+                }
+            }
+            GapKind::Filler => {
+                let place = |position: u64| position.wrapping_sub(HEADER_BYTES as u64).checked_rem(self.buffer_size);
+                if self.needs_padding && self.size_max().is_some() && place(self.out.position()) == place(at.offset) {
+                    self.out.put(bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
+        self.close()
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+}

@@ -1,0 +1,221 @@
+//! Writes YAML traces in the peer's form, without its two faults: a stale function id on events, a stale type behind them.
+
+use anytrace_core::text::push_dec;
+
+use crate::moment::{Moment, MomentKind};
+use crate::yaml::YamlHeader;
+use crate::yaml_scan::push_base64;
+
+/// Appends the start of the document.
+pub fn put_yaml_header(out: &mut Vec<u8>, header: &YamlHeader) {
+    out.extend_from_slice(b"---\nheader:\n  version:         ");
+    push_dec(out, header.version);
+    out.extend_from_slice(b"\n  type:            ");
+    push_dec(out, header.type_code);
+    let flag = |is_set| if is_set { "true" } else { "false" };
+    out.extend_from_slice(b"\n  constant-tsc:    ");
+    out.extend_from_slice(flag(header.constant_tsc).as_bytes());
+    out.extend_from_slice(b"\n  nonstop-tsc:     ");
+    out.extend_from_slice(flag(header.nonstop_tsc).as_bytes());
+    out.extend_from_slice(b"\n  cycle-frequency: ");
+    push_dec(out, header.cycle_frequency);
+    out.extend_from_slice(b"\nrecords:");
+}
+
+/// Appends the end of the document. An empty list is written as such.
+pub fn put_yaml_end(out: &mut Vec<u8>, entries: u64) {
+    out.extend_from_slice(if entries == 0 { b" []\n...\n" } else { b"\n...\n" });
+}
+
+/// Appends one entry.
+pub fn put_yaml_entry(out: &mut Vec<u8>, moment: &Moment<'_>) {
+    out.extend_from_slice(b"\n  - { type: ");
+    push_dec(out, if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 });
+    out.extend_from_slice(b", func-id: ");
+    push_dec(out, moment.function.cast_signed());
+    out.extend_from_slice(b", function: ");
+    if moment.name.is_empty() {
+        out.push(b'\'');
+        push_dec(out, moment.function.cast_signed());
+        out.push(b'\'');
+    } else {
+        put_scalar(out, moment.name);
+    }
+    if !moment.arguments.is_empty() {
+        out.extend_from_slice(b", args: [ ");
+        for (n, value) in moment.arguments.iter().enumerate() {
+            if n > 0 {
+                out.extend_from_slice(b", ");
+            }
+            push_dec(out, *value);
+        }
+        out.extend_from_slice(b" ]");
+    }
+    out.extend_from_slice(b", cpu: ");
+    push_dec(out, moment.cpu);
+    out.extend_from_slice(b", thread: ");
+    push_dec(out, moment.thread);
+    if moment.process != 0 {
+        out.extend_from_slice(b", process: ");
+        push_dec(out, moment.process);
+    }
+    out.extend_from_slice(b", kind: ");
+    out.extend_from_slice(moment.kind.name().as_bytes());
+    out.extend_from_slice(b", tsc: ");
+    push_dec(out, moment.tsc);
+    out.extend_from_slice(b", data: ");
+    put_scalar(out, moment.data);
+    out.extend_from_slice(b" }");
+}
+
+/// How a scalar must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    None,
+    Single,
+    Double,
+}
+
+fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        // The peer stops at the first byte that is not UTF-8 and loses the rest.
+        out.extend_from_slice(b"!!binary \"");
+        push_base64(out, bytes);
+        out.push(b'"');
+        return;
+    };
+    match quotes(text) {
+        Quotes::None => out.extend_from_slice(bytes),
+        Quotes::Single => {
+            out.push(b'\'');
+            for &byte in bytes {
+                out.push(byte);
+                if byte == b'\'' {
+                    out.push(byte);
+                }
+            }
+            out.push(b'\'');
+        }
+        Quotes::Double => put_double(out, text),
+    }
+}
+
+/// The peer's choice of quotes, seen in its outputs.
+fn quotes(text: &str) -> Quotes {
+    let bytes = text.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return Quotes::Single };
+    let is_word =
+        matches!(text, "null" | "Null" | "NULL" | "~" | "true" | "True" | "TRUE" | "false" | "False" | "FALSE");
+    let is_edged = first.is_ascii_whitespace() || last.is_ascii_whitespace();
+    let mut found = if is_word || is_edged || is_numeric(text) || b"-?:\\,[]{}#&*!|>'\"%@`".contains(first) {
+        Quotes::Single
+    } else {
+        Quotes::None
+    };
+    for &byte in bytes {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-' | b'^' | b'.' | b',' | b' ' | b'\t' => {}
+            0..=0x1f | 0x7f.. => return Quotes::Double,
+            _ => found = Quotes::Single,
+        }
+    }
+    found
+}
+
+/// Numbers as YAML 1.2's core schema has them.
+fn is_numeric(text: &str) -> bool {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    }
+    if let Some(digits) = text.strip_prefix("0o") {
+        return !digits.is_empty() && digits.bytes().all(|b| matches!(b, b'0'..=b'7'));
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return true;
+    }
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).map_or((unsigned, None), |(m, e)| (m, Some(e)));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let mantissa_fits = match mantissa.split_once('.') {
+        None => is_digits(mantissa),
+        Some((whole, part)) => {
+            (is_digits(whole) || whole.is_empty()) && (is_digits(part) || (part.is_empty() && !whole.is_empty()))
+        }
+    };
+    mantissa_fits && exponent.is_none_or(|e| is_digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
+}
+
+fn put_double(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for c in text.chars() {
+        let letter = match c {
+            '\\' | '"' => c as u8,
+            '\0' => b'0',
+            '\x07' => b'a',
+            '\x08' => b'b',
+            '\t' => b't',
+            '\n' => b'n',
+            '\x0b' => b'v',
+            '\x0c' => b'f',
+            '\r' => b'r',
+            '\x1b' => b'e',
+            '\u{85}' => b'N',
+            '\u{a0}' => b'_',
+            '\u{2028}' => b'L',
+            '\u{2029}' => b'P',
+            c if is_shown(c) => {
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
+            c => {
+                let code = u32::from(c);
+                let (mark, digits) = if code < 0x100 {
+                    ('x', 2)
+                } else if code < 0x1_0000 {
+                    ('u', 4)
+                } else {
+                    ('U', 8)
+                };
+                out.extend_from_slice(format!("\\{mark}{code:0digits$X}").as_bytes());
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', letter]);
+    }
+    out.push(b'"');
+}
+
+/// Characters that may reach a terminal as they are.
+fn is_shown(c: char) -> bool {
+    let hidden = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
+    !c.is_control() && !hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scalar(bytes: &[u8]) -> String {
+        let mut out = Vec::new();
+        put_scalar(&mut out, bytes);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn scalars_are_quoted_as_the_peer_does() {
+        for (bytes, expected) in [
+            (&b""[..], "''"),
+            (b"custom-1", "custom-1"),
+            (b"1", "'1'"),
+            (b"1.5e3", "'1.5e3'"),
+            (b"0x", "0x"),
+            (b"rpc start id=0 \"quoted\" \\ path", "'rpc start id=0 \"quoted\" \\ path'"),
+            (b"\0", "\"\\0\""),
+            (b"\x01&", "\"\\x01&\""),
+            (b"a: b\nc\t\"d\"'", "\"a: b\\nc\\t\\\"d\\\"'\""),
+            (b"\xff", "!!binary \"/w==\""),
+        ] {
+            assert_eq!(scalar(bytes), expected);
+        }
+    }
+}
