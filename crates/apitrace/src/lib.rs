@@ -1,1 +1,51 @@
-//! The apitrace format.
+//! apitrace traces: what programs asked of the graphics driver, call by call.
+//!
+//! Versions 0 to 6 of the raw stream, in Snappy, gzip, Brotli, zstd, seekable zstd or no container. A trace is
+//! a stream of *events*: a call is entered, and later left. [`Reader`] walks through them token by token and hands
+//! each to a [`Visitor`]; it finds its way again behind damage. [`Apitrace`] is the door for programs that treat all
+//! formats alike.
+//!
+//! ```
+//! use anytrace_apitrace::Apitrace;
+//! use anytrace_core::{Collect, Format, Input, OpenOptions};
+//!
+//! // Version 6, no properties, one call of `f` and its return.
+//! let bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00\x01\x00\x00".to_vec();
+//! let trace = Apitrace.open(Input::from_bytes("f.trace", bytes), &OpenOptions::default()).unwrap();
+//! let mut damage = Collect::default();
+//! let info = trace.info(&mut damage).unwrap();
+//! assert_eq!((info.records, info.container.as_deref()), (2, Some("raw")));
+//! assert!(damage.0.is_empty());
+//! ```
+#![forbid(unsafe_code)]
+
+mod calls;
+mod check;
+mod container;
+mod convert;
+mod dump;
+mod encode;
+mod import;
+mod info;
+mod jsonl;
+mod parse;
+mod reader;
+mod record;
+mod resync;
+mod rewrite;
+mod rules;
+mod scan;
+mod signatures;
+mod skip;
+mod snappy;
+mod stream;
+mod trace;
+mod wrap;
+
+pub use container::Container;
+pub use reader::{Context, Incomplete, Reader, Totals, Visitor};
+pub use record::{
+    BytesKind, Event, EventKind, Header, Origin, Pairing, SignatureRef, Signed, Space, Token, VERSION_MAX, ends_frame,
+};
+pub use signatures::{Signature, Signatures, Table};
+pub use trace::Apitrace;

@@ -1,0 +1,212 @@
+//! What stands around the raw stream, and how it is told from the first bytes.
+
+use std::io::Read;
+
+use anytrace_core::{Compression, Confidence, Head, Limits};
+
+use crate::parse::{Walker, is_plausible_name};
+use crate::record::{Token, VERSION_MAX};
+use crate::scan::{Scan, Stop};
+use crate::signatures::Signatures;
+use crate::snappy;
+
+/// The containers of the raw stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container {
+    /// `at`, then chunks of raw Snappy blocks.
+    Snappy,
+    /// An ordinary gzip stream.
+    Gzip,
+    /// A Brotli stream. It has no magic.
+    Brotli,
+    /// Zstandard frames.
+    Zstd,
+    /// Zstandard frames of 2 MiB with a table of them at the end.
+    ZstdSeekable,
+    /// None: the raw stream itself.
+    Raw,
+}
+
+impl Container {
+    /// The containers and their names.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Snappy, "snappy"),
+        (Self::Gzip, "gzip"),
+        (Self::Brotli, "brotli"),
+        (Self::Zstd, "zstd"),
+        (Self::ZstdSeekable, "zstd-seekable"),
+        (Self::Raw, "raw"),
+    ];
+
+    /// `snappy`, `gzip`, `brotli`, `zstd`, `zstd-seekable` or `raw`.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(container, _)| *container == self).map_or("raw", |(_, name)| name)
+    }
+
+    /// Reads the name that [`Self::name`] gives.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(container, _)| *container)
+    }
+}
+
+/// The first two bytes of the Snappy container.
+pub(crate) const SNAPPY_MAGIC: [u8; 2] = *b"at";
+
+/// How much of a Brotli stream is decompressed to look at it.
+const LOOK_BYTES: usize = 16 * 1024;
+
+/// What a look at the head says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guess {
+    /// The container inside any gzip or zstd layer: Snappy, Brotli or raw.
+    pub(crate) own: Container,
+    pub(crate) confidence: Confidence,
+}
+
+/// Looks at the head and says which container it is, and how sure that is.
+pub(crate) fn guess(head: &Head<'_>) -> Guess {
+    let named = if head.has_extension(&["trace"]) { Confidence::Maybe } else { Confidence::No };
+    let bytes = head.bytes;
+    if bytes.starts_with(&SNAPPY_MAGIC) {
+        return Guess { own: Container::Snappy, confidence: look_at_snappy(bytes, head.is_whole()).max(named) };
+    }
+    if !bytes.is_empty() && SNAPPY_MAGIC.starts_with(bytes) {
+        return Guess { own: Container::Snappy, confidence: named };
+    }
+    let raw = look_at_raw(bytes, head.is_whole());
+    if raw >= Confidence::Likely {
+        return Guess { own: Container::Raw, confidence: raw };
+    }
+    // Inside gzip or zstd stands the raw stream; nobody puts Brotli there.
+    if head.layers.is_empty() {
+        let mut plain = Vec::new();
+        // The decompressor fails at the cut of the head: what it gave until then counts.
+        let _cut_is_expected = brotli::Decompressor::new(bytes, 4096).take(LOOK_BYTES as u64).read_to_end(&mut plain);
+        let inner = look_at_raw(&plain, false);
+        if inner >= Confidence::Likely {
+            return Guess { own: Container::Brotli, confidence: inner };
+        }
+    }
+    Guess { own: Container::Raw, confidence: raw.max(named) }
+}
+
+fn look_at_snappy(bytes: &[u8], is_whole: bool) -> Confidence {
+    let mut rest = bytes.get(SNAPPY_MAGIC.len()..).unwrap_or_default();
+    if rest.len() < 4 {
+        // A magic alone is what a program leaves that was killed at once.
+        return if is_whole { Confidence::Likely } else { Confidence::Maybe };
+    }
+    let mut plain = Vec::new();
+    while let Some((length, blocks)) = rest.split_first_chunk::<4>()
+        && plain.len() < LOOK_BYTES
+    {
+        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let block = blocks.get(..length.min(blocks.len())).unwrap_or_default();
+        let at = plain.len();
+        if snappy::decode_prefix(block, LOOK_BYTES, &mut plain, at).raw == 0 {
+            break;
+        }
+        rest = blocks.get(length..).unwrap_or_default();
+    }
+    match plain.first() {
+        // A version to come: known, and refused with a diagnostic.
+        Some(version) if u64::from(*version) > VERSION_MAX && *version < 64 => Confidence::Likely,
+        Some(_) if look_at_raw(&plain, false) == Confidence::Certain => Confidence::Certain,
+        Some(version) if u64::from(*version) <= VERSION_MAX => Confidence::Likely,
+        _ => Confidence::Maybe,
+    }
+}
+
+/// How much bytes look like the start of a raw stream. They may be cut anywhere unless they are whole.
+pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
+    let limits = Limits::default();
+    let header = match parse_header(bytes, &limits) {
+        Ok(header) if header.version <= VERSION_MAX => header,
+        Ok(_) => return Confidence::No,
+        // Cut inside the properties: a version 6 header that is plausible so far.
+        Err(Stop::More(_)) if bytes.starts_with(&[6]) && bytes.len() > 8 => return Confidence::Maybe,
+        Err(_) => return Confidence::No,
+    };
+    if !header.properties.iter().all(|(name, _)| is_plausible_name(name)) {
+        return Confidence::No;
+    }
+    let rest = bytes.get(header.raw.len()..).unwrap_or_default();
+    if rest.is_empty() {
+        // A header alone: certain with properties, else just a small number.
+        return match (header.properties.is_empty(), is_whole) {
+            (false, _) => Confidence::Likely,
+            (true, true) if header.version == VERSION_MAX => Confidence::Likely,
+            _ => Confidence::Maybe,
+        };
+    }
+    match count_events(rest, header.version, &limits) {
+        None => Confidence::No,
+        Some(0) if header.properties.is_empty() => Confidence::Maybe,
+        Some(0..8) => Confidence::Likely,
+        Some(_) => Confidence::Certain,
+    }
+}
+
+/// Counts whole events up to sixteen; `None` when one is broken or defines a name no program has.
+fn count_events(bytes: &[u8], version: u64, limits: &Limits) -> Option<u32> {
+    let mut signatures = Signatures::default();
+    let mut walker = Walker::new(version, limits);
+    let (mut at, mut events) = (0, 0);
+    while events < 16 {
+        match walker.next(bytes.get(at..)?, &mut signatures) {
+            Ok((token, used)) => {
+                at += used;
+                match token {
+                    Token::EndEvent => events += 1,
+                    Token::Function(function) => {
+                        let row = signatures.function(function.slot)?;
+                        if function.definition.is_some() && !is_plausible_name(row.name()) {
+                            return None;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Err(Stop::More(_)) => return Some(events),
+            // One good event before damage still tells the format.
+            Err(Stop::Bad(_)) => return (events >= 1).then_some(events),
+        }
+    }
+    Some(events)
+}
+
+/// Parses the start of the raw stream.
+pub(crate) fn parse_header(bytes: &[u8], limits: &Limits) -> Result<crate::Header, Stop> {
+    let mut scan = Scan::new(bytes);
+    let version = scan.uint()?;
+    let mut header = crate::Header { version, semantic_version: version, ..crate::Header::default() };
+    if version == crate::record::VERSION_PROPERTIES {
+        header.semantic_version = scan.uint()?;
+        loop {
+            if scan.at as u64 > limits.record_bytes_max {
+                return scan.bad(crate::scan::FaultKind::TooLong, 0, scan.at as u64);
+            }
+            let name = scan.string()?;
+            if name.is_empty() {
+                break;
+            }
+            let value = scan.string()?;
+            header.properties.push((name.to_vec(), value.to_vec()));
+        }
+    }
+    header.raw = scan.since(0).to_vec();
+    Ok(header)
+}
+
+/// The container that a compression layer stands for.
+pub(crate) fn of_layer(compression: Compression) -> Container {
+    match compression {
+        Compression::Gzip => Container::Gzip,
+        Compression::Zstd => Container::Zstd,
+    }
+}
+
+/// True when the last bytes of a zstd file are the footer of a table of frames.
+pub(crate) fn is_seekable(tail: [u8; 16]) -> bool {
+    tail.ends_with(&[0xb1, 0xea, 0x92, 0x8f])
+}

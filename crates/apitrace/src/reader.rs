@@ -1,0 +1,553 @@
+//! Events out of a trace, one after another, whatever its container and state.
+
+use anytrace_core::{Error, Input, Limits, OpenOptions, Sink};
+
+use crate::calls::{Call, Calls};
+use crate::container::{self, Container, parse_header};
+use crate::parse::Walker;
+use crate::record::{
+    Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_ENUM_SETS, VERSION_MAX,
+    VERSION_THREADS,
+};
+use crate::rules;
+use crate::scan::{Fault, FaultKind, Stop};
+use crate::signatures::Signatures;
+use crate::skip::skip_event;
+use crate::stream::Stream;
+
+/// The name of the raw stream in diagnostics.
+pub(crate) const RAW: &str = "raw stream";
+
+/// An event up to this size stays in the window while it is read, so that reading can begin anew inside it.
+pub(crate) const HELD_BYTES_MAX: usize = 1 << 20;
+
+/// What a visitor sees with each token.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The event the token belongs to.
+    pub event: &'a Event,
+    /// Offset of the token in the raw stream.
+    pub offset: u64,
+    /// The token as it stands.
+    pub bytes: &'a [u8],
+    /// Signatures known up to and with this token.
+    pub signatures: &'a Signatures,
+    /// How deep values are nested here.
+    pub depth: usize,
+    /// A number of this token takes more than ten bytes.
+    pub has_long_number: bool,
+}
+
+/// Receives the events of a trace, token by token.
+///
+/// Damage goes to the sink before or after; [`Visitor::abandon`] says that the event begun is none.
+pub trait Visitor {
+    /// True to get plain events through [`Visitor::whole`], without their tokens.
+    fn takes_whole(&self) -> bool {
+        false
+    }
+
+    /// Takes the header, which comes first if it can be read.
+    ///
+    /// # Errors
+    /// Whatever ends the reading; here and below it is returned to the caller.
+    fn header(&mut self, header: &Header, sink: &mut dyn Sink) -> Result<(), Error> {
+        let _ = (header, sink);
+        Ok(())
+    }
+
+    /// Takes a plain event as its bytes. Returns the mark of an enter.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures) -> Result<u64, Error> {
+        let _ = (event, bytes, signatures);
+        Ok(0)
+    }
+
+    /// Takes one token.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn token(&mut self, token: &Token<'_>, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+        let _ = (token, context, sink);
+        Ok(())
+    }
+
+    /// The event is complete. Returns a mark that comes back as [`Event::mark`] with the leave of an enter.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn end(&mut self, event: &Event, signatures: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {
+        let _ = (event, signatures, sink);
+        Ok(0)
+    }
+
+    /// The event begun cannot be read to its end. `None` when not even its head could be.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
+        let _ = event;
+        Ok(())
+    }
+}
+
+/// A call that was never left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Incomplete {
+    /// Call number.
+    pub call: u64,
+    /// Number of the enter event.
+    pub seq: u64,
+}
+
+/// What a reader found besides the events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Whole events.
+    pub events: u64,
+    /// Calls entered, lost ones included.
+    pub calls: u64,
+    /// Calls whose enter is lost.
+    pub lost_calls: u64,
+    /// Calls entered and never left.
+    pub incomplete: u64,
+    /// Bytes of the raw stream.
+    pub raw_bytes: u64,
+    /// Bytes of the raw stream that belong to no event read.
+    pub lost_bytes: u64,
+    /// Bytes of the trace as it stands in the file, without gzip or zstd.
+    pub trace_bytes: u64,
+}
+
+/// Reads a trace.
+///
+/// ```
+/// use anytrace_apitrace::{Reader, Visitor};
+/// use anytrace_core::{Collect, Input, OpenOptions};
+///
+/// struct Nothing;
+/// impl Visitor for Nothing {}
+///
+/// // Version 6, no properties, one call of `f` and its return.
+/// let bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00\x01\x00\x00".to_vec();
+/// let mut reader = Reader::new(Input::from_bytes("x", bytes), &OpenOptions::default()).unwrap();
+/// let totals = reader.read(&mut Nothing, &mut Collect::default()).unwrap();
+/// assert_eq!((totals.events, totals.calls), (2, 1));
+/// ```
+pub struct Reader {
+    pub(crate) stream: Stream,
+    pub(crate) limits: Limits,
+    pub(crate) signatures: Signatures,
+    pub(crate) calls: Calls,
+    pub(crate) header: Header,
+    pub(crate) seq: u64,
+    pub(crate) lost_bytes: u64,
+    pub(crate) lost_calls: u64,
+    walker: Walker,
+    frame: u64,
+}
+
+/// Why an event could not be read to its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cause {
+    /// The data end: so many bytes of a token were needed, so many were there.
+    End { need: u64, got: u64 },
+    /// A breach of the grammar.
+    Fault(Fault),
+}
+
+/// An event that could not be read to its end.
+pub(crate) struct Broken {
+    pub(crate) cause: Cause,
+    /// Offset of the event.
+    pub(crate) start: u64,
+    /// Offset of the token.
+    pub(crate) token: u64,
+    /// The event's first byte is still in the window.
+    pub(crate) is_held: bool,
+    pub(crate) event: Option<Event>,
+}
+
+impl Reader {
+    /// Opens a trace; the container is chosen by content.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Io`] when a second thread cannot be started.
+    pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
+        let own = container::guess(&input.head()).own;
+        Ok(Self {
+            stream: Stream::new(input, own, options)?,
+            limits: options.limits,
+            signatures: Signatures::default(),
+            calls: Calls::default(),
+            header: Header::default(),
+            seq: 0,
+            lost_bytes: 0,
+            lost_calls: 0,
+            walker: Walker::new(0, &options.limits),
+            frame: 0,
+        })
+    }
+
+    /// Reads everything there is. What is damaged goes to the sink.
+    ///
+    /// # Errors
+    /// I/O, limits, and what the visitor or the sink return.
+    pub fn read<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<Totals, Error> {
+        if self.start(visitor, sink)? {
+            loop {
+                if visitor.takes_whole() && !self.signatures.may_be_lost && self.header.version >= VERSION_ENUM_SETS {
+                    self.run_whole(visitor)?;
+                }
+                if !self.step(visitor, sink)? {
+                    break;
+                }
+                self.signatures.check_bounds()?;
+            }
+        }
+        self.finish(sink)
+    }
+
+    /// The header; as far as it was read.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The signatures known so far.
+    pub fn signatures(&self) -> &Signatures {
+        &self.signatures
+    }
+
+    /// Names of the containers, outermost first, joined by `+`; final at the end.
+    pub fn container_names(&self) -> String {
+        self.stream.container_names()
+    }
+
+    /// The container to write when the caller asks for none.
+    pub fn container(&self) -> Container {
+        self.stream.container()
+    }
+
+    /// Frames ended so far.
+    pub fn frames(&self) -> u64 {
+        self.frame
+    }
+
+    /// Calls entered and not left, in order.
+    pub fn incomplete(&self) -> impl Iterator<Item = Incomplete> {
+        self.calls.waiting().filter(|(_, call)| !call.is_damaged).map(|(call, at)| Incomplete { call, seq: at.seq })
+    }
+
+    /// Reads the header. False when there is nothing to read behind it.
+    fn start<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
+        let mut need = 1;
+        let parsed = loop {
+            let got = self.stream.fill(need)?;
+            if got < need {
+                let found = format!("{got} bytes");
+                break Err(if got == 0 {
+                    rules::EMPTY_STREAM.at(0)
+                } else {
+                    rules::HEADER_TRUNCATED.at(0).found(found)
+                });
+            }
+            match parse_header(self.stream.window(), &self.limits) {
+                Err(Stop::More(more)) if more as u64 > self.limits.record_bytes_max => {
+                    break Err(rules::HEADER_LIMIT.at(0).found(format!("{more} bytes or more")));
+                }
+                Err(Stop::More(more)) => need = more,
+                Err(Stop::Bad(fault)) => break Err(rules::HEADER_LIMIT.at(0).found(format!("{} bytes", fault.found))),
+                Ok(header) => break Ok(header),
+            }
+        };
+        self.report_container(sink)?;
+        let header = match parsed {
+            Ok(header) => header,
+            Err(diagnostic) => {
+                // An empty file is no trace at all, and the caller says so.
+                let is_empty = diagnostic.rule == &rules::EMPTY_STREAM;
+                if !(is_empty && self.stream.trace_bytes() == 0) {
+                    sink.report(diagnostic.within(RAW))?;
+                }
+                self.drop_rest()?;
+                return Ok(false);
+            }
+        };
+        self.stream.advance(header.raw.len());
+        self.header = header;
+        let header = &self.header;
+        if header.version > VERSION_MAX {
+            let expected = format!("at most {VERSION_MAX}");
+            let diagnostic = rules::UNSUPPORTED_VERSION.at(0).within(RAW).field("version").expected(expected);
+            sink.report(diagnostic.found(header.version.to_string()))?;
+            self.drop_rest()?;
+            return Ok(false);
+        }
+        if header.semantic_version > header.version {
+            let diagnostic = rules::SEMANTIC_VERSION.at(1).within(RAW).field("semantic version");
+            let expected = format!("at most {} (the version)", header.version);
+            sink.report(diagnostic.expected(expected).found(header.semantic_version.to_string()))?;
+        }
+        visitor.header(header, sink)?;
+        self.walker = Walker::new(self.header.version, &self.limits);
+        Ok(true)
+    }
+
+    /// Passes over what cannot be read, so that the container is still looked at to its end.
+    fn drop_rest(&mut self) -> Result<(), Error> {
+        loop {
+            while self.stream.fill(1)? > 0 {
+                let length = self.stream.window().len();
+                self.lost_bytes += length as u64;
+                self.stream.advance(length);
+            }
+            if !self.stream.next_segment() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads plain events as long as they come.
+    fn run_whole<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        let has_threads = self.header.version >= VERSION_THREADS;
+        let base = self.stream.offset();
+        let window = self.stream.window();
+        let mut at = 0;
+        while let Some(bytes) = window.get(at..)
+            && let Some(skipped) = skip_event(bytes, has_threads, &self.signatures)
+        {
+            let offset = base + at as u64;
+            let seq = self.seq;
+            let bytes = bytes.get(..skipped.length).unwrap_or_default();
+            if let Some(slot) = skipped.function {
+                let (call, frame) = (self.calls.next(), self.frame);
+                let event = Event {
+                    seq,
+                    offset,
+                    kind: EventKind::Enter,
+                    call,
+                    thread: skipped.number,
+                    function: Some(slot),
+                    frame,
+                    pairing: Pairing::Paired,
+                    mark: 0,
+                };
+                let mark = visitor.whole(&event, bytes, &self.signatures)?;
+                self.frame += u64::from(self.signatures.function(slot).is_some_and(|row| row.ends_frame));
+                let thread = skipped.number;
+                self.calls.enter(Call { thread, frame, mark, seq, function: slot, is_damaged: false });
+            } else {
+                let event = leave_event(&mut self.calls, skipped.number, seq, offset);
+                visitor.whole(&event, bytes, &self.signatures)?;
+            }
+            self.seq += 1;
+            at += skipped.length;
+        }
+        self.stream.advance(at);
+        Ok(())
+    }
+
+    /// Reads one event token by token. False at the end.
+    fn step<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
+        if self.stream.window().is_empty() && self.stream.fill(1)? == 0 {
+            self.report_container(sink)?;
+            return if self.stream.next_segment() { self.cross_gap(sink) } else { Ok(false) };
+        }
+        match self.walk(visitor, sink)? {
+            None => Ok(true),
+            Some(broken) => {
+                visitor.abandon(broken.event.as_ref())?;
+                self.report_container(sink)?;
+                self.recover(&broken, sink)
+            }
+        }
+    }
+
+    /// Walks through one event; `Some` when it breaks off.
+    fn walk<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<Option<Broken>, Error> {
+        self.walker.reset();
+        let start = self.stream.offset();
+        let mut held = 0;
+        let mut event: Option<Event> = None;
+        loop {
+            let token_at = self.stream.offset() + held as u64;
+            let is_held = self.stream.offset() == start;
+            let broken = |cause, event| Ok(Some(Broken { cause, start, token: token_at, is_held, event }));
+            let window = self.stream.window();
+            let rest = window.get(held..).unwrap_or_default();
+            let (token, used) = match self.walker.next(rest, &mut self.signatures) {
+                Ok(step) => step,
+                Err(Stop::Bad(fault)) => return broken(Cause::Fault(fault), event),
+                Err(Stop::More(need)) => {
+                    // Asking for twice as much keeps the work linear where bytes come in small pieces.
+                    let eager = need.max((rest.len().saturating_mul(2)).min(HELD_BYTES_MAX));
+                    let got = self.stream.fill(held + eager)? - held;
+                    if got < need {
+                        return broken(Cause::End { need: need as u64, got: got as u64 }, event);
+                    }
+                    continue;
+                }
+            };
+            let bytes = rest.get(..used).unwrap_or_default();
+            begin_or_extend(&mut event, &token, &mut self.calls, (self.seq, start, self.frame));
+            let Some(known) = &event else { return broken(Cause::End { need: 0, got: 0 }, None) };
+            let context = Context {
+                event: known,
+                offset: token_at,
+                bytes,
+                signatures: &self.signatures,
+                depth: self.walker.depth(),
+                has_long_number: self.walker.has_long_number,
+            };
+            report_signature(&token, &context, sink)?;
+            visitor.token(&token, &context, sink)?;
+            held += used;
+            if token == Token::EndEvent {
+                let mark = visitor.end(known, &self.signatures, sink)?;
+                let known = *known;
+                self.stream.advance(held);
+                self.complete(&known, mark);
+                return Ok(None);
+            }
+            if let Token::BytesStart(_, length) = token {
+                let ahead = usize::try_from(length).unwrap_or(usize::MAX).min(HELD_BYTES_MAX);
+                let got = self.stream.fill(held + ahead)? - held;
+                if got < ahead {
+                    return broken(Cause::End { need: length, got: got as u64 }, event);
+                }
+            }
+            if held > HELD_BYTES_MAX {
+                self.stream.advance(held);
+                held = 0;
+            }
+        }
+    }
+
+    fn complete(&mut self, event: &Event, mark: u64) {
+        if event.kind == EventKind::Enter {
+            let function = event.function.unwrap_or(u32::MAX);
+            let Event { thread, frame, seq, .. } = *event;
+            self.calls.enter(Call { thread, frame, mark, seq, function, is_damaged: false });
+            self.frame += u64::from(self.signatures.function(function).is_some_and(|row| row.ends_frame));
+        }
+        self.seq += 1;
+    }
+
+    /// Reports what the container met.
+    pub(crate) fn report_container(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        for diagnostic in self.stream.take_damage() {
+            sink.report(diagnostic)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) -> Result<Totals, Error> {
+        self.report_container(sink)?;
+        for layer in self.stream.layers() {
+            let Some(diagnostic) = layer.damage() else { continue };
+            // A program that is killed leaves no gzip trailer; real old traces are so, and whole otherwise.
+            let is_usual = layer.compression == anytrace_core::Compression::Gzip
+                && layer.end() == anytrace_core::LayerEnd::Truncated;
+            let severity = if is_usual { anytrace_core::Severity::Warning } else { diagnostic.severity };
+            sink.report(diagnostic.severity(severity))?;
+        }
+        Ok(Totals {
+            events: self.seq,
+            calls: self.calls.next(),
+            lost_calls: self.lost_calls,
+            incomplete: self.incomplete().count() as u64,
+            raw_bytes: self.stream.offset(),
+            lost_bytes: self.lost_bytes,
+            trace_bytes: self.stream.trace_bytes(),
+        })
+    }
+}
+
+/// Begins an event at its first token and adds what later tokens say of it.
+fn begin_or_extend(event: &mut Option<Event>, token: &Token<'_>, calls: &mut Calls, at: (u64, u64, u64)) {
+    let (seq, offset, frame) = at;
+    match token {
+        Token::Enter { thread } => {
+            *event = Some(Event {
+                seq,
+                offset,
+                kind: EventKind::Enter,
+                call: calls.next(),
+                thread: thread.unwrap_or(0),
+                function: None,
+                frame,
+                pairing: Pairing::Paired,
+                mark: 0,
+            });
+        }
+        Token::Leave { call } => *event = Some(leave_event(calls, *call, seq, offset)),
+        Token::Function(signature) => {
+            if let Some(event) = event {
+                event.function = Some(signature.slot);
+            }
+        }
+        Token::Thread(thread) => {
+            if let Some(event) = event.as_mut().filter(|event| event.kind == EventKind::Enter) {
+                event.thread = *thread;
+            }
+        }
+        _ => {}
+    }
+}
+
+#[inline]
+fn leave_event(calls: &mut Calls, number: u64, seq: u64, offset: u64) -> Event {
+    let (pairing, call) = calls.leave(number);
+    let is_known = matches!(pairing, Pairing::Paired);
+    Event {
+        seq,
+        offset,
+        kind: EventKind::Leave,
+        call: number,
+        thread: call.thread,
+        function: is_known.then_some(call.function),
+        frame: call.frame,
+        pairing,
+        mark: call.mark,
+    }
+}
+
+/// Reports signatures that are lost or defined again.
+fn report_signature(token: &Token<'_>, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+    let (space, signature) = match token {
+        Token::Function(signature) => (Space::Function, signature),
+        Token::Struct(signature, _) => (Space::Struct, signature),
+        Token::Enum(signature, _) => (Space::Enum, signature),
+        Token::Bitmask(signature, _) => (Space::Bitmask, signature),
+        Token::Frame(signature) => (Space::Frame, signature),
+        _ => return Ok(()),
+    };
+    let rule = match signature.origin {
+        Origin::Known | Origin::Defined => return Ok(()),
+        Origin::Lost => &rules::LOST_SIGNATURE,
+        Origin::Redefined => &rules::SIGNATURE_REDEFINED,
+    };
+    let diagnostic = rule.at(context.offset).within(RAW).record(context.event.seq);
+    sink.report(diagnostic.field(signature_field(space, signature)))
+}
+
+fn signature_field(space: Space, signature: &SignatureRef<'_>) -> String {
+    format!("{} id {}", space.name(), signature.id)
+}
+
+/// The rule that a fault of the grammar breaks, and what was expected.
+pub(crate) fn fault_rule(kind: FaultKind) -> (&'static anytrace_core::Rule, &'static str, &'static str) {
+    match kind {
+        FaultKind::Event => (&rules::UNKNOWN_EVENT, "event", "0 (enter) or 1 (leave)"),
+        FaultKind::Detail => (&rules::UNKNOWN_DETAIL, "detail", "0 to 5, without 3 from version 4 on"),
+        FaultKind::Type => (&rules::UNKNOWN_TYPE, "value type", "0 to 15"),
+        FaultKind::FrameDetail => (&rules::UNKNOWN_FRAME_DETAIL, "frame detail", "0 to 5"),
+        FaultKind::EnumType => (&rules::ENUM_VALUE_TYPE, "enumeration value type", "3 or 4 (integers)"),
+        FaultKind::TooLong => (&rules::TOKEN_LIMIT, "length in bytes", "at most the record limit"),
+        FaultKind::Number => (&rules::TOKEN_LIMIT, "number", "at most 1024 bytes"),
+        FaultKind::TooDeep => (&rules::NESTING_LIMIT, "nesting", "at most 262144 levels"),
+        FaultKind::LostStruct => (&rules::LOST_SIGNATURE, "struct id", "a structure whose definition was read"),
+    }
+}

@@ -1,0 +1,280 @@
+//! Finding the events again after damage.
+//!
+//! Events carry no magic. What gives a true start away is that calls are numbered: leaves found from there on must
+//! name enters found from there on, or calls that are known to wait. Zeros, pixels and text do not do that.
+
+use anytrace_core::{Error, Sink};
+
+use crate::calls::{Call, Calls};
+use crate::parse::Walker;
+use crate::reader::{Broken, Cause, RAW, Reader, fault_rule};
+use crate::record::{EventKind, Token, VERSION_ENUM_SETS, VERSION_THREADS};
+use crate::rules;
+use crate::scan::Stop;
+use crate::signatures::Signatures;
+use crate::skip::skip_event;
+
+/// How far a trial may reach from its start.
+const REACH_BYTES: usize = 64 * 1024;
+
+/// Most events looked at in one trial.
+const EVENTS_MAX: usize = 48;
+
+/// This many leaves that fit are enough.
+const LEAVES_ENOUGH: u32 = 3;
+
+/// More enters than this without a leave are no evidence.
+const RUN_MAX: u32 = 12;
+
+/// Most calls believed to be lost at once.
+const LOST_MAX: u64 = 1 << 32;
+
+/// Where reading goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Found {
+    /// Number of the first call entered from there on.
+    next_call: u64,
+    /// Number in the first event, when that is a leave.
+    first_leave: Option<u64>,
+}
+
+impl Reader {
+    /// Goes on after an event that broke off. False at the end of the data.
+    pub(crate) fn recover(&mut self, broken: &Broken, sink: &mut dyn Sink) -> Result<bool, Error> {
+        if let Some(event) = broken.event.filter(|event| event.kind == EventKind::Enter) {
+            let function = event.function.unwrap_or(u32::MAX);
+            let (thread, frame, seq) = (event.thread, event.frame, event.seq);
+            self.calls.enter(Call { thread, frame, mark: 0, seq, function, is_damaged: true });
+        }
+        let seq = self.seq;
+        let from_end = matches!(broken.cause, Cause::End { .. });
+        let diagnostic = match broken.cause {
+            Cause::Fault(fault) => {
+                let (rule, field, expected) = fault_rule(fault.kind);
+                let at = broken.token + fault.at as u64;
+                rule.at(at).field(field).expected(expected).found(fault.found.to_string())
+            }
+            Cause::End { need, got } => {
+                let rule = rules::TRUNCATED_EVENT.at(broken.start).field("event");
+                let expected = format!("{need} bytes more at byte {:#x}", broken.token);
+                rule.expected(expected).found(format!("{got} bytes before the data end"))
+            }
+        };
+        if broken.is_held {
+            self.stream.advance(1);
+        }
+        let is_found = self.resync(from_end)?;
+        let skipped = self.stream.offset() - broken.start;
+        self.lost_bytes += skipped;
+        let mut diagnostic = diagnostic.within(RAW).record(seq).skipped(skipped);
+        if is_found {
+            diagnostic = diagnostic.resumed(seq);
+        }
+        sink.report(diagnostic)?;
+        self.report_container(sink)?;
+        Ok(is_found)
+    }
+
+    /// Goes on behind a gap that lies between two events, as far as one can tell. False at the end.
+    pub(crate) fn cross_gap(&mut self, sink: &mut dyn Sink) -> Result<bool, Error> {
+        let start = self.stream.offset();
+        let is_found = self.resync(false)?;
+        let skipped = self.stream.offset() - start;
+        self.lost_bytes += skipped;
+        let mut diagnostic = rules::GAP.at(start).within(RAW).record(self.seq).skipped(skipped);
+        if is_found {
+            diagnostic = diagnostic.resumed(self.seq);
+        }
+        sink.report(diagnostic)?;
+        self.report_container(sink)?;
+        Ok(is_found)
+    }
+
+    /// Moves to the next place where events follow one another. False when there is none. Strict, where the data
+    /// just end: then what is left is most likely the inside of a blob.
+    fn resync(&mut self, mut is_strict: bool) -> Result<bool, Error> {
+        self.signatures.may_be_lost = true;
+        let mut walker = Walker::new(self.header.version, &self.limits);
+        loop {
+            let at_hand = self.stream.fill(2 * REACH_BYTES)?.min(2 * REACH_BYTES);
+            let is_end = at_hand < 2 * REACH_BYTES;
+            let window = self.stream.window().get(..at_hand).unwrap_or_default();
+            let starts = if is_end { at_hand } else { REACH_BYTES };
+            let trial = Trial { window, is_end, is_strict, version: self.header.version, calls: &self.calls };
+            let found = trial.search(starts, &mut walker, &mut self.signatures);
+            if let Some((at, found)) = found {
+                self.stream.advance(at);
+                self.lost_calls += self.calls.resume(found.next_call);
+                return Ok(true);
+            }
+            self.stream.advance(starts);
+            if is_end {
+                if !self.stream.next_segment() {
+                    return Ok(false);
+                }
+                is_strict = false;
+            }
+        }
+    }
+}
+
+/// A search for events in a window.
+struct Trial<'a> {
+    window: &'a [u8],
+    is_end: bool,
+    is_strict: bool,
+    version: u64,
+    calls: &'a Calls,
+}
+
+impl Trial<'_> {
+    /// The first place below `starts` where events follow one another.
+    fn search(&self, starts: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<(usize, Found)> {
+        let mut at = 0;
+        while at < starts {
+            let bytes = self.window.get(at..)?;
+            // Long runs of zeros read as enters without end.
+            if bytes.starts_with(&[0; 32]) {
+                at += 1 + bytes.iter().skip(32).take_while(|byte| **byte == 0).count();
+                continue;
+            }
+            if bytes.first().is_some_and(|kind| *kind <= 1)
+                && let Some(found) = self.attempt(at, walker, signatures)
+            {
+                // The end of an event and a leave read as an enter of a thread 1: the leave is meant if it fits.
+                if bytes.starts_with(&[0, 1])
+                    && let Some(other) = self.attempt(at + 1, walker, signatures)
+                    && other.first_leave.is_some_and(|n| self.calls.is_waiting(n) || other.next_call == n + 1)
+                {
+                    return Some((at + 1, other));
+                }
+                return Some((at, found));
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn attempt(&self, at: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
+        signatures.begin_trial();
+        let found = self.events(at, walker, signatures);
+        signatures.end_trial();
+        found
+    }
+
+    fn events(&self, start: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
+        let mut evidence = Evidence::new(self.calls);
+        let end = (start + REACH_BYTES).min(self.window.len());
+        let mut at = start;
+        for _ in 0..EVENTS_MAX {
+            let bytes = self.window.get(at..end).unwrap_or_default();
+            if bytes.is_empty() {
+                let is_clean_end = self.is_end && end == self.window.len() && !self.is_strict;
+                return evidence.verdict(is_clean_end);
+            }
+            match self.event(bytes, walker, signatures) {
+                Ok((length, leave)) => {
+                    evidence.add(leave)?;
+                    at += length;
+                }
+                Err(Stop::More(_)) => return evidence.verdict(false),
+                Err(Stop::Bad(_)) => return None,
+            }
+        }
+        evidence.verdict(false)
+    }
+
+    /// Length of one event, and its call number if it is a leave.
+    fn event(
+        &self,
+        bytes: &[u8],
+        walker: &mut Walker,
+        signatures: &mut Signatures,
+    ) -> Result<(usize, Option<u64>), Stop> {
+        if self.version >= VERSION_ENUM_SETS
+            && let Some(skipped) = skip_event(bytes, self.version >= VERSION_THREADS, signatures)
+        {
+            return Ok((skipped.length, skipped.function.is_none().then_some(skipped.number)));
+        }
+        walker.reset();
+        let (mut at, mut leave) = (0, None);
+        loop {
+            let (token, used) = walker.next(bytes.get(at..).unwrap_or_default(), signatures)?;
+            at += used;
+            match token {
+                Token::Leave { call } => leave = Some(call),
+                Token::EndEvent => return Ok((at, leave)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What speaks for a start.
+struct Evidence<'a> {
+    calls: &'a Calls,
+    enters: u64,
+    run: u32,
+    /// Leaves that name enters of this trial.
+    own: u32,
+    /// Leaves that name calls known to wait.
+    known: u32,
+    /// Number of the first enter of this trial.
+    base: Option<u64>,
+    first_leave: Option<u64>,
+    seen: Vec<u64>,
+}
+
+impl<'a> Evidence<'a> {
+    fn new(calls: &'a Calls) -> Self {
+        Self { calls, enters: 0, run: 0, own: 0, known: 0, base: None, first_leave: None, seen: Vec::new() }
+    }
+
+    /// Takes one event; `None` when it cannot be.
+    fn add(&mut self, leave: Option<u64>) -> Option<()> {
+        let Some(number) = leave else {
+            self.enters += 1;
+            self.run += 1;
+            return (self.run <= RUN_MAX).then_some(());
+        };
+        if self.enters == 0 && self.seen.is_empty() {
+            self.first_leave = Some(number);
+        }
+        self.run = 0;
+        if self.seen.contains(&number) {
+            return None;
+        }
+        self.seen.push(number);
+        let next = self.calls.next();
+        if self.calls.is_waiting(number) || self.calls.is_lost(number) {
+            self.known += 1;
+            return Some(());
+        }
+        if number < next || number - next > LOST_MAX {
+            return None;
+        }
+        match self.base {
+            Some(base) if number >= base + self.enters => None,
+            Some(base) => {
+                self.own += u32::from(number >= base);
+                Some(())
+            }
+            // The call was entered in the part that is lost.
+            None if self.enters == 0 => Some(()),
+            None => {
+                let base = number.checked_sub(self.enters - 1).filter(|base| *base >= next)?;
+                let lost_above = self.seen.iter().filter(|n| **n >= base && **n != number).count();
+                self.base = Some(base);
+                self.own += 1;
+                (lost_above == 0).then_some(())
+            }
+        }
+    }
+
+    fn verdict(&self, is_clean_end: bool) -> Option<Found> {
+        let fits = self.own >= LEAVES_ENOUGH || (is_clean_end && self.own + self.known >= 1);
+        let lost_leave = self.seen.iter().copied().max().map_or(0, |number| number + 1);
+        let next_call = self.base.unwrap_or_else(|| self.calls.next().max(lost_leave));
+        fits.then_some(Found { next_call, first_leave: self.first_leave })
+    }
+}

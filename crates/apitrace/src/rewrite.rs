@@ -1,0 +1,474 @@
+//! Writing a trace again: the same, repaired, a part, or in another version or container.
+
+use std::collections::HashSet;
+
+use anytrace_core::{DumpForm, DumpOptions, Error, Outcome, Plan, Selection, Sink, Target, TargetOptions};
+
+use crate::container::Container;
+use crate::convert::Converter;
+use crate::dump::{self, CONDITIONS, is_selected};
+use crate::jsonl::encode_header;
+use crate::reader::{Context, Reader, Totals, Visitor};
+use crate::record::{Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_MAX};
+use crate::scan::push_uint;
+use crate::signatures::Signatures;
+use crate::wrap::Wrapper;
+
+/// Options of a target that this format has.
+pub(crate) const OPTIONS: [&str; 3] = ["version", "container", "level"];
+
+/// The longest gap in a streamed blob that is filled with zeros.
+const FILL_BYTES_MAX: u64 = 1 << 30;
+
+/// What the rewriting is for.
+enum Purpose<'a> {
+    Convert,
+    Repair,
+    Trim(&'a Selection),
+}
+
+/// What happened that the user should know, counted.
+#[derive(Debug, Default)]
+struct Tallies {
+    lost_signature: u64,
+    leaves_without_enter: u64,
+    leaves_of_lost: u64,
+    bad_arguments: u64,
+    redefinitions: u64,
+    carried: u64,
+    filled_events: u64,
+}
+
+/// Writes events again.
+struct Rewriter<'a> {
+    purpose: Purpose<'a>,
+    wrapper: Wrapper<'a>,
+    target_version: Option<u64>,
+    version: u64,
+    converter: Option<Converter>,
+    /// Ids whose definition was written, by space.
+    written: [HashSet<u64>; 5],
+    /// Those of them that the current event wrote.
+    fresh: Vec<(Space, u64)>,
+    event: Vec<u8>,
+    event_bytes_max: usize,
+    /// A part of the current event went out already.
+    is_streaming: bool,
+    /// Enters were left out or lost: calls have other numbers than in the source.
+    is_shifted: bool,
+    is_dropped: bool,
+    /// Inside an argument that is left out.
+    is_skipping: bool,
+    /// Bytes of a long string or blob still to come.
+    open_bytes: u64,
+    /// Values still to come at each open level, and frames of a backtrace.
+    open_levels: Vec<u64>,
+    next_call: u64,
+    records_written: u64,
+    tallies: Tallies,
+    notes: Vec<String>,
+}
+
+/// Writes a trace by a plan.
+pub(crate) fn rewrite(
+    mut reader: Reader,
+    plan: &Plan,
+    out: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let target = plan.target();
+    target.only("apitrace", &OPTIONS)?;
+    let purpose = match plan {
+        Plan::Convert(_) => Purpose::Convert,
+        Plan::Repair(_) => Purpose::Repair,
+        Plan::Trim(selection, _) => {
+            selection.only("apitrace", &CONDITIONS)?;
+            Purpose::Trim(selection)
+        }
+    };
+    match target.to.as_deref() {
+        None | Some("apitrace") => {}
+        Some("jsonl") => return to_jsonl(reader, plan, out, sink),
+        Some(other) => return Err(Error::usage(format!("an apitrace trace cannot be written as {other}"))),
+    }
+    let container = container(target, reader.container())?;
+    let target_version = version(target)?;
+    let wrapper = Wrapper::new(out, container, target.level)?;
+    let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
+    let mut rewriter = Rewriter::new(purpose, wrapper, target_version, event_bytes_max);
+    let totals = reader.read(&mut rewriter, sink)?;
+    let is_seekable = match target.container {
+        Some(_) => container == Container::ZstdSeekable,
+        None => reader.stream.is_seekable(),
+    };
+    rewriter.finish(totals, is_seekable)
+}
+
+/// The container to write.
+pub(crate) fn container(target: &TargetOptions, default: Container) -> Result<Container, Error> {
+    let Some(name) = &target.container else { return Ok(default) };
+    Container::from_name(name).ok_or_else(|| {
+        let known: Vec<_> = Container::ALL.iter().map(|(_, name)| *name).collect();
+        Error::usage(format!("--container {name}: the containers are {}", known.join(", ")))
+    })
+}
+
+fn version(target: &TargetOptions) -> Result<Option<u64>, Error> {
+    match target.version {
+        Some(version) if u64::from(version) > VERSION_MAX => {
+            Err(Error::usage(format!("--version {version}: the versions are 0 to {VERSION_MAX}")))
+        }
+        version => Ok(version.map(u64::from)),
+    }
+}
+
+/// The JSON lines that `dump` prints.
+fn to_jsonl(reader: Reader, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    let target = plan.target();
+    if let Some(name) = [("version", target.version.is_some()), ("container", target.container.is_some())]
+        .into_iter()
+        .find_map(|(name, is_given)| is_given.then_some(name))
+    {
+        return Err(Error::usage(format!("--{name} means nothing for JSON lines: give it when converting back")));
+    }
+    if !matches!(plan, Plan::Convert(_)) {
+        return Err(Error::usage("repair and trim write traces; convert the result to JSON lines"));
+    }
+    let options = DumpOptions { form: DumpForm::Jsonl, ..DumpOptions::default() };
+    let mut out = out;
+    let summary = dump::dump(reader, &options, &mut out, sink)?;
+    Ok(Outcome { records_read: summary.records, records_written: summary.records, ..Outcome::default() })
+}
+
+impl<'a> Rewriter<'a> {
+    fn new(purpose: Purpose<'a>, wrapper: Wrapper<'a>, target_version: Option<u64>, event_bytes_max: usize) -> Self {
+        Self {
+            purpose,
+            wrapper,
+            target_version,
+            version: 0,
+            converter: None,
+            written: Default::default(),
+            fresh: Vec::new(),
+            event: Vec::new(),
+            event_bytes_max,
+            is_streaming: false,
+            is_shifted: false,
+            is_dropped: false,
+            is_skipping: false,
+            open_bytes: 0,
+            open_levels: Vec::new(),
+            next_call: 0,
+            records_written: 0,
+            tallies: Tallies::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn finish(mut self, totals: Totals, is_seekable: bool) -> Result<Outcome, Error> {
+        self.note_all(&totals);
+        self.wrapper.finish(is_seekable)?;
+        Ok(Outcome {
+            records_read: totals.events,
+            records_written: self.records_written,
+            bytes_lost: totals.lost_bytes,
+            notes: self.notes,
+        })
+    }
+
+    fn note_all(&mut self, totals: &Totals) {
+        let t = &self.tallies;
+        let plural = |n: u64| if n == 1 { "" } else { "s" };
+        let mut say = |n: u64, text: String| {
+            if n > 0 {
+                self.notes.push(text);
+            }
+        };
+        say(
+            totals.lost_bytes,
+            format!("{} bytes of the raw stream could not be read and are left out.", totals.lost_bytes),
+        );
+        say(
+            totals.lost_calls,
+            format!("{} call{} entered in parts that are lost.", totals.lost_calls, plural(totals.lost_calls)),
+        );
+        let n = t.lost_signature;
+        say(n, format!("{n} event{} left out because the definition of a signature is lost.", plural(n)));
+        let n = t.leaves_of_lost;
+        say(n, format!("{n} leave{} of calls whose enter is lost left out.", plural(n)));
+        let n = t.leaves_without_enter;
+        say(n, format!("{n} leave{} without an enter left out.", plural(n)));
+        let n = t.bad_arguments;
+        say(n, format!("{n} argument{} beyond the function's signature left out.", plural(n)));
+        let n = t.redefinitions;
+        say(n, format!("{n} repeated definition{} of functions left out.", plural(n)));
+        let n = t.filled_events;
+        say(n, format!("{n} event{} too large to hold back ended early and filled up with zeros.", plural(n)));
+        let n = t.carried;
+        say(n, format!("{n} definition{} moved to the first event that needs it.", plural(n)));
+        if let Some(converter) = &self.converter {
+            self.notes.extend(converter.notes());
+        }
+    }
+
+    fn is_written(&self, space: Space, id: u64) -> bool {
+        self.written[space as usize].contains(&id)
+    }
+
+    fn mark_written(&mut self, space: Space, id: u64) {
+        if self.written[space as usize].insert(id) {
+            self.fresh.push((space, id));
+        }
+    }
+
+    fn begin(&mut self) {
+        self.event.clear();
+        self.fresh.clear();
+        self.open_levels.clear();
+        self.open_bytes = 0;
+        (self.is_streaming, self.is_dropped, self.is_skipping) = (false, false, false);
+    }
+
+    fn drop_event(&mut self) {
+        self.is_dropped = true;
+        for (space, id) in self.fresh.drain(..) {
+            self.written[space as usize].remove(&id);
+        }
+    }
+
+    /// Decides about a leave and writes its head.
+    fn leave(&mut self, context: &Context<'_>) {
+        let event = context.event;
+        // Where enters are left out, a number without an enter might come to name another call.
+        let is_shifted = self.is_shifted || matches!(self.purpose, Purpose::Trim(_));
+        let number = match event.pairing {
+            Pairing::Paired if event.mark > 0 => Some(event.mark - 1),
+            Pairing::Paired => None,
+            Pairing::Lost => {
+                self.tallies.leaves_of_lost += 1;
+                None
+            }
+            Pairing::Repeated | Pairing::Unknown if is_shifted => {
+                self.tallies.leaves_without_enter += 1;
+                None
+            }
+            Pairing::Repeated | Pairing::Unknown => Some(event.call),
+        };
+        match number {
+            Some(number) if number == event.call => self.event.extend_from_slice(context.bytes),
+            Some(number) => {
+                self.event.push(1);
+                push_uint(&mut self.event, number);
+            }
+            None => self.drop_event(),
+        }
+    }
+
+    /// Writes a token that names a signature; adds the definition where it was not written yet.
+    fn signature(&mut self, signature: &SignatureRef<'_>, space: Space, context: &Context<'_>) {
+        let row = context.signatures.get(space, signature.slot);
+        let Some(row) = row.filter(|row| !row.is_lost) else {
+            self.tallies.lost_signature += 1;
+            return self.drop_event();
+        };
+        let split = signature.id_end.min(context.bytes.len());
+        // For all but functions and frames a type byte precedes the id.
+        let (head, rest) = context.bytes.split_at(split);
+        self.event.extend_from_slice(head);
+        let is_written = self.is_written(space, signature.id);
+        match signature.definition {
+            None if !is_written => {
+                self.event.extend_from_slice(&row.definition);
+                self.event.extend_from_slice(rest);
+                self.tallies.carried += 1;
+            }
+            Some(definition) if signature.origin == Origin::Redefined && matches!(self.purpose, Purpose::Repair) => {
+                self.tallies.redefinitions += 1;
+                if !is_written {
+                    self.event.extend_from_slice(definition);
+                }
+                self.event.extend_from_slice(rest.get(definition.len()..).unwrap_or_default());
+            }
+            _ => self.event.extend_from_slice(rest),
+        }
+        self.mark_written(space, signature.id);
+    }
+
+    /// Follows what is open, so that an event that is out already can be ended.
+    fn follow(&mut self, token: &Token<'_>) {
+        let value = |levels: &mut Vec<u64>| {
+            if let Some(left) = levels.last_mut() {
+                *left = left.saturating_sub(1);
+            }
+        };
+        match token {
+            Token::Array(count) | Token::Struct(_, count) => {
+                value(&mut self.open_levels);
+                self.open_levels.push(*count);
+            }
+            Token::Repr => {
+                value(&mut self.open_levels);
+                self.open_levels.push(2);
+            }
+            Token::Backtrace(_) => self.open_levels.push(0),
+            Token::EndLevel => {
+                self.open_levels.pop();
+            }
+            Token::BytesStart(_, length) => {
+                value(&mut self.open_levels);
+                self.open_bytes = *length;
+            }
+            Token::BytesPiece(bytes) => self.open_bytes = self.open_bytes.saturating_sub(bytes.len() as u64),
+            Token::Argument(_) | Token::Return | Token::Frame(_) => {}
+            _ => value(&mut self.open_levels),
+        }
+    }
+
+    fn put(&mut self, token: &Token<'_>, context: &Context<'_>) -> Result<(), Error> {
+        if let Some(converter) = &mut self.converter
+            && converter.put(token, context, &mut self.event, &mut self.written, &mut self.fresh)?
+        {
+            return Ok(());
+        }
+        match token {
+            Token::Function(signature) => self.signature(signature, Space::Function, context),
+            Token::Frame(signature) => self.signature(signature, Space::Frame, context),
+            Token::Struct(signature, _) => self.signature(signature, Space::Struct, context),
+            Token::Enum(signature, _) => self.signature(signature, Space::Enum, context),
+            Token::Bitmask(signature, _) => self.signature(signature, Space::Bitmask, context),
+            Token::Leave { .. } => self.leave(context),
+            _ => self.event.extend_from_slice(context.bytes),
+        }
+        Ok(())
+    }
+
+    /// For repair: true for arguments that the function does not have.
+    fn is_bad_argument(&self, token: &Token<'_>, context: &Context<'_>) -> bool {
+        let Token::Argument(index) = token else { return false };
+        let row = context.event.function.and_then(|slot| context.signatures.function(slot));
+        row.is_some_and(|row| !row.is_lost && *index >= row.count)
+    }
+}
+
+impl Visitor for Rewriter<'_> {
+    fn takes_whole(&self) -> bool {
+        matches!(self.purpose, Purpose::Convert) && self.converter.is_none()
+    }
+
+    fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
+        self.version = header.version;
+        let target = self.target_version.unwrap_or(header.version);
+        let mut written = header.clone();
+        if target != header.version {
+            let converter = Converter::new(header, target)?;
+            written = converter.header(header);
+            self.converter = Some(converter);
+        } else if matches!(self.purpose, Purpose::Repair) && header.semantic_version > header.version {
+            written.semantic_version = header.version;
+            written.raw = encode_header(&written);
+            let was = header.semantic_version;
+            self.notes.push(format!("The semantic version {was} is lowered to the version, {}.", header.version));
+        }
+        self.wrapper.write(&written.raw)
+    }
+
+    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures) -> Result<u64, Error> {
+        // Nothing is lost as long as events come this way: every byte stays.
+        self.wrapper.write(bytes)?;
+        self.records_written += 1;
+        if event.kind == EventKind::Enter {
+            self.next_call += 1;
+        }
+        Ok(self.next_call)
+    }
+
+    fn token(&mut self, token: &Token<'_>, context: &Context<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        if matches!(token, Token::Enter { .. } | Token::Leave { .. }) {
+            self.begin();
+        }
+        if let (Token::Function(_), Purpose::Trim(selection)) = (token, &self.purpose)
+            && !is_selected(selection, context.event, context.signatures)
+        {
+            self.drop_event();
+        }
+        if self.is_skipping {
+            self.is_skipping = !matches!(
+                token,
+                Token::Argument(_)
+                    | Token::Return
+                    | Token::Thread(_)
+                    | Token::Backtrace(_)
+                    | Token::Flags(_)
+                    | Token::EndEvent
+            );
+        }
+        if matches!(self.purpose, Purpose::Repair) && self.is_bad_argument(token, context) {
+            self.tallies.bad_arguments += 1;
+            self.is_skipping = true;
+        }
+        if let Token::Enter { .. } = token {
+            self.is_shifted |= context.event.call != self.next_call;
+        }
+        if self.is_dropped || self.is_skipping {
+            return Ok(());
+        }
+        self.follow(token);
+        self.put(token, context)?;
+        if self.is_dropped && self.is_streaming {
+            let seq = context.event.seq;
+            return Err(Error::limit(format!(
+                "event {seq} turns out to be unwritable after more than {} bytes of it were written; raise the limit",
+                self.event_bytes_max
+            )));
+        }
+        if self.event.len() > self.event_bytes_max {
+            self.is_streaming = true;
+            self.wrapper.write(&self.event)?;
+            self.event.clear();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, event: &Event, _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+        if self.is_dropped {
+            return Ok(0);
+        }
+        self.wrapper.write(&self.event)?;
+        self.records_written += 1;
+        if event.kind == EventKind::Leave {
+            return Ok(0);
+        }
+        self.next_call += 1;
+        Ok(self.next_call)
+    }
+
+    fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
+        let Some(event) = event.filter(|_| !self.is_dropped) else { return Ok(()) };
+        if !self.is_streaming {
+            self.drop_event();
+            return Ok(());
+        }
+        let values: u64 = self.open_levels.iter().fold(0, |sum, left| sum.saturating_add(*left));
+        if self.open_bytes.saturating_add(values) > FILL_BYTES_MAX {
+            return Err(Error::limit(format!(
+                "event {} is damaged after more than {} bytes of it were written; raise the limit",
+                event.seq, self.event_bytes_max
+            )));
+        }
+        // Zero is the null value, a zero byte of a blob, and the end of the event.
+        let mut left = self.open_bytes + values + 1;
+        self.wrapper.write(&self.event)?;
+        while left > 0 {
+            let step = left.min(1 << 16);
+            self.wrapper.write(&vec![0; usize::try_from(step).unwrap_or(0)])?;
+            left -= step;
+        }
+        self.tallies.filled_events += 1;
+        self.records_written += 1;
+        if event.kind == EventKind::Enter {
+            self.next_call += 1;
+        }
+        self.is_dropped = true;
+        Ok(())
+    }
+}

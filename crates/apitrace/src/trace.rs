@@ -1,0 +1,90 @@
+//! The doors: probing, opening, and the verbs.
+
+use std::io::Write;
+
+use anytrace_core::{
+    Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan, Rule, Sink,
+    Summary, Target, Trace,
+};
+
+use crate::reader::Reader;
+use crate::{check, container, dump, import, info, rewrite, rules};
+
+/// The apitrace format.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Apitrace;
+
+impl Format for Apitrace {
+    fn name(&self) -> &'static str {
+        "apitrace"
+    }
+
+    fn title(&self) -> &'static str {
+        "apitrace"
+    }
+
+    fn noun(&self) -> &'static str {
+        "event"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &rules::RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &[("apitrace", "an apitrace trace; --version, --container and --level"), ("jsonl", "one JSON object an event")]
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        container::guess(head).confidence
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        for (name, is_given) in [
+            ("endian", options.endian.is_some()),
+            ("pointer-width", options.pointer_width.is_some()),
+            ("radix", options.radix.is_some()),
+        ] {
+            if is_given {
+                return Err(Error::usage(format!("--{name} means nothing for an apitrace trace")));
+            }
+        }
+        Ok(Box::new(Opened(Reader::new(input, options)?)))
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        import::import(input, options, out, sink)
+    }
+}
+
+/// A trace that was opened.
+struct Opened(Reader);
+
+impl Trace for Opened {
+    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        info::info(self.0, sink)
+    }
+
+    fn dump(
+        self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        dump::dump(self.0, options, out, sink)
+    }
+
+    fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        check::check(self.0, sink)
+    }
+
+    fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        rewrite::rewrite(self.0, plan, out, sink)
+    }
+}
