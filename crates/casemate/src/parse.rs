@@ -1,0 +1,830 @@
+//! Bytes to a borrowed [`Record`]: pure, no I/O, no allocation except for a complaint.
+//!
+//! Every form of table 1.2 of the format's chapter is taken: each field decides for itself whether it is `(key value)`
+//! or a bare value, keyed fields may stand in any order, white space and `;` comments may stand between tokens.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use anytrace_core::{Radix, Rule, text};
+
+use crate::record::{
+    Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp, Transition,
+};
+use crate::rules;
+use crate::words::{Class, DIGIT, Key, class, key_at, key_of, keywords};
+
+keywords! {
+    /// The fields of records, in the order the document gives them; the name is the key on the wire.
+    Field {
+        /// Sequence number.
+        Id = "id",
+        /// Thread.
+        Tid = "tid" | "thread" | "cpu",
+        /// Memory order.
+        MemOrder = "mem-order" | "order",
+        /// Which barrier or TLBI; a bare word in every known log.
+        Op = "op",
+        /// System register.
+        Sysreg = "sysreg",
+        /// Kind of DSB, hint or (in the oldest logs) lock operation.
+        Kind = "kind",
+        /// What a hint is about.
+        Location = "location",
+        /// Address.
+        Address = "address",
+        /// Page number of a TLBI in its older form.
+        Addr = "addr",
+        /// Length in bytes.
+        Size = "size",
+        /// Level of a TLBI in its older form.
+        Level = "level",
+        /// Value.
+        Value = "value",
+        /// Place in the source.
+        Src = "src",
+        /// The oldest logs' `(DSB INNER_SHAREABLE)`.
+        Dsb = "dsb",
+        /// The same for ISB.
+        Isb = "isb",
+    }
+}
+
+impl Field {
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+const fn mask(fields: &[Field]) -> u16 {
+    let mut bits = 0;
+    let mut at = 0;
+    while at < fields.len() {
+        bits |= fields[at].bit();
+        at += 1;
+    }
+    bits
+}
+
+/// Fields that each kind must have besides id and tid; for barriers and TLBIs the operation decides more.
+const fn own_fields(kind: Kind) -> u16 {
+    use Field::{Address, Kind as Of, Location, MemOrder, Op, Size, Sysreg, Value};
+    match kind {
+        Kind::MemWrite => mask(&[MemOrder, Address, Value]),
+        Kind::MemRead => mask(&[Address, Value]),
+        Kind::MemInit | Kind::MemFree => mask(&[Address, Size]),
+        Kind::MemSet => mask(&[Address, Size, Value]),
+        Kind::Barrier => mask(&[Op, Of]),
+        Kind::Tlbi => mask(&[Op, Value]),
+        Kind::SysregWrite => mask(&[Sysreg, Value]),
+        Kind::Hint => mask(&[Of, Location, Value]),
+        Kind::Lock | Kind::Unlock | Kind::Trylock => mask(&[Address]),
+    }
+}
+
+/// Why [`parse`] gives no record.
+#[derive(Debug)]
+pub enum Need {
+    /// The record does not end in these bytes.
+    More,
+    /// The bytes break the grammar.
+    Bad(Box<Fault>),
+}
+
+/// Where and how a record breaks the grammar.
+#[derive(Debug)]
+pub struct Fault {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// Offset from the record's first byte.
+    pub at: usize,
+    /// The field.
+    pub field: Option<&'static str>,
+    /// What should stand there.
+    pub expected: Option<Cow<'static, str>>,
+    /// What stands there, escaped.
+    pub found: Option<Cow<'static, str>>,
+}
+
+/// Sees where each field's value stands; for writers that change a part of a record and for located complaints.
+pub(crate) trait Watch {
+    /// The value of `field` stands at `value`, counted from the record's first byte, quotes included.
+    fn field(&mut self, field: Field, value: Range<usize>);
+}
+
+/// Sees nothing.
+impl Watch for () {
+    #[inline(always)]
+    fn field(&mut self, _: Field, _: Range<usize>) {}
+}
+
+/// Keeps every place.
+impl Watch for Vec<(Field, Range<usize>)> {
+    fn field(&mut self, field: Field, value: Range<usize>) {
+        self.push((field, value));
+    }
+}
+
+/// Reads the record that begins at the first byte, which must be `(`. Returns it and its length in bytes.
+///
+/// `radix` is the base of numbers without `0x` (ids and threads are decimal in any case).
+///
+/// ```
+/// use anytrace_casemate::{Transition, parse};
+/// use anytrace_core::Radix;
+///
+/// let (record, used) = parse(b"(lock 2 1 42 \"a.c:1\") ", Radix::Hex).unwrap();
+/// assert_eq!((record.id, record.thread, used), (2, 1, 21));
+/// assert_eq!(record.transition, Transition::Lock { address: 0x42 });
+/// ```
+///
+/// # Errors
+/// [`Need::More`] when the bytes end inside the record, [`Need::Bad`] when they break the grammar.
+#[inline]
+pub fn parse(bytes: &[u8], radix: Radix) -> Result<(Record<'_>, usize), Need> {
+    parse_watched(bytes, radix, &mut ())
+}
+
+/// [`parse`] with a watcher.
+#[inline]
+pub(crate) fn parse_watched<'a, W: Watch>(
+    bytes: &'a [u8],
+    radix: Radix,
+    watch: &mut W,
+) -> Result<(Record<'a>, usize), Need> {
+    let mut parser = Parser {
+        bytes,
+        at: 1,
+        watch,
+        is_hex: radix == Radix::Hex,
+        kind: Kind::Lock,
+        seen: 0,
+        required: 0,
+        allowed: 0,
+        own: 0,
+        before_source: 0,
+        last: 0,
+        spelling: Spelling::default(),
+        numbers: [0; 16],
+        order: MemoryOrder::Plain,
+        barrier: Barrier::Isb,
+        domain: Domain::Ish,
+        op: TlbiOp::Alle1is,
+        register: Sysreg::VttbrEl2,
+        hint: HintKind::SetRootLock,
+        source: Source::Absent,
+    };
+    parser.record()
+}
+
+struct Parser<'a, 'w, W> {
+    bytes: &'a [u8],
+    at: usize,
+    watch: &'w mut W,
+    is_hex: bool,
+    kind: Kind,
+    /// Fields read so far.
+    seen: u16,
+    /// Fields that must be there in the end.
+    required: u16,
+    /// Fields that may still come.
+    allowed: u16,
+    /// The kind's own fields.
+    own: u16,
+    /// What was seen when the source place came.
+    before_source: u16,
+    /// The highest field so far, to see reordering.
+    last: u16,
+    spelling: Spelling,
+    numbers: [u64; 16],
+    order: MemoryOrder,
+    barrier: Barrier,
+    domain: Domain,
+    op: TlbiOp,
+    register: Sysreg,
+    hint: HintKind,
+    source: Source<'a>,
+}
+
+impl<'a, W: Watch> Parser<'a, '_, W> {
+    #[inline(always)]
+    fn record(&mut self) -> Result<(Record<'a>, usize), Need> {
+        self.name()?;
+        loop {
+            match self.skip_space()? {
+                b'(' => self.keyed()?,
+                b')' => break,
+                b'"' => {
+                    self.spelling.set(Spelling::POSITIONAL);
+                    self.claim_field(Field::Src, self.at)?;
+                    self.source_text()?;
+                }
+                _ => self.positional()?,
+            }
+        }
+        if self.seen & self.required != self.required {
+            return Err(self.missing());
+        }
+        self.at += 1;
+        let transition = self.transition()?;
+        if self.seen & Field::Src.bit() == 0 {
+            self.spelling.set(Spelling::SOURCE_ABSENT);
+        } else if self.before_source & self.own != self.seen & self.own {
+            self.spelling.set(Spelling::SOURCE_EARLY);
+        }
+        let record = Record {
+            id: self.numbers[Field::Id as usize],
+            // Checked when it was read.
+            thread: self.numbers[Field::Tid as usize] as u32,
+            transition,
+            source: self.source,
+            spelling: self.spelling,
+            text: &self.bytes[..self.at],
+        };
+        Ok((record, self.at))
+    }
+
+    #[inline(always)]
+    fn name(&mut self) -> Result<(), Need> {
+        let first = self.skip_space()?;
+        if class(first) != Class::Word {
+            return Err(self.bad(
+                &rules::RECORD_WITHOUT_NAME,
+                0,
+                None,
+                "the name of a transition",
+                self.at,
+                self.at + 1,
+            ));
+        }
+        let (start, end) = self.word()?;
+        let key = key_at(self.bytes, start, end);
+        let Some(kind) = Kind::from_key(key) else {
+            return Err(self.bad(&rules::UNKNOWN_KIND, start, None, "the name of a transition", start, end));
+        };
+        self.note_keyword(start, kind.is_synonym(key), Spelling::UPPER_CASE);
+        self.kind = kind;
+        let own = own_fields(kind);
+        self.own = own;
+        self.required = own | const { mask(&[Field::Id, Field::Tid]) };
+        self.allowed = self.required | Field::Src.bit() | extra_fields(kind);
+        Ok(())
+    }
+
+    /// A `(key value)` field; at its parenthesis.
+    #[inline(always)]
+    fn keyed(&mut self) -> Result<(), Need> {
+        let open = self.at;
+        self.at += 1;
+        let first = self.skip_space()?;
+        if class(first) != Class::Word {
+            return Err(self.bad(&rules::MALFORMED_FIELD, open, None, "a key and a value", self.at, self.at + 1));
+        }
+        let (start, end) = self.word()?;
+        let key = key_at(self.bytes, start, end);
+        let Some(field) = Field::from_key(key) else { return Err(self.unknown_key(open, start, end, key)) };
+        self.note_keyword(start, field.is_synonym(key), Spelling::UPPER_CASE_FIELD);
+        self.spelling.set(Spelling::KEYED);
+        if matches!(field, Field::Dsb | Field::Isb) {
+            self.oldest_barrier(field, open)?;
+        } else {
+            self.claim_field(field, open)?;
+            let first = self.skip_space()?;
+            if matches!(first, b'(' | b')') {
+                return Err(self.bad(
+                    &rules::MALFORMED_FIELD,
+                    self.at,
+                    Some(field.name()),
+                    "a value",
+                    self.at,
+                    self.at + 1,
+                ));
+            }
+            self.value(field, first)?;
+        }
+        if self.skip_space()? != b')' {
+            return Err(self.bad(&rules::MALFORMED_FIELD, self.at, Some(field.name()), "')'", self.at, self.at + 1));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// A bare value; it belongs to the first field that has not come yet.
+    #[inline(always)]
+    fn positional(&mut self) -> Result<(), Need> {
+        let left = self.required & !self.seen;
+        if matches!(self.kind, Kind::Lock | Kind::Unlock | Kind::Trylock) && left == Field::Address.bit() {
+            return self.positional_of_lock();
+        }
+        if left == 0 {
+            return self.second_operand();
+        }
+        let field = Field::ALL[left.trailing_zeros() as usize % Field::ALL.len()];
+        // An operation has no key in any known log.
+        if field != Field::Op {
+            self.spelling.set(Spelling::POSITIONAL);
+        }
+        self.claim_field(field, self.at)?;
+        let first = self.bytes[self.at];
+        self.value(field, first)
+    }
+
+    /// The oldest logs put `LOCK` or `UNLOCK` before the address.
+    fn positional_of_lock(&mut self) -> Result<(), Need> {
+        self.spelling.set(Spelling::POSITIONAL);
+        let (start, end) = self.word()?;
+        self.at = start;
+        let is_kind = matches!(Kind::from_key(key_at(self.bytes, start, end)), Some(k) if own_fields(k) == self.own);
+        let field = if is_kind { Field::Kind } else { Field::Address };
+        self.claim_field(field, start)?;
+        self.value(field, self.bytes[start])
+    }
+
+    /// A second bare value after a TLBI by address: the older form, page number and level.
+    #[cold]
+    fn second_operand(&mut self) -> Result<(), Need> {
+        let is_older_form = self.kind == Kind::Tlbi
+            && self.seen & Field::Value.bit() != 0
+            && self.seen & mask(&[Field::Addr, Field::Level]) == 0;
+        if !is_older_form {
+            let (start, end) = self.word()?;
+            return Err(self.bad(&rules::UNEXPECTED_FIELD, start, Some("value"), "')' or the source", start, end));
+        }
+        self.numbers[Field::Addr as usize] = self.numbers[Field::Value as usize];
+        self.seen = self.seen & !Field::Value.bit() | mask(&[Field::Addr, Field::Level]);
+        self.required = self.seen;
+        self.own |= mask(&[Field::Addr, Field::Level]);
+        self.spelling.set(Spelling(Spelling::SYNONYM.0 | Spelling::POSITIONAL.0));
+        self.value(Field::Level, self.bytes[self.at])
+    }
+
+    /// Marks a field as read; complains when it does not belong or came before.
+    #[inline(always)]
+    fn claim_field(&mut self, field: Field, at: usize) -> Result<(), Need> {
+        let bit = field.bit();
+        if self.seen & bit != 0 || self.allowed & bit == 0 {
+            return Err(self.unwanted(field, at));
+        }
+        if field == Field::Src {
+            self.before_source = self.seen;
+        } else {
+            if bit < self.last {
+                self.spelling.set(Spelling::REORDERED);
+            }
+            self.last = bit;
+        }
+        self.seen |= bit;
+        Ok(())
+    }
+
+    /// The value of a field; at its first byte.
+    #[inline(always)]
+    fn value(&mut self, field: Field, first: u8) -> Result<(), Need> {
+        let start = self.at;
+        match field {
+            Field::Location | Field::Address | Field::Addr | Field::Size | Field::Level | Field::Value => {
+                let value = self.number(field, self.is_hex)?;
+                let flag = if self.bytes[start..].get(1).is_some_and(|b| b | 0x20 == b'x') {
+                    Spelling::PREFIXED
+                } else {
+                    Spelling::BARE
+                };
+                self.spelling.set(flag);
+                self.numbers[field as usize] = value;
+                if matches!(field, Field::Addr | Field::Level) {
+                    self.older_operand();
+                }
+            }
+            Field::Id => self.numbers[Field::Id as usize] = self.number(field, false)?,
+            Field::Tid => {
+                let value = self.number(field, false)?;
+                if value > u64::from(u32::MAX) {
+                    return Err(self.bad(
+                        &rules::NUMBER_TOO_LARGE,
+                        start,
+                        Some("tid"),
+                        "at most 4294967295",
+                        start,
+                        self.at,
+                    ));
+                }
+                self.numbers[Field::Tid as usize] = value;
+            }
+            Field::Src => return self.source(first),
+            _ => self.keyword(field)?,
+        }
+        self.watch.field(field, start..self.at);
+        Ok(())
+    }
+
+    /// `(addr p)` and `(level l)` stand for `(value v)`.
+    fn older_operand(&mut self) {
+        self.spelling.set(Spelling::SYNONYM);
+        let both = const { mask(&[Field::Addr, Field::Level]) };
+        self.required = self.required & !Field::Value.bit() | both;
+        self.allowed &= !Field::Value.bit();
+        self.own = self.own & !Field::Value.bit() | both;
+    }
+
+    #[inline(always)]
+    fn keyword(&mut self, field: Field) -> Result<(), Need> {
+        let (start, end) = self.word()?;
+        let key = key_at(self.bytes, start, end);
+        let is_synonym = match (field, self.kind) {
+            (Field::MemOrder, _) => {
+                let Some(order) = MemoryOrder::from_key(key) else {
+                    return Err(self.bad_word(&rules::UNKNOWN_MEMORY_ORDER, field, MemoryOrder::ALL_NAMES, start, end));
+                };
+                self.order = order;
+                false
+            }
+            (Field::Op, Kind::Barrier) => return self.barrier_op(key, start, end),
+            (Field::Op, _) => return self.tlbi_op(key, start, end),
+            (Field::Sysreg, _) => {
+                let Some(register) = Sysreg::from_key(key) else {
+                    return Err(self.bad_word(&rules::UNKNOWN_SYSREG, field, Sysreg::ALL_NAMES, start, end));
+                };
+                self.register = register;
+                register.is_synonym(key)
+            }
+            (_, Kind::Barrier) => {
+                let Some(domain) = Domain::from_key(key) else {
+                    return Err(self.bad_word(&rules::UNKNOWN_BARRIER_KIND, field, "ish, ishst, nsh, sy", start, end));
+                };
+                self.domain = domain;
+                domain.is_synonym(key)
+            }
+            (_, Kind::Hint) => {
+                let Some(hint) = HintKind::from_key(key) else {
+                    return Err(self.bad_word(&rules::UNKNOWN_HINT, field, HintKind::ALL_NAMES, start, end));
+                };
+                self.hint = hint;
+                hint.is_synonym(key)
+            }
+            _ => {
+                let Some(kind) = Kind::from_key(key).filter(|kind| own_fields(*kind) == self.own) else {
+                    return Err(self.bad_word(&rules::UNKNOWN_LOCK_KIND, field, "lock, unlock, trylock", start, end));
+                };
+                self.kind = kind;
+                true
+            }
+        };
+        self.note_keyword(start, is_synonym, Spelling::UPPER_CASE_FIELD);
+        Ok(())
+    }
+
+    fn barrier_op(&mut self, key: Key, start: usize, end: usize) -> Result<(), Need> {
+        self.barrier = match key {
+            _ if key == const { key_of("dsb") } => Barrier::Dsb(self.domain),
+            _ if key == const { key_of("isb") } => Barrier::Isb,
+            _ => return Err(self.bad_word(&rules::UNKNOWN_BARRIER, Field::Op, "dsb, isb", start, end)),
+        };
+        if self.barrier == Barrier::Isb {
+            self.refuse_rest(const { mask(&[Field::Kind]) });
+        }
+        self.note_keyword(start, false, Spelling::UPPER_CASE_FIELD);
+        Ok(())
+    }
+
+    fn tlbi_op(&mut self, key: Key, start: usize, end: usize) -> Result<(), Need> {
+        let Some(op) = TlbiOp::from_key(key) else {
+            return Err(self.bad_word(&rules::UNKNOWN_TLBI, Field::Op, TlbiOp::ALL_NAMES, start, end));
+        };
+        self.op = op;
+        if !op.takes_operand() {
+            self.refuse_rest(const { mask(&[Field::Value, Field::Addr, Field::Level]) });
+        }
+        self.note_keyword(start, false, Spelling::UPPER_CASE_FIELD);
+        Ok(())
+    }
+
+    /// The operation takes no such fields.
+    fn refuse_rest(&mut self, fields: u16) {
+        self.required &= !fields;
+        self.allowed &= !fields;
+        self.own &= !fields;
+    }
+
+    /// `(DSB INNER_SHAREABLE)` and `(ISB)`; after the key.
+    #[cold]
+    fn oldest_barrier(&mut self, field: Field, open: usize) -> Result<(), Need> {
+        if self.kind != Kind::Barrier {
+            return Err(self.unwanted(field, open));
+        }
+        self.spelling.set(Spelling::SYNONYM);
+        self.claim_field(Field::Op, open)?;
+        if field == Field::Isb {
+            self.barrier = Barrier::Isb;
+            self.refuse_rest(const { mask(&[Field::Kind]) });
+            return Ok(());
+        }
+        self.barrier = Barrier::Dsb(self.domain);
+        self.claim_field(Field::Kind, open)?;
+        let first = self.skip_space()?;
+        self.value(Field::Kind, first)
+    }
+
+    #[inline(always)]
+    fn source(&mut self, first: u8) -> Result<(), Need> {
+        if first == b'"' {
+            return self.source_text();
+        }
+        let start = self.at;
+        if DIGIT[usize::from(first)] > 9 {
+            let (start, end) = self.word()?;
+            return Err(self.bad(
+                &rules::MALFORMED_FIELD,
+                start,
+                Some("src"),
+                "a string in quotes or an integer",
+                start,
+                end,
+            ));
+        }
+        self.source = Source::Key(self.number(Field::Src, false)?);
+        self.spelling.set(Spelling::SOURCE_KEY);
+        self.watch.field(Field::Src, start..self.at);
+        Ok(())
+    }
+
+    /// A string; at its quote. It ends on its line: a lost quote must not swallow the records after it.
+    #[inline(always)]
+    fn source_text(&mut self) -> Result<(), Need> {
+        let start = self.at;
+        let rest = &self.bytes[start + 1..];
+        let Some(length) = rest.iter().position(|b| *b == b'"' || *b == b'\n') else { return Err(Need::More) };
+        if rest[length] == b'\n' {
+            let end = start + 1 + length;
+            return Err(self.bad(&rules::UNTERMINATED_STRING, start, Some("src"), "a closing quote", start, end));
+        }
+        self.source = Source::Text(&rest[..length]);
+        self.at = start + length + 2;
+        self.watch.field(Field::Src, start..self.at);
+        Ok(())
+    }
+
+    /// An unsigned number; at its first byte.
+    #[inline(always)]
+    fn number(&mut self, field: Field, is_hex: bool) -> Result<u64, Need> {
+        let start = self.at;
+        let mut at = start;
+        let mut is_hex = is_hex;
+        let mut first_digit = start;
+        if self.bytes[at] == b'0' && self.bytes.get(at + 1).is_some_and(|b| b | 0x20 == b'x') {
+            at += 2;
+            first_digit = at;
+            is_hex = true;
+        }
+        let mut value = 0_u64;
+        let mut too_large = false;
+        let (base, top_bits) = if is_hex { (16, 60) } else { (10, 64) };
+        loop {
+            let Some(&byte) = self.bytes.get(at) else { return Err(Need::More) };
+            let digit = DIGIT[usize::from(byte)];
+            if digit >= base {
+                break;
+            }
+            if is_hex {
+                too_large |= value >> top_bits != 0;
+                value = value << 4 | u64::from(digit);
+            } else if value < 1_000_000_000_000_000_000 {
+                value = value * 10 + u64::from(digit);
+            } else {
+                let next = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit)));
+                too_large |= next.is_none();
+                value = next.unwrap_or(u64::MAX);
+            }
+            at += 1;
+        }
+        if class(self.bytes[at]) == Class::Word || at == first_digit || too_large {
+            return Err(self.bad_number(field, too_large));
+        }
+        self.at = at;
+        Ok(value)
+    }
+
+    /// A word: its first and past-the-last place.
+    #[inline(always)]
+    fn word(&mut self) -> Result<(usize, usize), Need> {
+        let start = self.at;
+        loop {
+            let Some(&byte) = self.bytes.get(self.at) else { return Err(Need::More) };
+            match class(byte) {
+                Class::Word => self.at += 1,
+                Class::Control => return Err(self.control_character()),
+                _ if self.at == start => return Err(self.misplaced_mark()),
+                _ => return Ok((start, self.at)),
+            }
+        }
+    }
+
+    /// Passes white space and comments; returns the byte that follows, which is not consumed.
+    #[inline(always)]
+    fn skip_space(&mut self) -> Result<u8, Need> {
+        loop {
+            let Some(&byte) = self.bytes.get(self.at) else { return Err(Need::More) };
+            match class(byte) {
+                Class::Space => self.at += 1,
+                Class::Mark if byte == b';' => self.skip_comment()?,
+                Class::Control => return Err(self.control_character()),
+                _ => return Ok(byte),
+            }
+        }
+    }
+
+    #[cold]
+    fn skip_comment(&mut self) -> Result<(), Need> {
+        let Some(length) = memchr::memchr(b'\n', &self.bytes[self.at..]) else { return Err(Need::More) };
+        self.at += length;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn note_keyword(&mut self, start: usize, is_synonym: bool, upper: Spelling) {
+        // Keywords begin with a letter: bit 5 tells small ones from capitals.
+        if self.bytes[start] & 0x20 == 0 {
+            self.spelling.set(upper);
+        }
+        if is_synonym {
+            self.spelling.set(Spelling::SYNONYM);
+        }
+    }
+
+    #[inline(always)]
+    fn transition(&self) -> Result<Transition, Need> {
+        let number = |field: Field| self.numbers[field as usize];
+        let (address, value, size) = (number(Field::Address), number(Field::Value), number(Field::Size));
+        Ok(match self.kind {
+            Kind::MemWrite => Transition::MemWrite { order: self.order, address, value },
+            Kind::MemRead => Transition::MemRead { address, value },
+            Kind::MemInit => Transition::MemInit { address, size },
+            Kind::MemFree => Transition::MemFree { address, size },
+            Kind::MemSet => Transition::MemSet { address, size, value },
+            Kind::Barrier => Transition::Barrier(self.finish_barrier()?),
+            Kind::Tlbi => Transition::Tlbi { op: self.op, operand: self.finish_operand()? },
+            Kind::SysregWrite => Transition::SysregWrite { register: self.register, value },
+            Kind::Hint => Transition::Hint { hint: self.hint, location: number(Field::Location), value },
+            Kind::Lock => Transition::Lock { address },
+            Kind::Unlock => Transition::Unlock { address },
+            Kind::Trylock => Transition::Trylock { address },
+        })
+    }
+
+    fn finish_barrier(&self) -> Result<Barrier, Need> {
+        match self.barrier {
+            Barrier::Dsb(_) => Ok(Barrier::Dsb(self.domain)),
+            Barrier::Isb if self.seen & Field::Kind.bit() != 0 => Err(self.unwanted(Field::Kind, 0)),
+            Barrier::Isb => Ok(Barrier::Isb),
+        }
+    }
+
+    fn finish_operand(&self) -> Result<Operand, Need> {
+        let has = |field: Field| self.seen & field.bit() != 0;
+        let (has_value, has_older) = (has(Field::Value), has(Field::Addr) || has(Field::Level));
+        if !self.op.takes_operand() && (has_value || has_older) || has_value && has_older {
+            let field = if has_older { Field::Addr } else { Field::Value };
+            return Err(self.unwanted(field, 0));
+        }
+        let number = |field: Field| self.numbers[field as usize];
+        Ok(match (has_value, has_older) {
+            (true, _) => Operand::Value(number(Field::Value)),
+            (_, true) => Operand::AddressLevel { address: number(Field::Addr), level: number(Field::Level) },
+            _ => Operand::None,
+        })
+    }
+}
+
+/// Fields that a kind may have besides those of [`own_fields`].
+const fn extra_fields(kind: Kind) -> u16 {
+    match kind {
+        Kind::Tlbi => mask(&[Field::Addr, Field::Level]),
+        Kind::Lock | Kind::Unlock | Kind::Trylock => mask(&[Field::Kind]),
+        _ => 0,
+    }
+}
+
+/// Complaints, out of the way of the fast path.
+impl<W: Watch> Parser<'_, '_, W> {
+    #[cold]
+    fn bad(
+        &self,
+        rule: &'static Rule,
+        at: usize,
+        field: Option<&'static str>,
+        expected: &'static str,
+        start: usize,
+        end: usize,
+    ) -> Need {
+        let found = self.bytes.get(start..end).unwrap_or_default();
+        let shown = &found[..found.len().min(SHOWN_BYTES_MAX)];
+        let dots = if found.len() > SHOWN_BYTES_MAX { "…" } else { "" };
+        Need::Bad(Box::new(Fault {
+            rule,
+            at,
+            field,
+            expected: (!expected.is_empty()).then_some(Cow::Borrowed(expected)),
+            found: Some(format!("'{}{dots}'", text::escaped(shown)).into()),
+        }))
+    }
+
+    #[cold]
+    fn bad_word(&self, rule: &'static Rule, field: Field, names: &'static str, start: usize, end: usize) -> Need {
+        self.bad(rule, start, Some(field.name()), names, start, end)
+    }
+
+    #[cold]
+    fn bad_number(&mut self, field: Field, too_large: bool) -> Need {
+        let (start, end) = match self.word() {
+            Ok(word) => word,
+            Err(need) => return need,
+        };
+        let word = &self.bytes[start..end];
+        let name = Some(field.name());
+        if too_large && word.iter().all(|b| b.is_ascii_hexdigit() || b | 0x20 == b'x') {
+            return self.bad(&rules::NUMBER_TOO_LARGE, start, name, "a number of 64 bits", start, end);
+        }
+        if word.eq_ignore_ascii_case(b"0x") {
+            return self.bad(&rules::EMPTY_NUMBER, start, name, "digits after 0x", start, end);
+        }
+        let expected = if word.first() == Some(&b'-') { "a number that is not negative" } else { "a number" };
+        self.bad(&rules::BAD_NUMBER, start, name, expected, start, end)
+    }
+
+    #[cold]
+    fn control_character(&self) -> Need {
+        self.bad(&rules::CONTROL_CHARACTER, self.at, None, "text", self.at, self.at + 1)
+    }
+
+    #[cold]
+    fn misplaced_mark(&self) -> Need {
+        self.bad(&rules::MALFORMED_FIELD, self.at, None, "a word", self.at, self.at + 1)
+    }
+
+    /// A field that does not belong here, or a second time.
+    #[cold]
+    fn unwanted(&self, field: Field, at: usize) -> Need {
+        let rule = if self.seen & self.allowed & field.bit() != 0 {
+            &rules::DUPLICATE_FIELD
+        } else {
+            &rules::UNEXPECTED_FIELD
+        };
+        let expected = match rule.code {
+            "casemate/duplicate-field" => "it once".into(),
+            _ => self.wanted(),
+        };
+        let found = Some(format!("'{}'", field.name()).into());
+        Need::Bad(Box::new(Fault { rule, at, field: Some(field.name()), expected: Some(expected), found }))
+    }
+
+    /// A key no record has, or the start of the next record.
+    #[cold]
+    fn unknown_key(&self, open: usize, start: usize, end: usize, key: Key) -> Need {
+        if Kind::from_key(key).is_some() {
+            return self.bad(&rules::UNCLOSED_RECORD, open, None, "')'", open, end);
+        }
+        let found = self.bytes.get(start..end).unwrap_or_default();
+        let shown = text::escaped(&found[..found.len().min(SHOWN_BYTES_MAX)]);
+        Need::Bad(Box::new(Fault {
+            rule: &rules::UNEXPECTED_FIELD,
+            at: open,
+            field: None,
+            expected: Some(self.wanted()),
+            found: Some(format!("'{shown}'").into()),
+        }))
+    }
+
+    #[cold]
+    fn missing(&self) -> Need {
+        let left = self.required & !self.seen;
+        let first = Field::ALL[left.trailing_zeros() as usize % Field::ALL.len()];
+        Need::Bad(Box::new(Fault {
+            rule: &rules::MISSING_FIELD,
+            at: self.at,
+            field: Some(first.name()),
+            expected: Some(self.wanted()),
+            found: Some("')'".into()),
+        }))
+    }
+
+    /// The fields that may come now.
+    fn wanted(&self) -> Cow<'static, str> {
+        let left = self.allowed & !self.seen;
+        let first = |of: u16| Field::ALL.iter().find(|f| of & f.bit() != 0).map(|f| f.name());
+        match (first(left & self.required), first(left)) {
+            (Some(name), _) => format!("'{name}'").into(),
+            (None, Some(_)) if left & Field::Src.bit() != 0 => "')' or 'src'".into(),
+            _ => "')'".into(),
+        }
+    }
+}
+
+/// How much of a wrong word a complaint shows.
+const SHOWN_BYTES_MAX: usize = 64;
+
+/// Where the value of a field stands in a record that parsed, for located complaints.
+#[cold]
+pub(crate) fn value_offset(text: &[u8], radix: Radix, field: Field) -> usize {
+    let mut places: Vec<(Field, Range<usize>)> = Vec::new();
+    let _ = parse_watched(text, radix, &mut places);
+    places.iter().find(|(f, _)| *f == field).map_or(0, |(_, range)| range.start)
+}

@@ -1,0 +1,507 @@
+//! Drives [`parse`] over an input of any size: white space, records, the reference's own output and what is damaged,
+//! in the order of the bytes, every byte exactly once.
+
+use std::borrow::Cow;
+
+use anytrace_core::{Collect, Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Radix, Rule, Sink};
+
+use crate::output::{self, Line};
+use crate::parse::{Fault, Need, parse};
+use crate::record::Record;
+use crate::rules;
+use crate::skip::{Skip, Skipped};
+use crate::words::{Class, class};
+
+/// Longest record, line of output or comment held at once, where the caller's limit is not lower. The reference writes
+/// records of at most 256 bytes.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// A piece of a trace. All pieces together are all bytes of the input.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Item<'a> {
+    /// A record.
+    Record(&'a Record<'a>),
+    /// White space and comments between records.
+    Space(&'a [u8]),
+    /// A line `! text`: the verdict the reference wrote at the end of a failing log.
+    Claim(&'a [u8]),
+    /// Other text that the reference writes among the records: its error block, states, differences, colours.
+    Output(&'a [u8]),
+    /// Bytes that are none of these; why was reported.
+    Lost(&'a [u8]),
+}
+
+/// Where an [`Item`] stands, and where complaints about it go.
+pub struct Place<'a> {
+    /// Offset of the item's first byte.
+    pub offset: u64,
+    /// Number of the record, from 0; of other items, the number of the next record.
+    pub seq: u64,
+    window: &'a [u8],
+    window_offset: u64,
+    lines: &'a mut Lines,
+    sink: &'a mut dyn Sink,
+}
+
+impl Place<'_> {
+    /// A complaint about the byte `at` of the item, with line and column.
+    #[cold]
+    pub fn complaint(&mut self, rule: &'static Rule, at: usize) -> Diagnostic {
+        let (line, column) = self.lines.locate(self.window, self.window_offset, self.offset, at);
+        rule.at(self.offset + at as u64).line(line, column)
+    }
+
+    /// Passes a complaint on.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    pub fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+}
+
+/// Reads a trace from an [`Input`].
+///
+/// ```
+/// use anytrace_casemate::{Item, Reader};
+/// use anytrace_core::{Collect, Input, OpenOptions};
+///
+/// let trace = b"(lock (id 0) (tid 1) (address 42))\n(unlock 1 1 42 \"a.c:7\")\n";
+/// let mut reader = Reader::new(Input::from_bytes("x.log", trace.to_vec()), &OpenOptions::default());
+/// let mut kinds = Vec::new();
+/// reader.for_each(&mut Collect::default(), |item, _| {
+///     if let Item::Record(record) = item {
+///         kinds.push(record.kind().name());
+///     }
+///     Ok(())
+/// })?;
+/// assert_eq!(kinds, ["lock", "unlock"]);
+/// # Ok::<(), anytrace_core::Error>(())
+/// ```
+pub struct Reader {
+    cursor: Cursor,
+    radix: Radix,
+    record_bytes_max: usize,
+    state: State,
+    lines: Lines,
+}
+
+/// What is carried from window to window.
+struct State {
+    mode: Mode,
+    seq: u64,
+    /// Parentheses that a damaged record left open before the record that was found inside it.
+    owed: u64,
+    /// A complaint that waits for the end of its skip, and where the skip began.
+    pending: Option<(Diagnostic, u64)>,
+    has_output: bool,
+}
+
+enum Mode {
+    Records,
+    Comment,
+    Output,
+    Skip(Skip),
+}
+
+impl Reader {
+    /// Starts at the first byte. Of the options, `radix` and `limits` count.
+    pub fn new(input: Input, options: &OpenOptions) -> Self {
+        Self::with_limits(input, options.radix.unwrap_or(Radix::Hex), options.limits)
+    }
+
+    fn with_limits(input: Input, radix: Radix, limits: Limits) -> Self {
+        let record_bytes_max = limits.record_bytes_max.clamp(64, RECORD_BYTES_MAX);
+        Self {
+            cursor: Cursor::new(input),
+            radix,
+            record_bytes_max: usize::try_from(record_bytes_max).unwrap_or(usize::MAX),
+            state: State { mode: Mode::Records, seq: 0, owed: 0, pending: None, has_output: false },
+            lines: Lines::default(),
+        }
+    }
+
+    /// Bytes read so far.
+    pub fn offset(&self) -> u64 {
+        self.cursor.offset()
+    }
+
+    /// Records read so far.
+    pub fn records(&self) -> u64 {
+        self.state.seq
+    }
+
+    /// The base of numbers without `0x`.
+    pub fn radix(&self) -> Radix {
+        self.radix
+    }
+
+    /// The cursor under the reader.
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    /// Visits every piece to the end of the input. Damage is reported to the sink and read past.
+    ///
+    /// # Errors
+    /// I/O, and what the visitor or the sink returns.
+    pub fn for_each(
+        &mut self,
+        sink: &mut dyn Sink,
+        mut visit: impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut is_last = false;
+        loop {
+            let window = self.cursor.window();
+            let mut pass = Pass {
+                window,
+                window_offset: self.cursor.offset(),
+                is_last,
+                radix: self.radix,
+                record_bytes_max: self.record_bytes_max,
+                lines: &mut self.lines,
+                sink: &mut *sink,
+            };
+            let used = pass.run(&mut self.state, &mut visit)?;
+            self.lines.count_to(window, self.cursor.offset(), self.cursor.offset() + used as u64);
+            let left = window.len() - used;
+            self.cursor.advance(used);
+            if is_last && left == 0 {
+                return self.finish(sink);
+            }
+            // Growing by halves keeps the reading of a long record linear, and asks a slow pipe for little.
+            let got = self.cursor.fill(left + left / 2 + 1)?;
+            is_last = got == left;
+        }
+    }
+
+    /// Visits a trace in memory and collects what is reported.
+    ///
+    /// # Errors
+    /// What the visitor returns.
+    pub fn visit_bytes(
+        bytes: &[u8],
+        options: &OpenOptions,
+        visit: impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<Collect, Error> {
+        let mut sink = Collect::default();
+        Self::new(Input::from_bytes("bytes", bytes.to_vec()), options).for_each(&mut sink, visit)?;
+        Ok(sink)
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        if let Some((diagnostic, from)) = self.state.pending.take() {
+            let goes_on = matches!(self.state.mode, Mode::Skip(_));
+            let skipped = if goes_on { self.cursor.offset() - from } else { diagnostic.skipped_bytes };
+            sink.report(diagnostic.skipped(skipped))?;
+        }
+        for layer in self.cursor.layers() {
+            if let Some(damage) = layer.damage() {
+                sink.report(damage)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One window.
+struct Pass<'a> {
+    window: &'a [u8],
+    window_offset: u64,
+    is_last: bool,
+    radix: Radix,
+    record_bytes_max: usize,
+    lines: &'a mut Lines,
+    sink: &'a mut dyn Sink,
+}
+
+/// The end of what can be read in this window.
+struct Stop;
+
+impl Pass<'_> {
+    /// Visits what is whole in the window; returns how many bytes that is.
+    fn run(
+        &mut self,
+        state: &mut State,
+        visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
+        let mut at = 0;
+        while at < self.window.len() {
+            let stop = match state.mode {
+                Mode::Records => self.records(state, &mut at, visit)?,
+                Mode::Comment | Mode::Output => self.line(state, &mut at, visit)?,
+                Mode::Skip(_) => self.skip(state, &mut at, visit)?,
+            };
+            if stop.is_some() {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// The hot loop: white space and records.
+    fn records(
+        &mut self,
+        state: &mut State,
+        at: &mut usize,
+        visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Stop>, Error> {
+        let window = self.window;
+        loop {
+            let start = *at;
+            let mut here = start;
+            while window.get(here).is_some_and(|b| class(*b) == Class::Space) {
+                here += 1;
+            }
+            if here > start {
+                *at = here;
+                visit(Item::Space(&window[start..here]), &mut self.place(state, start))?;
+            }
+            match window.get(here) {
+                None => return Ok(Some(Stop)),
+                Some(b'(') => {}
+                Some(_) => return self.other(state, at, visit),
+            }
+            match parse(&window[here..], self.radix) {
+                Ok((record, used)) if used <= self.record_bytes_max => {
+                    if state.pending.is_some() || state.owed > 0 {
+                        self.resume(state)?;
+                    }
+                    visit(Item::Record(&record), &mut self.place(state, here))?;
+                    state.seq += 1;
+                    *at = here + used;
+                }
+                Ok(_) => return self.no_record(state, here, Need::More),
+                Err(need) => return self.no_record(state, here, need),
+            }
+        }
+    }
+
+    fn place<'b>(&'b mut self, state: &State, at: usize) -> Place<'b> {
+        Place {
+            offset: self.window_offset + at as u64,
+            seq: state.seq,
+            window: self.window,
+            window_offset: self.window_offset,
+            lines: self.lines,
+            sink: self.sink,
+        }
+    }
+
+    /// A record was read: what was pending ends here.
+    #[cold]
+    fn resume(&mut self, state: &mut State) -> Result<(), Error> {
+        if let Some((diagnostic, _)) = state.pending.take() {
+            self.sink.report(diagnostic.resumed(state.seq))?;
+        } else {
+            // The record after the one that was found inside a damaged one.
+            state.owed = 0;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn no_record(&mut self, state: &mut State, at: usize, need: Need) -> Result<Option<Stop>, Error> {
+        let left = &self.window[at..];
+        let fault = match need {
+            Need::Bad(fault) => *fault,
+            Need::More if left.len() >= self.record_bytes_max => Fault {
+                rule: &rules::RECORD_TOO_LONG,
+                at: 0,
+                field: None,
+                expected: Some(format!("at most {} bytes", self.record_bytes_max).into()),
+                found: None,
+            },
+            Need::More if !self.is_last => return Ok(Some(Stop)),
+            Need::More => self.end_inside(left),
+        };
+        let mut diagnostic = self.place(state, at).complaint(fault.rule, fault.at).record(state.seq);
+        diagnostic.field = fault.field.map(Cow::Borrowed);
+        diagnostic.expected = fault.expected;
+        diagnostic.found = fault.found;
+        self.damaged(state, diagnostic, at, Skip::record())?;
+        Ok(None)
+    }
+
+    /// The input ends inside a record: does it lack more than its parenthesis?
+    fn end_inside(&self, left: &[u8]) -> Fault {
+        let mut closed = left.to_vec();
+        closed.push(b')');
+        let is_unclosed = parse(&closed, self.radix).is_ok();
+        let rule = if is_unclosed { &rules::UNCLOSED_RECORD } else { &rules::TRUNCATED_RECORD };
+        let expected = if is_unclosed { "')'" } else { "the rest of the record" };
+        Fault { rule, at: left.len(), field: None, expected: Some(expected.into()), found: Some("end of input".into()) }
+    }
+
+    fn damaged(&mut self, state: &mut State, diagnostic: Diagnostic, at: usize, skip: Skip) -> Result<(), Error> {
+        if let Some((before, _)) = state.pending.replace((diagnostic, self.window_offset + at as u64)) {
+            self.sink.report(before)?;
+        }
+        state.owed = 0;
+        state.mode = Mode::Skip(skip);
+        Ok(())
+    }
+
+    /// Something else than white space or a record.
+    #[cold]
+    fn other(
+        &mut self,
+        state: &mut State,
+        at: &mut usize,
+        visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Stop>, Error> {
+        let start = *at;
+        let left = &self.window[start..];
+        let can_grow = !self.is_last && left.len() < self.record_bytes_max;
+        let is_first = self.window_offset + start as u64 == 0;
+        match output::classify(left, !can_grow, is_first) {
+            None => return Ok(Some(Stop)),
+            Some(Line::Comment) => state.mode = Mode::Comment,
+            Some(Line::Output) => {
+                self.note_output(state, start)?;
+                state.mode = Mode::Output;
+            }
+            Some(Line::Colour(length)) => {
+                self.note_output(state, start)?;
+                *at = start + length;
+                visit(Item::Output(&left[..length]), &mut self.place(state, start))?;
+            }
+            Some(Line::ByteOrderMark(length)) => {
+                *at = start + length;
+                visit(Item::Space(&left[..length]), &mut self.place(state, start))?;
+            }
+            Some(Line::Claim) => {
+                let Some(length) = memchr::memchr(b'\n', left).or((!can_grow).then_some(left.len())) else {
+                    return Ok(Some(Stop));
+                };
+                let is_whole = length <= self.record_bytes_max;
+                let length = length.min(self.record_bytes_max);
+                *at = start + length;
+                visit(Item::Claim(&left[..length]), &mut self.place(state, start))?;
+                if !is_whole || left.len() == length && !self.is_last {
+                    state.mode = Mode::Output;
+                }
+            }
+            Some(Line::Close) if state.owed > 0 => {
+                state.owed -= 1;
+                *at = start + 1;
+                visit(Item::Lost(&left[..1]), &mut self.place(state, start))?;
+            }
+            Some(Line::Close) => {
+                let complaint = self.place(state, start).complaint(&rules::UNEXPECTED_CLOSE, 0);
+                self.sink.report(complaint.record(state.seq).expected("'('").found("')'").skipped(1))?;
+                *at = start + 1;
+                visit(Item::Lost(&left[..1]), &mut self.place(state, start))?;
+            }
+            Some(Line::Stray) => {
+                let shown = output::shown(left);
+                let complaint = self.place(state, start).complaint(&rules::STRAY_TEXT, 0);
+                let complaint = complaint.record(state.seq).expected("'('").found(shown);
+                self.damaged(state, complaint, start, Skip::line())?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says once a trace that the reference's output stands among the records.
+    fn note_output(&mut self, state: &mut State, at: usize) -> Result<(), Error> {
+        if state.has_output {
+            return Ok(());
+        }
+        state.has_output = true;
+        let shown = output::shown(&self.window[at..]);
+        let complaint = self.place(state, at).complaint(&rules::REFERENCE_OUTPUT, 0).record(state.seq);
+        self.sink.report(complaint.found(shown).help("such lines are kept and passed over; this is said once a trace"))
+    }
+
+    /// A comment or a line of output, in as many pieces as there are windows.
+    #[cold]
+    fn line(
+        &mut self,
+        state: &mut State,
+        at: &mut usize,
+        visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Stop>, Error> {
+        let start = *at;
+        let left = &self.window[start..];
+        let end = memchr::memchr(b'\n', left);
+        let can_grow = !self.is_last && left.len() < self.record_bytes_max;
+        if end.is_none() && can_grow {
+            return Ok(Some(Stop));
+        }
+        let length = end.unwrap_or(left.len());
+        *at = start + length;
+        let piece = &left[..length];
+        let item = if matches!(state.mode, Mode::Comment) { Item::Space(piece) } else { Item::Output(piece) };
+        visit(item, &mut self.place(state, start))?;
+        if end.is_some() {
+            state.mode = Mode::Records;
+        }
+        Ok(None)
+    }
+
+    #[cold]
+    fn skip(
+        &mut self,
+        state: &mut State,
+        at: &mut usize,
+        visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Stop>, Error> {
+        let Mode::Skip(skip) = &mut state.mode else { return Ok(None) };
+        let start = *at;
+        let step = skip.step(&self.window[start..], self.is_last);
+        let (length, is_done) = match step {
+            Skipped::Ends(length) => (length, true),
+            Skipped::GoesOn(length) => (length, false),
+        };
+        let depth = skip.depth;
+        *at = start + length;
+        if length > 0 {
+            visit(Item::Lost(&self.window[start..*at]), &mut self.place(state, start))?;
+        }
+        if !is_done {
+            return Ok((!self.is_last || length == 0).then_some(Stop));
+        }
+        state.mode = Mode::Records;
+        state.owed = depth;
+        let end = self.window_offset + *at as u64;
+        if let Some((diagnostic, from)) = &mut state.pending {
+            diagnostic.skipped_bytes = end - *from;
+            *from = end;
+        }
+        Ok(None)
+    }
+}
+
+/// Counts lines no further than complaints and windows make necessary.
+#[derive(Debug, Default)]
+struct Lines {
+    /// Line ends before [`Self::counted_to`].
+    line_ends: u64,
+    line_start: u64,
+    counted_to: u64,
+}
+
+impl Lines {
+    fn count_to(&mut self, window: &[u8], window_offset: u64, to: u64) {
+        let from = usize::try_from(self.counted_to.saturating_sub(window_offset)).unwrap_or(0);
+        let end = usize::try_from(to.saturating_sub(window_offset)).unwrap_or(0);
+        let Some(piece) = window.get(from..end) else { return };
+        self.line_ends += memchr::memchr_iter(b'\n', piece).count() as u64;
+        if let Some(last) = memchr::memrchr(b'\n', piece) {
+            self.line_start = window_offset + (from + last) as u64 + 1;
+        }
+        self.counted_to = to;
+    }
+
+    /// Line and column, from 1, of the byte `at` after the item at `offset`, up to which is counted.
+    fn locate(&mut self, window: &[u8], window_offset: u64, offset: u64, at: usize) -> (u64, u64) {
+        self.count_to(window, window_offset, offset.max(self.counted_to));
+        let inside = Self { line_ends: self.line_ends, line_start: self.line_start, counted_to: self.counted_to };
+        let mut inside = inside;
+        let target = offset + at as u64;
+        inside.count_to(window, window_offset, target.max(inside.counted_to));
+        (inside.line_ends + 1, target.saturating_sub(inside.line_start) + 1)
+    }
+}

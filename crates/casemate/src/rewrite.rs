@@ -1,0 +1,489 @@
+//! `convert` and `repair`: the same bytes, another form, or JSON lines.
+
+use std::io::Write;
+
+use anytrace_core::jsonl::Object;
+use anytrace_core::{Error, ImportOptions, Input, Outcome, Radix, Sink, Style, Target, TargetOptions, text};
+
+use crate::check::{Claims, is_erroneous};
+use crate::jsonl::{self, Piece};
+use crate::output::claim_text;
+use crate::parse::{Field, parse_watched};
+use crate::reader::{Item, Reader};
+use crate::record::{Record, Spelling};
+use crate::words::{Class, class};
+use crate::writer::{Form, push_number};
+
+/// Written to the target whenever so much is together.
+pub(crate) const FLUSH_BYTES: usize = 1 << 16;
+
+/// A claimed verdict and what follows it, kept until it is known that no record does.
+const HELD_BYTES_MAX: usize = 1 << 16;
+
+/// Collects bytes and hands them to a writer in large pieces.
+pub(crate) struct Out<'a> {
+    pub(crate) buffer: Vec<u8>,
+    target: &'a mut dyn Write,
+}
+
+impl<'a> Out<'a> {
+    pub(crate) fn new(target: &'a mut dyn Write) -> Self {
+        Self { buffer: Vec::with_capacity(2 * FLUSH_BYTES), target }
+    }
+
+    #[inline]
+    pub(crate) fn flush_if_full(&mut self) -> Result<(), Error> {
+        if self.buffer.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    #[cold]
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        let written = self.target.write_all(&self.buffer);
+        self.buffer.clear();
+        written.map_err(|error| Error::io("cannot write the output", error))
+    }
+}
+
+/// The form a rewrite writes.
+#[derive(Debug)]
+enum Written {
+    /// The same bytes.
+    Copy,
+    /// The same bytes but for the base of numbers.
+    Radix(Radix),
+    /// Another layout.
+    Styled(Form),
+    Jsonl(Box<jsonl::Lines>),
+}
+
+/// Appends pieces of a trace in the form asked for.
+pub(crate) struct Emitter {
+    written: Written,
+    source_radix: Radix,
+    places: Vec<(Field, std::ops::Range<usize>)>,
+    /// Comments and lines of output that the form has no room for.
+    pub(crate) left_out: u64,
+}
+
+impl Emitter {
+    /// Refuses options this format does not have.
+    pub(crate) fn new(target: &TargetOptions, source_radix: Radix, out: &mut Vec<u8>) -> Result<Self, Error> {
+        target.only("casemate", &["style", "radix"])?;
+        let written = match target.to.as_deref() {
+            None | Some("casemate") => match (target.style, target.radix) {
+                (None, None) => Written::Copy,
+                (None, Some(radix)) => Written::Radix(radix),
+                (Some(style), radix) => Written::Styled(Form::new(style, radix.unwrap_or(Radix::Hex))),
+            },
+            Some("jsonl") => {
+                if target.style.is_some() || target.radix.is_some() {
+                    return Err(Error::usage("--style and --radix mean nothing for JSON lines"));
+                }
+                jsonl::Lines::header(out, source_radix);
+                Written::Jsonl(Box::new(jsonl::Lines::new(false)))
+            }
+            Some(other) => return Err(Error::usage(format!("a casemate trace cannot be written as {other}"))),
+        };
+        Ok(Self { written, source_radix, places: Vec::new(), left_out: 0 })
+    }
+
+    pub(crate) fn space(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
+        match &mut self.written {
+            Written::Copy | Written::Radix(_) => out.extend_from_slice(bytes),
+            Written::Styled(_) => self.left_out += bytes.iter().filter(|b| **b == b';').count().min(1) as u64,
+            Written::Jsonl(lines) => lines.space(out, bytes),
+        }
+    }
+
+    pub(crate) fn record(
+        &mut self,
+        out: &mut Vec<u8>,
+        record: &Record<'_>,
+        seq: u64,
+        offset: u64,
+    ) -> Result<(), Error> {
+        match &mut self.written {
+            Written::Copy => out.extend_from_slice(record.text),
+            Written::Radix(radix) => {
+                let radix = *radix;
+                self.in_radix(out, record, radix);
+            }
+            Written::Styled(form) => {
+                form.holds(record, seq)?;
+                form.push(out, record);
+                out.push(b'\n');
+            }
+            Written::Jsonl(lines) => lines.record(out, record, offset),
+        }
+        Ok(())
+    }
+
+    /// A record of ours, one a line.
+    pub(crate) fn record_line(&mut self, out: &mut Vec<u8>, record: &Record<'_>, seq: u64) -> Result<(), Error> {
+        self.record(out, record, seq, 0)?;
+        match &mut self.written {
+            Written::Copy | Written::Radix(_) => out.push(b'\n'),
+            Written::Styled(_) => {}
+            Written::Jsonl(lines) => lines.space(out, b"\n"),
+        }
+        Ok(())
+    }
+
+    /// The form of records that have no bytes of their own.
+    pub(crate) fn made_up_form(&self) -> Form {
+        match &self.written {
+            Written::Radix(radix) => Form::new(Style::Canonical, *radix),
+            Written::Styled(form) => *form,
+            Written::Copy | Written::Jsonl(_) => Form::default(),
+        }
+    }
+
+    fn claim(&mut self, out: &mut Vec<u8>, line: &[u8], offset: u64) {
+        match &mut self.written {
+            Written::Copy | Written::Radix(_) => out.extend_from_slice(line),
+            Written::Styled(_) => {
+                out.extend_from_slice(b"! ");
+                out.extend_from_slice(claim_text(line));
+                out.push(b'\n');
+            }
+            Written::Jsonl(lines) => lines.line(out, "claim", offset, line),
+        }
+    }
+
+    fn output(&mut self, out: &mut Vec<u8>, line: &[u8], offset: u64) {
+        match &mut self.written {
+            Written::Copy | Written::Radix(_) => out.extend_from_slice(line),
+            Written::Styled(_) => self.left_out += 1,
+            Written::Jsonl(lines) => lines.line(out, "output", offset, line),
+        }
+    }
+
+    pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
+        if let Written::Jsonl(lines) = &mut self.written {
+            lines.end(out);
+        }
+    }
+
+    /// The record's own bytes with its numbers in another base.
+    fn in_radix(&mut self, out: &mut Vec<u8>, record: &Record<'_>, radix: Radix) {
+        self.places.clear();
+        if parse_watched(record.text, self.source_radix, &mut self.places).is_err() {
+            // It parsed before; copying is right in any case.
+            out.extend_from_slice(record.text);
+            return;
+        }
+        self.places.sort_by_key(|(_, place)| place.start);
+        let form = Form { is_bare: !record.spelling.has(Spelling::PREFIXED), ..Form::new(Style::Canonical, radix) };
+        let mut from = 0;
+        for (field, place) in &self.places {
+            if !is_own_number(*field) {
+                continue;
+            }
+            let Some(value) = number_at(&record.text[place.clone()], self.source_radix) else { continue };
+            out.extend_from_slice(&record.text[from..place.start]);
+            // A bare number in the base it has already keeps its digits as they are.
+            if value.1 == radix {
+                out.extend_from_slice(&record.text[place.clone()]);
+            } else {
+                push_number(out, value.0, form);
+            }
+            from = place.end;
+        }
+        out.extend_from_slice(&record.text[from..]);
+    }
+}
+
+fn is_own_number(field: Field) -> bool {
+    matches!(field, Field::Location | Field::Address | Field::Addr | Field::Size | Field::Level | Field::Value)
+}
+
+/// The value of a number and the base it is written in.
+fn number_at(text: &[u8], radix: Radix) -> Option<(u64, Radix)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    match (digits, radix) {
+        (Some(digits), _) => Some((u64::from_str_radix(digits, 16).ok()?, Radix::Hex)),
+        (None, Radix::Hex) => Some((u64::from_str_radix(text, 16).ok()?, Radix::Hex)),
+        (None, Radix::Decimal) => Some((text.parse().ok()?, Radix::Decimal)),
+    }
+}
+
+/// Writes every record and everything between records; damaged bytes are left out.
+pub(crate) fn convert(
+    reader: &mut Reader,
+    target: &TargetOptions,
+    out: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let mut out = Out::new(out);
+    let mut emitter = Emitter::new(target, reader.radix(), &mut out.buffer)?;
+    let mut outcome = Outcome::default();
+    reader.for_each(sink, |item, place| {
+        let buffer = &mut out.buffer;
+        match item {
+            Item::Space(bytes) => emitter.space(buffer, bytes),
+            Item::Record(record) => {
+                emitter.record(buffer, record, place.seq, place.offset)?;
+                outcome.records_written += 1;
+            }
+            Item::Claim(line) => emitter.claim(buffer, line, place.offset),
+            Item::Output(line) => emitter.output(buffer, line, place.offset),
+            Item::Lost(bytes) => outcome.bytes_lost += bytes.len() as u64,
+        }
+        out.flush_if_full()
+    })?;
+    emitter.end(&mut out.buffer);
+    out.flush()?;
+    outcome.records_read = reader.records();
+    if outcome.bytes_lost > 0 {
+        outcome.notes.push(format!("{} bytes that are no records were left out.", outcome.bytes_lost));
+    }
+    note_left_out(&mut outcome, emitter.left_out);
+    Ok(outcome)
+}
+
+fn note_left_out(outcome: &mut Outcome, left_out: u64) {
+    if left_out > 0 {
+        outcome.notes.push(format!("{left_out} comments and lines of the reference's output were left out."));
+    }
+}
+
+/// Writes what `check` has no error for; all else stays byte for byte.
+pub(crate) fn repair(
+    reader: &mut Reader,
+    target: &TargetOptions,
+    out: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let mut out = Out::new(out);
+    let mut emitter = Emitter::new(target, reader.radix(), &mut out.buffer)?;
+    let mut repair = Repair::default();
+    reader.for_each(sink, |item, place| {
+        let buffer = &mut out.buffer;
+        match item {
+            Item::Space(bytes) if repair.held.is_empty() => emitter.space(buffer, bytes),
+            Item::Space(bytes) => repair.hold(Held::Space, bytes),
+            Item::Output(line) if repair.held.is_empty() => {
+                repair.claims.is_explained = true;
+                emitter.output(buffer, line, place.offset);
+            }
+            Item::Output(line) => {
+                repair.claims.is_explained = true;
+                repair.hold(Held::Output, line);
+            }
+            Item::Claim(line) if repair.claims.add() => repair.hold(Held::Claim, line),
+            Item::Claim(_) => repair.unfounded += 1,
+            Item::Record(record) if is_erroneous(&record.transition) => {
+                repair.erroneous += 1;
+                repair.bytes_lost += record.text.len() as u64;
+            }
+            Item::Record(record) => {
+                repair.release(&mut emitter, buffer, false);
+                repair.claims.record(&record.transition);
+                emitter.record(buffer, record, place.seq, place.offset)?;
+                repair.written += 1;
+            }
+            Item::Lost(bytes) => repair.bytes_lost += bytes.len() as u64,
+        }
+        if repair.held_bytes > HELD_BYTES_MAX {
+            // A verdict so far from the end is given up rather than kept in memory.
+            repair.release(&mut emitter, &mut out.buffer, false);
+        }
+        out.flush_if_full()
+    })?;
+    repair.release(&mut emitter, &mut out.buffer, true);
+    emitter.end(&mut out.buffer);
+    out.flush()?;
+    Ok(repair.outcome(reader.records(), emitter.left_out))
+}
+
+/// A piece that waits behind a claimed verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Claim,
+    Space,
+    Output,
+}
+
+#[derive(Debug, Default)]
+struct Repair {
+    claims: Claims,
+    /// From the first claimed verdict on, while no record follows.
+    held: Vec<(Held, Vec<u8>)>,
+    held_bytes: usize,
+    written: u64,
+    erroneous: u64,
+    unfounded: u64,
+    outlived: u64,
+    bytes_lost: u64,
+}
+
+impl Repair {
+    fn hold(&mut self, kind: Held, bytes: &[u8]) {
+        self.held_bytes += bytes.len() + 1;
+        self.held.push((kind, bytes.to_vec()));
+    }
+
+    /// Writes what waited: all of it at the end, without the verdicts before a record.
+    fn release(&mut self, emitter: &mut Emitter, out: &mut Vec<u8>, is_end: bool) {
+        for (kind, bytes) in self.held.drain(..) {
+            match kind {
+                Held::Space => emitter.space(out, &bytes),
+                Held::Output => emitter.output(out, &bytes, 0),
+                Held::Claim if is_end => emitter.claim(out, &bytes, 0),
+                Held::Claim => self.outlived += 1,
+            }
+        }
+        self.held_bytes = 0;
+    }
+
+    fn outcome(self, records_read: u64, left_out: u64) -> Outcome {
+        let mut outcome =
+            Outcome { records_read, records_written: self.written, bytes_lost: self.bytes_lost, notes: Vec::new() };
+        let notes = &mut outcome.notes;
+        if self.bytes_lost > 0 {
+            notes.push(format!("{} bytes were left out.", self.bytes_lost));
+        }
+        if self.erroneous > 0 {
+            let n = self.erroneous;
+            notes.push(format!("{n} records with a wrong address, size or barrier were left out."));
+        }
+        if self.unfounded > 0 {
+            notes.push(format!("{} claimed verdicts that nothing can have caused were left out.", self.unfounded));
+        }
+        if self.outlived > 0 {
+            notes.push(format!("{} claimed verdicts that records follow were left out.", self.outlived));
+        }
+        note_left_out(&mut outcome, left_out);
+        outcome
+    }
+}
+
+/// Writes a trace from JSON lines.
+pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Target) -> Result<Outcome, Error> {
+    let target = options.target;
+    target.only("casemate", &["style", "radix"])?;
+    if !matches!(target.to.as_deref(), None | Some("casemate")) {
+        return Err(Error::usage("JSON lines of casemate are read back to casemate only"));
+    }
+    let styled = target.style.map(|style| Form::new(style, target.radix.unwrap_or(Radix::Hex)));
+    let mut out = Out::new(out);
+    let mut outcome = Outcome::default();
+    let mut lines = anytrace_core::jsonl::Lines::new(input, options.limits);
+    let header = lines.header("casemate")?;
+    let radix = if header.has("radix") && header.str("radix")? == "dec" { Radix::Decimal } else { Radix::Hex };
+    let mut end = End::Start;
+    let mut between = Between::default();
+    while let Some(object) = lines.next()? {
+        let (piece, before) = jsonl::read(&object)?;
+        if styled.is_none() {
+            let before = before.as_deref();
+            match (before, &end) {
+                (Some(before), _) => {
+                    between.take(before, matches!(end, End::Start), &object)?;
+                    out.buffer.extend_from_slice(before);
+                }
+                (None, End::Piece) => {
+                    between.take(b"\n", false, &object)?;
+                    out.buffer.push(b'\n');
+                }
+                (None, _) => {}
+            }
+        }
+        if !matches!(piece, Piece::Space) {
+            between.piece(matches!(piece, Piece::Line("claim", _)), &object)?;
+        }
+        end = if matches!(piece, Piece::Space) { End::Space } else { End::Piece };
+        match piece {
+            Piece::Record(owned) => {
+                push_owned(&mut out.buffer, &owned, styled, target.radix, radix, outcome.records_read)?;
+                outcome.records_read += 1;
+                outcome.records_written += 1;
+            }
+            Piece::Line("claim", text) => {
+                out.buffer.extend_from_slice(&text);
+                if styled.is_some() {
+                    out.buffer.push(b'\n');
+                }
+            }
+            Piece::Line(_, text) if styled.is_none() => out.buffer.extend_from_slice(&text),
+            Piece::Line(..) | Piece::Space => {}
+        }
+        out.flush_if_full()?;
+    }
+    if styled.is_none() && matches!(end, End::Piece) {
+        out.buffer.push(b'\n');
+    }
+    out.flush()?;
+    Ok(outcome)
+}
+
+/// What stands at the end of what is written so far.
+enum End {
+    Start,
+    Piece,
+    Space,
+}
+
+/// Watches what stands between pieces: white space and comments only, or the pieces would change.
+#[derive(Debug, Default)]
+struct Between {
+    in_comment: bool,
+    needs_line_end: bool,
+}
+
+impl Between {
+    fn take(&mut self, before: &[u8], is_start: bool, object: &Object) -> Result<(), Error> {
+        let before = if is_start { before.strip_prefix(b"\xef\xbb\xbf").unwrap_or(before) } else { before };
+        for &byte in before {
+            if byte == b'\n' {
+                (self.in_comment, self.needs_line_end) = (false, false);
+            } else if self.in_comment {
+                // Anything may stand in a comment.
+            } else if byte == b';' {
+                self.in_comment = true;
+            } else if class(byte) != Class::Space {
+                return Err(object.wrong("before", "white space and comments", text::escaped(before)));
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, is_claim: bool, object: &Object) -> Result<(), Error> {
+        if self.in_comment || self.needs_line_end {
+            return Err(object.wrong("before", "a line end before this record", "none"));
+        }
+        self.needs_line_end = is_claim;
+        Ok(())
+    }
+}
+
+fn push_owned(
+    out: &mut Vec<u8>,
+    owned: &jsonl::Owned,
+    styled: Option<Form>,
+    to_radix: Option<Radix>,
+    radix: Radix,
+    seq: u64,
+) -> Result<(), Error> {
+    let record = owned.as_record();
+    match (styled, to_radix) {
+        (Some(form), _) => {
+            form.holds(&record, seq)?;
+            form.push(out, &record);
+            out.push(b'\n');
+        }
+        (None, Some(to_radix)) => {
+            let mut spelt = Vec::new();
+            owned.push(&mut spelt, radix);
+            let options = TargetOptions { radix: Some(to_radix), ..TargetOptions::default() };
+            let mut emitter = Emitter::new(&options, radix, &mut Vec::new())?;
+            match parse_watched(&spelt, radix, &mut ()) {
+                Ok((record, _)) => emitter.record(out, &record, seq, 0)?,
+                Err(_) => out.extend_from_slice(&spelt),
+            }
+        }
+        (None, None) => owned.push(out, radix),
+    }
+    Ok(())
+}

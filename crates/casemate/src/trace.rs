@@ -1,0 +1,103 @@
+//! The doors: [`Casemate`] and its opened trace.
+
+use std::io::Write;
+
+use anytrace_core::{
+    Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule,
+    Sink, Summary, Target, Trace,
+};
+
+use crate::check::Checker;
+use crate::reader::Reader;
+use crate::{dump, info, probe, rewrite, rules, trim};
+
+/// The casemate format: logs of page-table operations for the break-before-make checker.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Casemate;
+
+impl Format for Casemate {
+    fn name(&self) -> &'static str {
+        "casemate"
+    }
+
+    fn title(&self) -> &'static str {
+        "Casemate offline trace"
+    }
+
+    fn noun(&self) -> &'static str {
+        "transition"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &rules::RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (
+                "casemate",
+                "the same records; --style canonical, positional or pretty and --radix hex or dec rewrite them",
+            ),
+            ("jsonl", "JSON lines: one object a transition, read back by convert"),
+        ]
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        probe::probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        for (name, is_given) in
+            [("endian", options.endian.is_some()), ("pointer-width", options.pointer_width.is_some())]
+        {
+            if is_given {
+                return Err(Error::usage(format!("--{name} means nothing for a casemate trace")));
+            }
+        }
+        Ok(Box::new(Opened { reader: Reader::new(input, options), limits: options.limits }))
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        _: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        rewrite::import(input, options, out)
+    }
+}
+
+struct Opened {
+    reader: Reader,
+    limits: Limits,
+}
+
+impl Trace for Opened {
+    fn info(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        info::info(&mut self.reader, self.limits, sink)
+    }
+
+    fn dump(
+        mut self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        dump::dump(&mut self.reader, options, out, sink)
+    }
+
+    fn check(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        let mut checker = Checker::new(self.reader.radix(), self.limits.distinct_max);
+        self.reader.for_each(sink, |item, place| checker.take(&item, place))?;
+        Ok(Summary { records: self.reader.records(), bytes: self.reader.offset() })
+    }
+
+    fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        match plan {
+            Plan::Convert(target) => rewrite::convert(&mut self.reader, target, out, sink),
+            Plan::Repair(target) => rewrite::repair(&mut self.reader, target, out, sink),
+            Plan::Trim(selection, target) => trim::trim(&mut self.reader, selection, target, self.limits, out, sink),
+        }
+    }
+}
