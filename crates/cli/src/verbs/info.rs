@@ -16,6 +16,12 @@ use crate::{Verdict, for_each_file, open, paint};
 /// How many diagnostics the text form shows of each file.
 const SHOWN: usize = 3;
 
+/// Longest value shown; JSON has all of it.
+const VALUE_CHARS: usize = 90;
+
+/// Column of the values.
+const KEY_WIDTH: usize = 26;
+
 /// How many threads the text form lists.
 const THREADS_SHOWN: usize = 8;
 
@@ -88,7 +94,7 @@ fn print_text(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick
     let (bold, dim) = (paint::BOLD, paint::DIM);
     let mut out = String::new();
     let mut row = |key: &str, value: String| {
-        out.push_str(&format!("  {dim}{key:<16}{dim:#}{value}\n"));
+        out.push_str(&format!("  {dim}{key:<KEY_WIDTH$}{dim:#} {value}\n"));
     };
     let version = info.format_version.as_ref().map(|v| format!(" version {v}")).unwrap_or_default();
     let dialect = info.dialect.as_ref().map(|d| format!(", {d}")).unwrap_or_default();
@@ -117,7 +123,8 @@ fn print_text(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick
                 row("", format!("{:>14}  (--format json lists all)", "…"));
             }
         }
-        for (key, value) in &info.details {
+        // What a trace has none of is left to the JSON form.
+        for (key, value) in info.details.iter().filter(|(_, value)| *value != 0 && plain(value) != "none") {
             row(&key.replace('_', " "), shown_value(value));
         }
         let errors = reporter.count(Severity::Error);
@@ -136,19 +143,34 @@ fn shown_time(time: &anytrace_core::TimeRange) -> String {
     let length = time.end.saturating_sub(time.start);
     let per_second = if time.unit == "ns" { Some(1_000_000_000) } else { time.per_second.filter(|hz| *hz > 0) };
     let seconds = per_second.map(|hz| format!(", {:.6} s", length as f64 / hz as f64)).unwrap_or_default();
-    format!("{} to {} {}s{seconds}", time.start, time.end, time.unit)
+    let unit = if time.unit == "tick" { "ticks" } else { time.unit };
+    format!("{} to {} {unit}{seconds}", time.start, time.end)
 }
 
 fn shown_value(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
-        other => other.to_string(),
-    };
-    let safe = text::escaped(text.as_bytes());
-    match safe.char_indices().nth(100) {
+    let safe = text::escaped(plain(value).as_bytes()).replace("\\\"", "\"");
+    match safe.char_indices().nth(VALUE_CHARS) {
         Some((at, _)) => format!("{}…", &safe[..at]),
         None => safe,
+    }
+}
+
+/// A JSON value as people read it: no quotes, no braces.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match number.as_u64() {
+            Some(whole) => grouped(whole),
+            None => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.4}")),
+        },
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(map) if map.is_empty() => "none".to_owned(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
