@@ -70,9 +70,11 @@ impl Checker {
 
     #[inline]
     fn id(&mut self, record: &Record<'_>, place: &mut Place<'_>) -> Result<(), Error> {
+        if is_preamble(record) {
+            return Ok(());
+        }
         let (rule, expected) = match self.ids.add(record.id, self.runs_max) {
             Order::Next => return Ok(()),
-            _ if is_preamble(record) => return Ok(()),
             Order::Seen => (&rules::DUPLICATE_ID, "an id that was not used before".to_owned()),
             Order::Smaller(highest) => (&rules::DECREASING_ID, format!("more than {highest}")),
         };
@@ -131,7 +133,8 @@ impl Checker {
     }
 }
 
-/// True for records that `trim` made up.
+/// True for records that `trim` made up; their ids are of no account.
+#[inline]
 fn is_preamble(record: &Record<'_>) -> bool {
     record.source == Source::Text(PREAMBLE_SOURCE.as_bytes())
 }

@@ -32,6 +32,7 @@ mod check;
 mod dump;
 mod info;
 mod jsonl;
+mod memory;
 mod output;
 mod parse;
 mod preamble;
@@ -42,6 +43,8 @@ mod rewrite;
 mod rules;
 mod skip;
 mod state;
+#[cfg(test)]
+mod state_oracle;
 mod trace;
 mod trim;
 mod words;
