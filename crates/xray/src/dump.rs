@@ -132,14 +132,13 @@ impl<'a> Printer<'a> {
     }
 
     fn wants_metadata(&mut self, body: &Body<'_>, tsc: Option<u64>, at: At) -> bool {
-        if matches!(body, Body::CallArgument { .. }) {
-            let range = &self.options.selection.records;
-            return self.is_owner_wanted && range.as_ref().is_none_or(|range| range.contains(&at.seq));
-        }
-        let thread = self.clock.thread.cast_unsigned();
         if self.pick.is_all() {
             return true;
         }
+        if matches!(body, Body::CallArgument { .. }) {
+            return self.is_owner_wanted && self.options.selection.has_record(at.seq);
+        }
+        let thread = self.clock.thread.cast_unsigned();
         if self.pick.has_name_condition() || !self.pick.has_place(at.seq, thread, self.buffer_number()) {
             return false;
         }
@@ -154,7 +153,6 @@ impl Visitor for Printer<'_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
         let is_plain = !self.is_jsonl() && !self.shows_offsets();
         if self.pick.is_all() {
-            self.is_owner_wanted = true;
             if is_plain {
                 return self.all_functions(run);
             }

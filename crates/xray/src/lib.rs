@@ -42,6 +42,7 @@ mod structured;
 mod trace;
 pub mod writer;
 mod yaml;
+mod yaml_copy;
 mod yaml_scan;
 mod yaml_write;
 

@@ -125,6 +125,8 @@ pub struct Reader {
     /// Where the buffer's bytes end; `None` where nothing says so.
     end: Option<u64>,
     typed_events: u64,
+    /// Where this buffer began (version 1).
+    start: u64,
     /// An end-of-buffer record was met.
     is_ended: bool,
 }
@@ -135,7 +137,7 @@ impl Reader {
         let at_hand = cursor.window().len().min(HEADER_BYTES);
         cursor.advance(at_hand);
         let payload_max = limits.record_bytes_max;
-        Self { cursor, header, layout, payload_max, seq: 0, end: None, typed_events: 0, is_ended: false }
+        Self { cursor, header, layout, payload_max, seq: 0, end: None, typed_events: 0, start: HEADER_BYTES as u64, is_ended: false }
     }
 
     /// Walks to the end of the data; returns the number of records and the cursor.
@@ -210,14 +212,10 @@ impl Reader {
         Ok(true)
     }
 
-    /// The offset at which a version 1 buffer that holds `offset` ends.
-    fn boundary(&self, offset: u64) -> Option<u64> {
+    /// Where the version 1 buffer that began last ends, by the header's buffer size.
+    fn boundary(&self) -> Option<u64> {
         let size = self.header.buffer_size;
-        if !(METADATA_BYTES as u64..=BUFFER_SIZE_MAX).contains(&size) {
-            return None;
-        }
-        let data = offset.saturating_sub(HEADER_BYTES as u64);
-        Some(HEADER_BYTES as u64 + (data / size + 1) * size)
+        (METADATA_BYTES as u64..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
     }
 
     fn open_version_1<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
@@ -236,26 +234,24 @@ impl Reader {
                 return Ok(false);
             }
         }
-        self.end = self.boundary(self.cursor.offset());
+        self.start = self.cursor.offset();
+        self.end = self.boundary();
         Ok(true)
     }
 
-    /// Passes what stands between an end-of-buffer record and the next multiple of the buffer size.
+    /// Passes what stands between an end-of-buffer record and the end of the buffer's size.
     fn filler<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let (offset, layout) = (self.cursor.offset(), self.layout);
-        let data = offset - HEADER_BYTES as u64;
-        let Some(boundary) = self.boundary(offset).filter(|_| !data.is_multiple_of(self.header.buffer_size.max(1)))
-        else {
-            return Ok(());
-        };
+        let Some(mut boundary) = self.boundary().filter(|&boundary| boundary > offset) else { return Ok(()) };
         let length = boundary - offset;
         if length <= FILLER_LOOK_BYTES {
             let need = usize::try_from(length).unwrap_or(0);
             let (bytes, _) = self.look(need + PREAMBLE_LOOK)?;
             let behind = bytes.get(need..).unwrap_or_default();
-            if bytes.len() > need && !is_preamble(behind, layout) && is_preamble(bytes, layout) {
-                // Written without filler: the next buffer follows at once.
-                return Ok(());
+            if !behind.is_empty() && !is_preamble(behind, layout) {
+                // Written without filler, or bytes are missing: the next buffer begins before this one should end.
+                let early = (0..need).find(|&n| is_preamble(bytes.get(n..).unwrap_or_default(), layout));
+                boundary = early.map_or(boundary, |n| offset + n as u64);
             }
         }
         while self.cursor.offset() < boundary {
@@ -489,8 +485,13 @@ impl Reader {
             let (bytes, eof) = self.look(reach + OVERRUN_BYTES)?;
             let behind = bytes.get(reach..).unwrap_or_default();
             let is_cut = behind.is_empty() || is_introducer(behind, eof, layout) || is_zero(behind);
-            let (_, _, end) = chain(bytes, eof, layout, version, usize::MAX);
-            let goes_on = end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact);
+            let (count, _, end) = chain(bytes, eof, layout, version, usize::MAX);
+            let goes_on = match end {
+                ChainEnd::NextBuffer => true,
+                ChainEnd::Exact => eof,
+                ChainEnd::Partial => eof && count > 0,
+                ChainEnd::Bad => false,
+            };
             if !is_cut && goes_on {
                 let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
                 let help = "the records behind the extents' end lead to the next buffer and were kept";

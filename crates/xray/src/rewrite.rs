@@ -8,7 +8,7 @@ use crate::assemble::{About, Assembler, Shape};
 use crate::basic::walk_basic;
 use crate::basic_rewrite::BasicRewriter;
 use crate::faithful::Faithful;
-use crate::moment::{BasicMoments, FdrMoments, MomentKind};
+use crate::moment::{BasicMoments, FdrMoments};
 use crate::pick::Picker;
 use crate::reader::{At, Reader};
 use crate::record::{BASIC_VERSION_MAX, FDR_VERSION_MAX, Header, Layout, TYPE_BASIC, TYPE_FDR};
@@ -16,6 +16,7 @@ use crate::structured::{Purpose, Structured};
 use crate::trace::{Form, Opened, end};
 use crate::writer::{Out, put_header};
 use crate::yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};
+use crate::yaml_copy::YamlCopier;
 
 /// The forms a trace is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,49 +297,9 @@ fn yaml_to_yaml(
     let window = cursor.window();
     let frequency = yaml_frequency(window.get(..4096).unwrap_or(window));
     let pick = job.picker(frequency, false)?;
-    let mut copier = YamlCopier { out, sink, pick, is_wanted: true, outcome: Outcome::default() };
+    let mut copier = YamlCopier::new(out, sink, pick);
     let (records, cursor) = walk_yaml(cursor, &job.limits, &mut copier)?;
-    copier.out.flush()?;
+    copier.finish()?;
     let outcome = Outcome { records_read: records, ..copier.outcome };
     Ok((outcome, cursor))
-}
-
-/// Copies the text of entries as it stands.
-struct YamlCopier<'a, 't> {
-    out: &'a mut Out<'t>,
-    sink: &'a mut dyn Sink,
-    pick: Picker<'a>,
-    is_wanted: bool,
-    outcome: Outcome,
-}
-
-impl YamlVisitor for YamlCopier<'_, '_> {
-    fn header(&mut self, _header: &YamlHeader) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn entry(&mut self, entry: &YamlEntry, at: At, _line: u64) -> Result<(), Error> {
-        let is_function = matches!(entry.kind, MomentKind::Function(_));
-        self.is_wanted = self.pick.is_all()
-            || (self.pick.has_time(entry.tsc)
-                && self.pick.has_place(at.seq, entry.thread, 0)
-                && (!self.pick.has_name_condition()
-                    || (is_function && self.pick.has_name(entry.function.cast_unsigned(), &entry.name))));
-        self.outcome.records_written += u64::from(self.is_wanted);
-        Ok(())
-    }
-
-    fn text(&mut self, text: &[u8], is_damaged: bool) -> Result<(), Error> {
-        if is_damaged {
-            self.outcome.bytes_lost += text.len() as u64;
-        }
-        if std::mem::replace(&mut self.is_wanted, true) && !is_damaged {
-            self.out.put(text)?;
-        }
-        Ok(())
-    }
-
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        self.sink.report(diagnostic)
-    }
 }
