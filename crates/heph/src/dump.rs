@@ -139,6 +139,9 @@ impl Visitor for TextDump<'_> {
             self.out.extend_from_slice(b", skipped ");
             push_dec(&mut self.out, damage.skipped);
             self.out.push(b'\n');
+            if self.out.len() >= FLUSH_BYTES {
+                self.flush()?;
+            }
         }
         self.report(damage.to_diagnostic())
     }

@@ -66,9 +66,9 @@ impl<'s> Counter<'s> {
         }
         if observer.events > 0 {
             details.push(("streams", observer.counters.streams.iter().filter(|s| s.events > 0).count().into()));
-            details.push(("lanes", observer.lanes.count().into()));
+            details.push(("substreams", observer.lanes.count().into()));
             if observer.lanes.is_full {
-                details.push(("lanes_at_least", true.into()));
+                details.push(("substreams_at_least", true.into()));
             }
             details.push(("partial_overlaps", observer.lanes.overlaps.into()));
             details

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
-use anytrace_core::{Diagnostic, DumpOptions, Error, Sink};
+use anytrace_core::{Diagnostic, DumpOptions, Error, Selection, Sink};
 
 use crate::dump::{FLUSH_BYTES, push_shortest};
 use crate::flaw::Damage;
@@ -33,12 +33,20 @@ pub(crate) struct JsonDump<'a> {
     out: Vec<u8>,
     to: &'a mut dyn Write,
     sink: &'a mut dyn Sink,
-    pub(crate) written: u64,
-    pub(crate) lost_bytes: u64,
-    /// False leaves damaged places out, for a repaired or cut trace.
-    pub(crate) shows_damage: bool,
-    /// True prints metadata whatever the filter says, for a cut trace.
-    pub(crate) keeps_metadata: bool,
+    written: u64,
+    lost_bytes: u64,
+    purpose: Purpose,
+}
+
+/// What the lines are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// All there is, damaged places too.
+    Dump,
+    /// What a repaired trace holds.
+    Repair,
+    /// What a cut trace holds: the part, and all metadata.
+    Trim,
 }
 
 impl<'a> JsonDump<'a> {
@@ -48,19 +56,21 @@ impl<'a> JsonDump<'a> {
         to: &'a mut dyn Write,
         sink: &'a mut dyn Sink,
     ) -> Result<Self, Error> {
-        Ok(Self::with_filter(Filter::new(&options.selection)?, !options.without_positions, distinct_max, to, sink))
+        let mut made = Self::for_selection(&options.selection, Purpose::Dump, distinct_max, to, sink)?;
+        made.positions = !options.without_positions;
+        Ok(made)
     }
 
-    pub(crate) fn with_filter(
-        filter: Filter<'a>,
-        positions: bool,
+    pub(crate) fn for_selection(
+        selection: &'a Selection,
+        purpose: Purpose,
         distinct_max: usize,
         to: &'a mut dyn Write,
         sink: &'a mut dyn Sink,
-    ) -> Self {
-        Self {
-            filter,
-            positions,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            filter: Filter::new(selection)?,
+            positions: true,
             observer: Observer::new(distinct_max),
             held: Vec::new(),
             out: Vec::with_capacity(FLUSH_BYTES * 2),
@@ -68,11 +78,11 @@ impl<'a> JsonDump<'a> {
             sink,
             written: 0,
             lost_bytes: 0,
-            shows_damage: true,
-            keeps_metadata: false,
-        }
+            purpose,
+        })
     }
 
+    /// Ends the last lines; gives the number of records written and of bytes left out.
     pub(crate) fn finish(mut self) -> Result<(u64, u64), Error> {
         self.observer.finish();
         self.amend();
@@ -265,8 +275,14 @@ impl Visitor for JsonDump<'_> {
             let counters = &self.observer.counters;
             self.held.retain(|held| counters.is_open(held.offset));
         }
-        let is_kept = self.keeps_metadata && matches!(packet, Packet::Metadata(_));
-        let is_shown = is_kept || self.filter.wants(place.seq, packet);
+        let is_shown = match (self.purpose, packet) {
+            (Purpose::Trim, Packet::Metadata(_)) => true,
+            (Purpose::Repair, Packet::Event(event)) if event.is_recovered() => {
+                self.lost_bytes += bytes.len() as u64;
+                false
+            }
+            _ => self.filter.wants(place.seq, packet),
+        };
         let mut own = None;
         if is_shown {
             self.written += 1;
@@ -289,7 +305,7 @@ impl Visitor for JsonDump<'_> {
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
         self.lost_bytes += damage.skipped;
         self.observer.damage(damage);
-        let is_shown = self.shows_damage && self.filter.wants_number(damage.seq);
+        let is_shown = self.purpose == Purpose::Dump && self.filter.wants_number(damage.seq);
         if is_shown {
             self.error(damage);
         }

@@ -180,7 +180,7 @@ fn take_text(packet: &[u8], at: usize, field: Field) -> Result<(&[u8], usize), F
     let Some(text) = rest.get(..length) else {
         return Err(Flaw::new(at, field, Problem::StringOverrun { length, left: rest.len() }));
     };
-    if !is_ascii(text) {
+    if !is_short_ascii(text) {
         check_utf8(text, at + 2, field)?;
     }
     Ok((text, at + 2 + length))
@@ -197,15 +197,22 @@ fn check_utf8(text: &[u8], at: usize, field: Field) -> Result<(), Flaw> {
     }
 }
 
-/// True when no byte has its high bit set; made for the short names of real traces, where the general
-/// routine costs more than all the rest of a packet.
+/// Longest text that [`is_short_ascii`] looks at.
+const SHORT_TEXT_BYTES: usize = 64;
+
+/// True when the text is short and no byte has its high bit set: made for the names of real traces, where
+/// the general routine costs more than all the rest of a packet. Longer texts are left to that routine,
+/// which stops at the first wrong byte.
 #[inline(always)]
-fn is_ascii(text: &[u8]) -> bool {
+fn is_short_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) else {
         return text.iter().fold(0, |all, byte| all | byte) < 0x80;
     };
+    if text.len() > SHORT_TEXT_BYTES {
+        return false;
+    }
     let mut all = word(first) | word(last);
     if text.len() > 16 {
         for chunk in text.as_chunks::<8>().0 {
@@ -223,10 +230,10 @@ mod tests {
     fn ascii_is_told_at_every_length_and_place() {
         for length in 0..80 {
             let mut text = vec![b'a'; length];
-            assert!(is_ascii(&text));
+            assert_eq!(is_short_ascii(&text), length <= SHORT_TEXT_BYTES);
             for at in 0..length {
                 text[at] = 0x80;
-                assert!(!is_ascii(&text), "length {length}, byte {at}");
+                assert!(!is_short_ascii(&text), "length {length}, byte {at}");
                 text[at] = b'a';
             }
         }

@@ -96,7 +96,7 @@ impl Reader {
             match stop {
                 Stop::Bad(flaw) => self.damaged(flaw, visitor)?,
                 Stop::More(need) => {
-                    let have = self.cursor.fill(need)?;
+                    let have = self.have(need)?;
                     if have == 0 {
                         break;
                     }
@@ -114,6 +114,20 @@ impl Reader {
             }
         }
         Ok(Summary { records: self.seq, bytes: self.cursor.offset() })
+    }
+
+    /// How many bytes are at hand, at least `need` where there are so many.
+    ///
+    /// Each refill moves the window's rest to its front, so at the end of the data there is none, and a
+    /// long window is refilled by a good part of its length: otherwise many false sizes would cost
+    /// quadratic time.
+    fn have(&mut self, need: usize) -> Result<usize, Error> {
+        let have = self.cursor.window().len();
+        if have >= need || have > 0 && self.cursor.is_last_window() {
+            return Ok(have);
+        }
+        let ahead = if need > SEARCH_AHEAD_BYTES { need / 16 } else { 0 };
+        self.cursor.fill(need.saturating_add(ahead))
     }
 
     /// Describes a flaw at the cursor, finds where to go on and tells the visitor.
@@ -143,7 +157,7 @@ impl Reader {
             _ => self.search_from(4)?,
         }
         damage.skipped = self.cursor.offset() - offset;
-        damage.is_resumed = self.cursor.fill(1)? > 0;
+        damage.is_resumed = self.have(1)? > 0;
         visitor.damage(&damage)
     }
 
@@ -159,9 +173,12 @@ impl Reader {
     /// must decode.
     fn plausible_size(&mut self, flaw: &mut Flaw) -> Result<usize, Error> {
         let Problem::SizeTooBig { size, limit, .. } = flaw.problem else { return Ok(0) };
+        if self.is_over_budget() {
+            return Ok(0);
+        }
         let bytes = size as usize;
         let look = usize::try_from(limit).unwrap_or(usize::MAX).max(LOOK_BYTES_MIN);
-        let have = self.cursor.fill(look)?;
+        let have = self.have(look)?;
         if have < look.min(bytes) {
             flaw.problem = Problem::SizeTooBig { size, left: Some(have as u64), limit };
             return Ok(0);
@@ -187,7 +204,7 @@ impl Reader {
 
     /// True when the data end after `size` bytes or a packet starts there.
     fn packet_follows(&mut self, size: usize) -> Result<bool, Error> {
-        self.cursor.fill(size.saturating_add(4))?;
+        self.have(size.saturating_add(4))?;
         let next = self.cursor.window().get(size..).unwrap_or_default();
         let next = next.first_chunk::<4>().map_or(next, |magic| magic);
         Ok(EVENT_MAGIC.to_be_bytes().starts_with(next) || METADATA_MAGIC.to_be_bytes().starts_with(next))
@@ -241,8 +258,7 @@ impl Reader {
                     return Ok(nested::recover(packet, &mut self.nesting));
                 }
                 Err(Need::More(need)) => {
-                    let at_end = self.cursor.is_last_window();
-                    if at_end || self.cursor.fill(need.saturating_add(SEARCH_AHEAD_BYTES))? < need {
+                    if self.have(need.saturating_add(SEARCH_AHEAD_BYTES))? < need {
                         return Ok(false);
                     }
                 }

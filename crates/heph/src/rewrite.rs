@@ -1,9 +1,9 @@
 //! Packets written again: all, all that are whole, or a part.
 
-use anytrace_core::{Diagnostic, DumpOptions, Error, Outcome, Plan, Selection, Sink, Target};
+use anytrace_core::{Diagnostic, Error, Outcome, Plan, Selection, Sink, Target};
 
 use crate::flaw::Damage;
-use crate::jsonl::JsonDump;
+use crate::jsonl::{JsonDump, Purpose};
 use crate::reader::{Place, Reader, Visitor};
 use crate::record::Packet;
 use crate::select::Filter;
@@ -67,38 +67,20 @@ fn rewrite_jsonl(
     to: &mut dyn Target,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
-    let mut options = DumpOptions::default();
-    if let Plan::Trim(selection, _) = plan {
-        return with_filter(reader, distinct_max, selection, to, sink);
+    let all = Selection::default();
+    let (selection, purpose) = match plan {
+        Plan::Convert(_) => (&all, Purpose::Dump),
+        Plan::Repair(_) => (&all, Purpose::Repair),
+        Plan::Trim(selection, _) => (selection, Purpose::Trim),
+    };
+    let mut dump = JsonDump::for_selection(selection, purpose, distinct_max, &mut *to, sink)?;
+    let records_read = reader.read(&mut dump)?.records;
+    let (records_written, bytes_lost) = dump.finish()?;
+    let mut notes = Vec::new();
+    if bytes_lost > 0 {
+        notes.push(format!("{bytes_lost} bytes of damaged packets could not be carried over"));
     }
-    options.offsets = true;
-    let mut dump = JsonDump::new(&options, distinct_max, &mut *to, sink)?;
-    dump.shows_damage = matches!(plan, Plan::Convert(_));
-    let summary = reader.read(&mut dump)?;
-    let (records_written, bytes_lost) = dump.finish()?;
-    Ok(Outcome { records_read: summary.records, records_written, bytes_lost, notes: lost_note(bytes_lost) })
-}
-
-fn with_filter(
-    reader: &mut Reader,
-    distinct_max: usize,
-    selection: &Selection,
-    to: &mut dyn Target,
-    sink: &mut dyn Sink,
-) -> Result<Outcome, Error> {
-    let mut dump = JsonDump::with_filter(Filter::new(selection)?, true, distinct_max, &mut *to, sink);
-    dump.shows_damage = false;
-    dump.keeps_metadata = true;
-    let summary = reader.read(&mut dump)?;
-    let (records_written, bytes_lost) = dump.finish()?;
-    Ok(Outcome { records_read: summary.records, records_written, bytes_lost, notes: lost_note(bytes_lost) })
-}
-
-fn lost_note(bytes_lost: u64) -> Vec<String> {
-    (bytes_lost > 0)
-        .then(|| format!("{bytes_lost} bytes of damaged packets could not be carried over"))
-        .into_iter()
-        .collect()
+    Ok(Outcome { records_read, records_written, bytes_lost, notes })
 }
 
 impl Copier<'_> {

@@ -163,7 +163,7 @@ fn partial_overlaps_are_about_those_of_the_tree_summary() {
             let info = exam.info.0;
             let detail = |key: &str| info.details.iter().find(|(k, _)| *k == key).unwrap().1.as_u64().unwrap();
             let (ours, exact) = (detail("partial_overlaps"), row["partial_overlaps"].as_u64().unwrap());
-            assert_eq!(detail("lanes"), row["lanes"].as_u64().unwrap(), "{file}");
+            assert_eq!(detail("substreams"), row["lanes"].as_u64().unwrap(), "{file}");
             assert!(ours.abs_diff(exact) * 4 <= exact, "{file}: {ours}, exactly {exact}");
             let notes = exam.check.iter().filter(|d| d.code() == "heph/partial-overlap").count();
             assert_eq!(notes, usize::from(exact > 0), "{file}: one note a file");

@@ -38,6 +38,10 @@ fn the_real_nested_packets_are_recovered_and_written_back() {
             rewrite_with(&Heph, &recovering(), &bytes, &Plan::Repair(TargetOptions::default())).unwrap();
         assert_eq!(examine(&Heph, &repaired).errors().len(), 0, "a repaired trace passes without recovery");
         assert_eq!((outcome.records_written, outcome.bytes_lost), (23, 384));
+        let jsonl = || TargetOptions { to: Some("jsonl".to_owned()), ..TargetOptions::default() };
+        let (lines, outcome, _) = rewrite_with(&Heph, &recovering(), &bytes, &Plan::Repair(jsonl())).unwrap();
+        assert_eq!((outcome.records_written, outcome.bytes_lost), (23, 384));
+        assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 23);
     }
 }
 

@@ -215,3 +215,25 @@ fn lines_of_a_trace_full_of_gaps_are_held_back_within_bounds() {
         assert!(out.0 < 4 << 20 && out.1 > 25 << 20, "{} of {}", out.0, out.1);
     }
 }
+
+/// Small good packets between frames that claim nearly all of the rest, or more than the limit: in memory
+/// and through a pipe, where each refill moves the window.
+#[test]
+fn false_sizes_between_good_packets_cost_no_quadratic_time() {
+    let total = 6_000_000_u32;
+    for size in [|left: u32| left - 9, |_: u32| 12 << 20, |_: u32| 1 << 30] {
+        let mut made = Bytes::new();
+        while made.bytes.len() < total as usize {
+            let left = total + 1000 - made.bytes.len() as u32;
+            made = made.event(1, 0, 0, 0, 0, "").sized(size(left)).poll(2, 0);
+        }
+        let goods = made.bytes.len() as u64 / 100;
+        let started = std::time::Instant::now();
+        for input in [Input::from_bytes("x", made.bytes.clone()), dripping("pipe", &made.bytes, 65_536)] {
+            let info = Heph.open(input, &OpenOptions::default()).unwrap().info(&mut Collect::default()).unwrap();
+            assert!(info.records >= goods / 2, "{} of {goods}", info.records);
+        }
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+        eprintln!("{:?}", started.elapsed());
+    }
+}
