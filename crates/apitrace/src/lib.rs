@@ -40,6 +40,7 @@ mod skip;
 mod snappy;
 mod stream;
 mod trace;
+mod whole;
 mod wrap;
 
 pub use container::Container;

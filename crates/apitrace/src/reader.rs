@@ -7,12 +7,10 @@ use crate::container::{self, Container, parse_header};
 use crate::parse::Walker;
 use crate::record::{
     Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_ENUM_SETS, VERSION_MAX,
-    VERSION_THREADS,
 };
 use crate::rules;
 use crate::scan::{Fault, FaultKind, Stop};
 use crate::signatures::Signatures;
-use crate::skip::skip_event;
 use crate::stream::Stream;
 
 /// The name of the raw stream in diagnostics.
@@ -145,8 +143,8 @@ pub struct Reader {
     pub(crate) seq: u64,
     pub(crate) lost_bytes: u64,
     pub(crate) lost_calls: u64,
+    pub(crate) frame: u64,
     walker: Walker,
-    frame: u64,
 }
 
 /// Why an event could not be read to its end.
@@ -309,46 +307,6 @@ impl Reader {
         }
     }
 
-    /// Reads plain events as long as they come.
-    fn run_whole<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
-        let has_threads = self.header.version >= VERSION_THREADS;
-        let base = self.stream.offset();
-        let window = self.stream.window();
-        let mut at = 0;
-        while let Some(bytes) = window.get(at..)
-            && let Some(skipped) = skip_event(bytes, has_threads, &self.signatures)
-        {
-            let offset = base + at as u64;
-            let seq = self.seq;
-            let bytes = bytes.get(..skipped.length).unwrap_or_default();
-            if let Some(slot) = skipped.function {
-                let (call, frame) = (self.calls.next(), self.frame);
-                let event = Event {
-                    seq,
-                    offset,
-                    kind: EventKind::Enter,
-                    call,
-                    thread: skipped.number,
-                    function: Some(slot),
-                    frame,
-                    pairing: Pairing::Paired,
-                    mark: 0,
-                };
-                let mark = visitor.whole(&event, bytes, &self.signatures)?;
-                self.frame += u64::from(self.signatures.function(slot).is_some_and(|row| row.ends_frame));
-                let thread = skipped.number;
-                self.calls.enter(Call { thread, frame, mark, seq, function: slot, is_damaged: false });
-            } else {
-                let event = leave_event(&mut self.calls, skipped.number, seq, offset);
-                visitor.whole(&event, bytes, &self.signatures)?;
-            }
-            self.seq += 1;
-            at += skipped.length;
-        }
-        self.stream.advance(at);
-        Ok(())
-    }
-
     /// Reads one event token by token. False at the end.
     fn step<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
         if self.stream.window().is_empty() && self.stream.fill(1)? == 0 {
@@ -498,7 +456,7 @@ fn begin_or_extend(event: &mut Option<Event>, token: &Token<'_>, calls: &mut Cal
 }
 
 #[inline]
-fn leave_event(calls: &mut Calls, number: u64, seq: u64, offset: u64) -> Event {
+pub(crate) fn leave_event(calls: &mut Calls, number: u64, seq: u64, offset: u64) -> Event {
     let (pairing, call) = calls.leave(number);
     let is_known = matches!(pairing, Pairing::Paired);
     Event {

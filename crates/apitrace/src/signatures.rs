@@ -29,6 +29,8 @@ pub struct Signature {
     pub is_lost: bool,
     /// A call of this function ends a frame.
     pub ends_frame: bool,
+    /// Length and first letter of a name of up to five bytes: they look like a detail.
+    pub(crate) short_name: Option<[u8; 2]>,
 }
 
 impl Signature {
@@ -77,12 +79,17 @@ impl Table {
     }
 
     /// Slot of an id.
-    #[inline]
+    #[inline(always)]
     pub fn slot(&self, id: u64) -> Option<u32> {
         match usize::try_from(id).ok().and_then(|id| self.dense.get(id)) {
             Some(&slot) => (slot != NONE).then_some(slot),
-            None => self.sparse.get(&id).copied(),
+            None => self.sparse_slot(id),
         }
+    }
+
+    #[cold]
+    fn sparse_slot(&self, id: u64) -> Option<u32> {
+        self.sparse.get(&id).copied()
     }
 
     /// The signature in a slot.
@@ -169,7 +176,9 @@ impl Signatures {
             return NONE;
         }
         let slot = u32::try_from(table.rows.len()).unwrap_or(NONE);
-        table.rows.push(Signature { id, definition: definition.into(), count, is_lost, ends_frame: ends });
+        let short_name = definition.first_chunk::<2>().copied().filter(|[length, _]| *length <= 5);
+        let definition = definition.into();
+        table.rows.push(Signature { id, definition, count, is_lost, ends_frame: ends, short_name });
         let before = table.slot(id).unwrap_or(NONE);
         table.point(id, slot);
         if let Some(journal) = &mut self.journal {

@@ -1,0 +1,53 @@
+//! Runs of plain events, passed on whole.
+
+use anytrace_core::Error;
+
+use crate::calls::Call;
+use crate::reader::{Reader, Visitor, leave_event};
+use crate::record::{Event, EventKind, Pairing, VERSION_THREADS};
+use crate::skip::{plain_leave, skip_event};
+
+impl Reader {
+    /// Reads plain events as long as they come.
+    pub(crate) fn run_whole<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        let has_threads = self.header.version >= VERSION_THREADS;
+        let base = self.stream.offset();
+        let window = self.stream.window();
+        let mut at = 0;
+        while let Some(rest) = window.get(at..)
+            && let Some(skipped) = skip_event(rest, has_threads, &self.signatures)
+        {
+            let (bytes, after) = rest.split_at(skipped.length);
+            let offset = base + at as u64;
+            let seq = self.seq;
+            at += skipped.length;
+            self.seq += 1;
+            let Some(slot) = skipped.function else {
+                let event = leave_event(&mut self.calls, skipped.number, seq, offset);
+                visitor.whole(&event, bytes, &self.signatures)?;
+                continue;
+            };
+            let (call, frame, thread) = (self.calls.next(), self.frame, skipped.number);
+            let function = Some(slot);
+            let (kind, pairing) = (EventKind::Enter, Pairing::Paired);
+            let enter = Event { seq, offset, kind, call, thread, function, frame, pairing, mark: 0 };
+            let mark = visitor.whole(&enter, bytes, &self.signatures)?;
+            self.frame += u64::from(self.signatures.function(slot).is_some_and(|row| row.ends_frame));
+            // Most calls are left at once and without a word: neither need they wait nor be parsed.
+            if let Some(length) = plain_leave(after, call)
+                && let Some(bytes) = after.get(..length)
+            {
+                self.calls.enter_and_leave();
+                let (seq, offset, kind) = (self.seq, base + at as u64, EventKind::Leave);
+                let leave = Event { seq, offset, kind, call, thread, function, frame, pairing, mark };
+                visitor.whole(&leave, bytes, &self.signatures)?;
+                at += length;
+                self.seq += 1;
+            } else {
+                self.calls.enter(Call { thread, frame, mark, seq, function: slot, is_damaged: false });
+            }
+        }
+        self.stream.advance(at);
+        Ok(())
+    }
+}
