@@ -5,12 +5,14 @@
 //! an unknown tag is out; the best average of the others wins. When all are out, the one that came
 //! furthest with plausible records wins. Ties go to 64-bit little-endian.
 
+use std::cmp::Ordering;
+
 use anytrace_core::{Confidence, Head};
 
 use crate::parse::{Need, parse};
 use crate::record::{Body, Kind, Layout, Record, Tag, Width, is_canonical, is_usual_size};
 
-/// How many records are scored.
+/// How many records are scored; the rest of the head only has to frame.
 const RECORDS_MAX: u32 = 2048;
 
 /// A longer type name rules a layout out.
@@ -42,18 +44,18 @@ impl Trial {
         let mut trial = Self { layout, records: 0, score: 0, neighbours: 0, end: End::Whole };
         let mut rest = head.bytes;
         let mut last_high = None;
-        while trial.records < RECORDS_MAX && !rest.is_empty() {
+        while !rest.is_empty() {
             match parse(rest, layout) {
+                Ok((Record { body: Body::Add { name, .. }, .. }, _)) if name.len() as u64 > NAME_BYTES_MAX => {
+                    trial.end = End::Rejected;
+                    break;
+                }
                 Ok((record, used)) => {
-                    if matches!(record.body, Body::Add { name, .. } if name.len() as u64 > NAME_BYTES_MAX) {
-                        trial.end = End::Rejected;
-                        break;
+                    if trial.records < RECORDS_MAX {
+                        let high = record.address >> (layout.width.bytes() * 4);
+                        trial.count(&record, last_high == Some(high));
+                        last_high = Some(high);
                     }
-                    trial.score += score(&record, layout.width);
-                    trial.records += 1;
-                    let high = record.address >> (layout.width.bytes() * 4);
-                    trial.neighbours += u32::from(last_high == Some(high));
-                    last_high = Some(high);
                     rest = rest.get(used..).unwrap_or_default();
                 }
                 Err(need) => {
@@ -65,10 +67,16 @@ impl Trial {
         trial
     }
 
-    /// Twice the average score is compared as a fraction, exactly.
-    fn is_average_over(&self, other: &Self) -> std::cmp::Ordering {
-        let ours = i64::from(self.score) * i64::from(other.records);
-        let theirs = i64::from(other.score) * i64::from(self.records);
+    fn count(&mut self, record: &Record<'_>, is_neighbour: bool) {
+        self.score += score(record, self.layout.width);
+        self.records += 1;
+        self.neighbours += u32::from(is_neighbour);
+    }
+
+    /// Compares average scores as fractions, exactly; no records average to 0.
+    fn compare_average(&self, other: &Self) -> Ordering {
+        let ours = i64::from(self.score) * i64::from(other.records.max(1));
+        let theirs = i64::from(other.score) * i64::from(self.records.max(1));
         ours.cmp(&theirs)
     }
 
@@ -116,30 +124,38 @@ fn best(head: &Head<'_>) -> Trial {
 
 /// True when `new` beats `old`; `old` comes first in [`Layout::ALL`] and keeps ties.
 fn is_better(new: &Trial, old: &Trial) -> bool {
-    let rank = |trial: &Trial| match trial.end {
-        End::Rejected => 0,
-        // A layout that only reaches the end because the data are too short for one record says nothing.
-        _ if trial.records == 0 => 0,
-        End::Cut | End::Whole => 1,
-    };
-    // What survives by chance, with implausible fields, does not beat a long plausible prefix.
-    let is_proven = |trial: &Trial| trial.records >= 16 && trial.average_at_least(15);
-    if rank(new) != rank(old) {
-        let (survivor, other) = if rank(new) > rank(old) { (new, old) } else { (old, new) };
-        let survives = survivor.score >= 0 || !is_proven(other);
-        return survives == (rank(new) > rank(old));
+    if is_beyond_doubt(new, old) || is_beyond_doubt(old, new) {
+        return is_beyond_doubt(new, old);
     }
-    let by_score = if rank(new) == 0 { new.score.cmp(&old.score) } else { new.is_average_over(old) };
-    let by_end = || {
-        let whole = |trial: &Trial| trial.end == End::Whole;
-        whole(new).cmp(&whole(old))
+    let is_rejected = |trial: &Trial| trial.end == End::Rejected;
+    // What came further with plausible records wins among those that failed, else the better average.
+    let by_score = match (is_rejected(new), is_rejected(old)) {
+        (true, true) => new.score.cmp(&old.score),
+        _ => new.compare_average(old),
     };
     // Equal scores of the two byte orders: addresses of neighbours are near each other in the right one.
     let by_neighbours = || match new.layout.width == old.layout.width {
         true => new.neighbours.cmp(&old.neighbours),
-        false => std::cmp::Ordering::Equal,
+        false => Ordering::Equal,
     };
-    by_score.then_with(by_end).then_with(by_neighbours).is_gt()
+    by_score.then_with(by_neighbours).is_gt()
+}
+
+/// True when the way reading ended decides for `a`, whatever the averages: what reads to the end beats
+/// what does not, unless its fields are nonsense and those of the other are not.
+fn is_beyond_doubt(a: &Trial, b: &Trial) -> bool {
+    let rank = |trial: &Trial| match trial.end {
+        End::Rejected => 0,
+        End::Cut => 1,
+        // Less than one record says nothing.
+        End::Whole => 2 * u8::from(trial.records > 0),
+    };
+    let is_nonsense = !a.average_at_least(0) && a.records > 0;
+    let is_sound = match b.end {
+        End::Rejected => b.records >= 16 && b.average_at_least(15),
+        _ => b.records == 0 || b.average_at_least(10),
+    };
+    rank(a) > rank(b) && !(is_nonsense && is_sound)
 }
 
 /// The layout of a trace, by its head; parts that are given are not guessed.
@@ -147,6 +163,13 @@ pub(crate) fn layout(head: &Head<'_>, is_allowed: impl Fn(Layout) -> bool) -> La
     let mut trials = Layout::ALL.into_iter().filter(|layout| is_allowed(*layout)).map(|l| Trial::run(head, l));
     let Some(first) = trials.next() else { return Layout::default() };
     trials.fold(first, |best, trial| if is_better(&trial, &best) { trial } else { best }).layout
+}
+
+/// The layout that a whole small trace is opened with, where it would not read to its end in it.
+pub(crate) fn misread(bytes: &[u8]) -> Option<Layout> {
+    let head = Head { bytes, total_bytes: Some(bytes.len() as u64), name: "", layers: &[] };
+    let best = best(&head);
+    (best.end != End::Whole).then_some(best.layout)
 }
 
 /// How sure the scores are that a file is a cacheray trace at all; never certain, for want of a magic number.
@@ -161,6 +184,8 @@ pub(crate) fn probe(head: &Head<'_>) -> Confidence {
     match () {
         () if best.records >= 16 && best.average_at_least(15) => Confidence::Likely,
         () if is_framed && best.records >= 2 && best.average_at_least(15) => Confidence::Likely,
+        // So many tags in a row are no chance, even where half of the fields are nonsense.
+        () if best.end != End::Rejected && best.records >= 256 && best.average_at_least(0) => Confidence::Likely,
         () if best.records > 0 && best.score > 0 => Confidence::Maybe,
         // Odd sizes or zero padding score badly, yet frame to the end.
         () if best.end != End::Rejected => Confidence::Maybe,

@@ -43,6 +43,13 @@ impl Form {
     }
 }
 
+impl Form {
+    /// True for traces.
+    pub(crate) fn is_trace(self) -> bool {
+        matches!(self, Self::Trace(_))
+    }
+}
+
 /// Writes records of one layout in a form.
 pub(crate) struct Output<'a> {
     out: &'a mut dyn Write,

@@ -135,6 +135,10 @@ impl Reader {
                 continue;
             }
             match parse(window, self.layout) {
+                // Also where the window happens to show all of it: the window's size decides nothing.
+                Ok((_, used)) if used as u64 > self.limits.record_bytes_max => {
+                    self.pass_long_name(used as u64, sink)?
+                }
                 Ok((record, used)) => {
                     if record.tag.has_flags() {
                         sink.report(flags_on_rtta(&record, at))?;

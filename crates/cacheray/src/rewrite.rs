@@ -1,7 +1,10 @@
 //! `convert` and `repair`.
 
-use anytrace_core::{Error, Outcome, Plan, Sink, Target};
+use std::io::{self, Write};
 
+use anytrace_core::{Collect, Error, Input, OpenOptions, Outcome, Plan, Sink, Target};
+
+use crate::detect;
 use crate::losses::{Losses, in_places};
 use crate::output::{Form, Output};
 use crate::parse::parse;
@@ -20,11 +23,10 @@ pub(crate) fn rewrite(
     let layout = reader.layout();
     let form = Form::new(plan.target(), layout)?;
     let mut out = out;
-    let output = Output::new(&mut out, layout, form);
     match plan {
-        Plan::Convert(_) => convert(reader, output, sink),
-        Plan::Repair(_) => repair(reader, output, sink),
-        Plan::Trim(selection, _) => trim::trim(reader, selection, limits, output, sink),
+        Plan::Convert(_) => convert(reader, Output::new(&mut out, layout, form), sink),
+        Plan::Repair(_) => repair(reader, form, &mut out, sink),
+        Plan::Trim(selection, _) => trim::trim(reader, selection, limits, Output::new(&mut out, layout, form), sink),
     }
 }
 
@@ -58,8 +60,34 @@ impl Visit for Copy<'_> {
     }
 }
 
-fn repair(reader: Reader, output: Output<'_>, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+fn repair(reader: Reader, form: Form, out: &mut dyn Write, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    let mut held = Held { out, bytes: Some(Vec::new()) };
+    let mut outcome = repair_once(reader, form, &mut held, sink)?;
+    let Some(mut bytes) = held.bytes.take() else { return Ok(outcome) };
+    // A few implausible records may look like another layout once the damage around them is gone; who
+    // opens the result would find errors again. Every turn drops bytes, so this ends.
+    while form.is_trace()
+        && let Some(layout) = detect::misread(&bytes)
+    {
+        let reader = Reader::new(Input::from_bytes("", bytes.clone()), &OpenOptions::default())?;
+        let mut again = Vec::new();
+        let next = repair_once(reader, Form::Trace(layout), &mut again, &mut Collect::default())?;
+        if again.len() >= bytes.len() {
+            break;
+        }
+        outcome.bytes_lost += (bytes.len() - again.len()) as u64;
+        outcome.records_written = next.records_written;
+        outcome.notes.push("dropped implausible records that could be read in two ways".to_owned());
+        bytes = again;
+    }
+    outcome.notes.dedup();
+    held.out.write_all(&bytes)?;
+    Ok(outcome)
+}
+
+fn repair_once(reader: Reader, form: Form, out: &mut dyn Write, sink: &mut dyn Sink) -> Result<Outcome, Error> {
     let layout = reader.layout();
+    let output = Output::new(out, layout, form);
     let mut losses = Losses::new(sink);
     let mut repair = Repair { output, layout, zeros: None, zero_tail_bytes: 0, stripped: 0 };
     let passed = reader.walk(&mut repair, &mut losses)?;
@@ -77,6 +105,31 @@ fn repair(reader: Reader, output: Output<'_>, sink: &mut dyn Sink) -> Result<Out
         records_written: repair.output.finish()?,
         notes,
     })
+}
+
+/// Holds the first bytes of a result back until they are too many for the head that layouts are found by.
+struct Held<'a> {
+    out: &'a mut dyn Write,
+    bytes: Option<Vec<u8>>,
+}
+
+/// As much as a probe sees.
+const HEAD_BYTES: usize = 64 * 1024;
+
+impl Write for Held<'_> {
+    fn write(&mut self, new: &[u8]) -> io::Result<usize> {
+        let Some(bytes) = &mut self.bytes else { return self.out.write(new) };
+        bytes.extend_from_slice(new);
+        if bytes.len() >= HEAD_BYTES {
+            self.out.write_all(bytes)?;
+            self.bytes = None;
+        }
+        Ok(new.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Writes everything but a zero tail, and RTTA records without flags.

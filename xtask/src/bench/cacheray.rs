@@ -27,7 +27,7 @@ const LIVE_MAX: usize = 60_000;
 
 /// Writes about `bytes` bytes of a trace.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let mut program = Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: HEAP };
+    let mut program = Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
     let mut buffer = Vec::with_capacity(1 << 16);
     let mut written = 0;
     while written < bytes {
@@ -46,8 +46,8 @@ struct Program {
     random: u64,
     heap_next: u64,
     live: Vec<(u64, u32)>,
-    /// Where the current array walk stands.
-    walk: u64,
+    /// Where the current array walk stands, and where its object ends.
+    walk: (u64, u64),
 }
 
 impl Program {
@@ -101,30 +101,32 @@ impl Program {
     }
 
     fn access(&mut self, draw: u64, out: &mut Vec<u8>) {
-        let size = SIZES[(self.random() % SIZES.len() as u64) as usize];
+        let mut size = SIZES[(self.random() % SIZES.len() as u64) as usize];
         let address = match draw % 8 {
             // Two in three accesses touch the line before: walks over arrays.
-            0..5 => {
-                self.walk += u64::from(size);
-                self.walk
+            0..5 => self.next_of_walk(&mut size),
+            5 => (STACK - (self.random() % 512) * 8) & !(u64::from(size) - 1),
+            _ => {
+                let object = (self.random() % self.live.len().max(1) as u64) as usize;
+                let (start, bytes) = self.live.get(object).copied().unwrap_or((HEAP, 64));
+                self.walk = (start + (self.random() % u64::from(bytes) & !7), start + u64::from(bytes));
+                self.next_of_walk(&mut size)
             }
-            5 => STACK - (self.random() % 512) * 8,
-            _ => match self.live.len() as u64 {
-                0 => HEAP,
-                live => {
-                    let at = (self.random() % live) as usize;
-                    let (address, bytes) = self.live[at];
-                    // Fields do not reach past the end of their object.
-                    let inside = address + self.random() % u64::from(bytes);
-                    self.walk = inside;
-                    inside.min(address + u64::from(bytes.saturating_sub(16)))
-                }
-            },
         };
-        let is_write = draw % 1000 < 427;
-        out.push(u8::from(is_write));
-        out.extend((address & !(u64::from(size) - 1)).to_le_bytes());
+        out.push(u8::from(draw % 1000 < 427));
+        out.extend(address.to_le_bytes());
         out.push(size);
         out.extend(0_u64.to_le_bytes());
+    }
+
+    /// The next element of the walk; at the object's end the walk starts there again with what fits.
+    fn next_of_walk(&mut self, size: &mut u8) -> u64 {
+        let (mut at, end) = self.walk;
+        at &= !(u64::from(*size) - 1);
+        if at + u64::from(*size) > end {
+            (*size, at) = (8, (end - 8) & !7);
+        }
+        self.walk.0 = at + u64::from(*size);
+        at
     }
 }
