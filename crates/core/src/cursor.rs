@@ -111,7 +111,9 @@ impl Cursor {
         }
         self.extend_in_memory(need.max(STEP_BYTES));
         if let Source::Stream { buffer, refill } = &mut self.body {
-            if self.end - self.start < need && self.start > 0 {
+            // At the end of the data nothing more can come, so nothing need be moved: a reader that asks
+            // again and again there must not cost a copy each time.
+            if self.end - self.start < need && self.start > 0 && !self.is_drained {
                 buffer.copy_within(self.start..self.end, 0);
                 self.base += self.start as u64;
                 self.end -= self.start;
