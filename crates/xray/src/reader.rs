@@ -137,7 +137,17 @@ impl Reader {
         let at_hand = cursor.window().len().min(HEADER_BYTES);
         cursor.advance(at_hand);
         let payload_max = limits.record_bytes_max;
-        Self { cursor, header, layout, payload_max, seq: 0, end: None, typed_events: 0, start: HEADER_BYTES as u64, is_ended: false }
+        Self {
+            cursor,
+            header,
+            layout,
+            payload_max,
+            seq: 0,
+            end: None,
+            typed_events: 0,
+            start: HEADER_BYTES as u64,
+            is_ended: false,
+        }
     }
 
     /// Walks to the end of the data; returns the number of records and the cursor.

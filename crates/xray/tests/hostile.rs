@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anytrace_core::testing::{
-    assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, shared_corpus, truncations,
+    assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, shared_corpus,
+    truncations,
 };
 use anytrace_xray::Xray;
 

@@ -27,7 +27,8 @@ const LIVE_MAX: usize = 60_000;
 
 /// Writes about `bytes` bytes of a trace.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let mut program = Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
+    let mut program =
+        Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
     let mut buffer = Vec::with_capacity(1 << 16);
     let mut written = 0;
     while written < bytes {

@@ -59,10 +59,19 @@ fn print_totals(name: &str, noun: &str, records: u64, reporter: &Reporter) -> Re
     let word = if errors == 0 { "ok" } else { "broken" };
     let name = anytrace_core::text::escaped(name.as_bytes());
     let line = format!(
-        "{name}: {style}{word}{style:#}, {records} {noun}s, {errors} errors, {warnings} warnings, {notes} notes\n"
+        "{name}: {style}{word}{style:#}, {}, {}, {}, {}\n",
+        counted(records, noun),
+        counted(errors, "error"),
+        counted(warnings, "warning"),
+        counted(notes, "note")
     );
     let mut out = anstream::stdout();
     out.write_all(line.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// A number and its noun: "1 error", "2 errors".
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
