@@ -165,7 +165,10 @@ fn a_flipped_bit_costs_at_most_three_records() {
         let records = examine(&Casemate, &bytes).info.0.records;
         bit_flips(&bytes, 2500, |bit, flipped| {
             let exam = examine(&Casemate, flipped);
-            assert!(exam.info.0.records + 3 >= records, "{name} bit {bit}: {} of {records}", exam.info.0.records);
+            // A semicolon hides the rest of its line, which may be the rest of the trace.
+            if flipped[bit / 8] != b';' {
+                assert!(exam.info.0.records + 3 >= records, "{name} bit {bit}: {} of {records}", exam.info.0.records);
+            }
             assert_repairs(&Casemate, flipped, &format!("{name} bit {bit}"));
         });
     }
