@@ -175,6 +175,7 @@ fn what_does_not_belong_is_refused_at_its_place() {
         ("(lock 0 \x01 1)", "control-character", 8),
         ("(lock 0 0 1", "more", 0),
         ("(lock 0 0 1 ; comment)", "more", 0),
+        ("(lock 0 0 1; comment\n)", "bad-number", 10),
     ] {
         assert_eq!(refused(text), (code, at), "{text}");
     }

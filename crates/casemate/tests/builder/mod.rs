@@ -1,5 +1,7 @@
 //! Builds logs piece by piece, sharing nothing with the crate's writer.
 
+#![allow(dead_code, reason = "not every test uses every piece")]
+
 /// A log under construction; every piece is appended as it is given.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Log {
