@@ -59,3 +59,8 @@ pub use record::{
 };
 pub use trace::Casemate;
 pub use writer::Form;
+
+/// The README's example compiles too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

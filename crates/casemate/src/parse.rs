@@ -625,7 +625,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
             let Some(&byte) = self.bytes.get(self.at) else { return Err(Need::More) };
             match class(byte) {
                 Class::Space => self.at += 1,
-                Class::Mark if byte == b';' => self.skip_comment()?,
+                Class::Word if byte == b';' => self.skip_comment()?,
                 Class::Control => return Err(self.control_character()),
                 _ => return Ok(byte),
             }
