@@ -1,9 +1,12 @@
 //! Cut, flipped and changed traces: no panic, located diagnostics, repair leads to a trace without errors.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 
 use anytrace_core::testing::{
-    assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, shared_corpus, truncations,
+    assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, shared_corpus,
+    truncations,
 };
 use anytrace_xray::Xray;
 
