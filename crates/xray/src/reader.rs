@@ -19,7 +19,10 @@ pub(crate) const GAP_BYTES: usize = 4096;
 const FILLER_LOOK_BYTES: u64 = 1 << 20;
 
 /// A buffer size above this is rubbish (`synth/llvmw-v1` has text there).
-const BUFFER_SIZE_MAX: u64 = 1 << 40;
+pub(crate) const BUFFER_SIZE_MAX: u64 = 1 << 32;
+
+/// A buffer size below this holds no buffer.
+pub(crate) const BUFFER_SIZE_MIN: u64 = 64;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +220,7 @@ impl Reader {
     /// Where the version 1 buffer that began last ends, by the header's buffer size.
     fn boundary(&self) -> Option<u64> {
         let size = self.header.buffer_size;
-        (METADATA_BYTES as u64..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
+        (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
     }
 
     fn open_version_1<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
@@ -246,14 +249,21 @@ impl Reader {
         let (offset, layout) = (self.cursor.offset(), self.layout);
         let Some(mut boundary) = self.boundary().filter(|&boundary| boundary > offset) else { return Ok(()) };
         let length = boundary - offset;
-        if length <= FILLER_LOOK_BYTES {
-            let need = usize::try_from(length).unwrap_or(0);
-            let (bytes, _) = self.look(need + PREAMBLE_LOOK)?;
-            let behind = bytes.get(need..).unwrap_or_default();
-            if !behind.is_empty() && !is_preamble(behind, layout) {
-                // Written without filler, or bytes are missing: the next buffer begins before this one should end.
-                let early = (0..need).find(|&n| is_preamble(bytes.get(n..).unwrap_or_default(), layout));
-                boundary = early.map_or(boundary, |n| offset + n as u64);
+        let need = usize::try_from(length.min(FILLER_LOOK_BYTES)).unwrap_or(0);
+        let (bytes, eof) = self.look(need + PREAMBLE_LOOK)?;
+        let is_seen = need as u64 == length;
+        let is_regular =
+            is_seen && bytes.get(need..).is_some_and(|behind| behind.is_empty() || is_preamble(behind, layout));
+        if !is_regular && (is_seen || eof) {
+            // Written without filler, or bytes are missing: the next buffer begins before this one should end.
+            let early = (0..need.min(bytes.len())).find(|&n| is_preamble(bytes.get(n..).unwrap_or_default(), layout));
+            if let Some(n) = early {
+                boundary = offset + n as u64;
+                if n > 0 {
+                    let report =
+                        rules::GAP.at(offset).field("filler").expected(format!("{length} bytes (buffer size)"));
+                    visitor.report(report.found(format!("{n} bytes, then the next buffer")).resumed(self.seq))?;
+                }
             }
         }
         while self.cursor.offset() < boundary {
