@@ -292,7 +292,9 @@ impl Reader {
             let skip = usize::from(at.offset == start.offset);
             let found = (skip..here).find(|&n| {
                 let rest = bytes.get(n..).unwrap_or_default();
-                rest.first().is_some_and(|&b| b != 0) && is_start(rest, eof)
+                // Behind other bytes than zeros the last few are no cut introducer.
+                let is_clean = || is_zero && bytes.iter().take(n).all(|&b| b == 0);
+                rest.first().is_some_and(|&b| b != 0) && is_start(rest, eof && is_clean())
             });
             let used = found.unwrap_or(here);
             let piece = bytes.get(..used).unwrap_or_default();
