@@ -70,7 +70,7 @@ pub(crate) fn rewrite(
     };
     let job = Job { to, version: options.version, endian: options.endian, selection, purpose, limits };
     let mut out = Out::new(target);
-    let (outcome, cursor) = match form {
+    let (mut outcome, cursor) = match form {
         Form::Empty => (Outcome::default(), cursor),
         Form::Unreadable(_) => {
             let note = "Nothing could be read, so nothing was written.".to_owned();
@@ -85,6 +85,10 @@ pub(crate) fn rewrite(
             _ => binary_to(cursor, &header, layout, &job, &mut out, sink)?,
         },
     };
+    if outcome.bytes_lost > 0 {
+        let note = format!("{} bytes that are part of no whole record were left out.", outcome.bytes_lost);
+        outcome.notes.insert(0, note);
+    }
     end(&cursor, sink)?;
     Ok(outcome)
 }

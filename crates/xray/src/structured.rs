@@ -8,7 +8,7 @@ use anytrace_core::{Diagnostic, Error, Outcome, Sink};
 
 use crate::moment::Clock;
 use crate::pick::Picker;
-use crate::reader::{At, GapKind, Run, Visitor};
+use crate::reader::{At, BUFFER_SIZE_MAX, BUFFER_SIZE_MIN, GapKind, Run, Visitor};
 use crate::record::{
     Body, CustomTime, FUNCTION_BYTES, Function, FunctionKind, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata,
 };
@@ -16,9 +16,6 @@ use crate::writer::{Out, put_function, put_metadata};
 
 /// A version 1 buffer keeps room for so many arguments behind a function record.
 const ARGUMENTS_ROOM: u64 = 8;
-
-/// Buffer sizes above this are rubbish: version 1 buffers are then written without filler.
-const PADDED_MAX: u64 = 1 << 32;
 
 /// Smallest version 1 buffer that holds a preamble, a function record with arguments and its end.
 const BUFFER_MIN: u64 = 16 * (3 + ARGUMENTS_ROOM) + 8 + 16;
@@ -123,7 +120,8 @@ impl<'a, 't> Structured<'a, 't> {
 
     /// Version 1 buffers have a size; others are as long as they are.
     fn size_max(&self) -> Option<u64> {
-        (self.version == 1 && (1..=PADDED_MAX).contains(&self.buffer_size)).then_some(self.buffer_size)
+        (self.version == 1 && (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&self.buffer_size))
+            .then_some(self.buffer_size)
     }
 
     /// Writes the preamble, making up what is missing.
@@ -186,7 +184,10 @@ impl<'a, 't> Structured<'a, 't> {
                 self.put(Body::BufferExtents { bytes: 0 }, &reserved)?;
             }
         } else if self.version == 1 {
-            self.put(Body::EndOfBuffer, &[])?;
+            let used = self.out.position() - self.start + METADATA_BYTES as u64;
+            if self.size_max().is_none_or(|size| used <= size) {
+                self.put(Body::EndOfBuffer, &[])?;
+            }
             self.needs_padding = true;
         } else {
             let written = self.out.position() - self.start;
@@ -213,15 +214,24 @@ impl<'a, 't> Structured<'a, 't> {
         }
     }
 
-    /// Makes room in a version 1 buffer; where there is none, the thread goes on in another.
-    fn room(&mut self, need: u64, before: u64, at: At) -> Result<(), Error> {
-        let Some(size) = self.size_max() else { return Ok(()) };
+    /// Makes room in a version 1 buffer; where there is none, the thread goes on in another. False, in a repair only,
+    /// where the record fits no buffer.
+    fn room(&mut self, need: u64, before: u64, at: At) -> Result<bool, Error> {
+        let Some(size) = self.size_max() else { return Ok(true) };
         let used = self.out.position() - self.start;
-        let end = METADATA_BYTES as u64;
+        // A full buffer of the source may stay without its last record.
+        let end = if self.from_version == 1 && self.purpose != Purpose::Convert { 0 } else { METADATA_BYTES as u64 };
         if used + need + end <= size {
-            return Ok(());
+            return Ok(true);
         }
-        if size < BUFFER_MIN || 3 * METADATA_BYTES as u64 + need + end > size {
+        let is_too_small =
+            (self.from_version != 1 && size < BUFFER_MIN) || 3 * METADATA_BYTES as u64 + need + end > size;
+        if is_too_small && self.purpose == Purpose::Repair {
+            self.note("records that fit no version 1 buffer were left out");
+            self.outcome.bytes_lost += need;
+            return Ok(false);
+        }
+        if is_too_small {
             return Err(Error::unsupported(format!(
                 "record {}: {need} bytes do not fit a version 1 buffer of {size} bytes (the header's buffer size)",
                 at.seq
@@ -233,29 +243,35 @@ impl<'a, 't> Structured<'a, 't> {
         self.close()?;
         self.preamble = preamble;
         self.note("buffers were split to fit the header's buffer size");
-        self.open(before)
+        self.open(before)?;
+        Ok(true)
     }
 
-    /// Opens the buffer where it is not open, and says on which processor the next record is.
-    fn ready(&mut self, need: u64, before: u64, at: At) -> Result<(), Error> {
+    /// Opens the buffer where it is not open, and says on which processor the next record is. False as [`Self::room`].
+    fn ready(&mut self, need: u64, before: u64, at: At) -> Result<bool, Error> {
         if !self.is_open {
             self.open(before)?;
         }
         let cpu_record = if self.cpu == self.clock.cpu { 0 } else { METADATA_BYTES as u64 };
-        self.room(need + cpu_record, before, at)?;
+        if !self.room(need + cpu_record, before, at)? {
+            return Ok(false);
+        }
         if self.cpu != self.clock.cpu {
             let (cpu, tsc) = (self.clock.cpu, before);
             self.put(Body::NewCpu { cpu, tsc }, &[])?;
             (self.cpu, self.base) = (cpu, tsc);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn function(&mut self, function: &Function, before: u64, tsc: u64, at: At) -> Result<(), Error> {
         let keeps_room = function.kind == FunctionKind::EnterArgs && self.from_version != 1;
         let arguments = if keeps_room { ARGUMENTS_ROOM * METADATA_BYTES as u64 } else { 0 };
         let wrap = if self.is_far(tsc) { METADATA_BYTES as u64 } else { 0 };
-        self.ready(FUNCTION_BYTES as u64 + arguments + wrap, before, at)?;
+        if !self.ready(FUNCTION_BYTES as u64 + arguments + wrap, before, at)? {
+            self.is_owner_wanted = false;
+            return Ok(());
+        }
         if u32::try_from(tsc.wrapping_sub(self.base)).is_err() {
             self.put(Body::TscWrap { tsc: before }, &[])?;
             self.base = before;
@@ -303,7 +319,9 @@ impl<'a, 't> Structured<'a, 't> {
             )));
         }
         let wrap = if is_typed && self.is_far(tsc) { METADATA_BYTES } else { 0 };
-        self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at)?;
+        if !self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at)? {
+            return Ok(());
+        }
         let body = match metadata.body {
             Body::TypedEvent { event_type, .. } => Body::TypedEvent { delta: self.event_delta(tsc)?, event_type, data },
             Body::CustomEvent { time, .. } => {
@@ -343,8 +361,14 @@ impl<'a, 't> Structured<'a, 't> {
             self.note("arguments that follow no function record were left out");
             return Ok(());
         }
-        let used = self.out.position() - self.start;
-        if self.size_max().is_some_and(|size| used + 2 * METADATA_BYTES as u64 > size) {
+        let end = if self.from_version == 1 { 0 } else { METADATA_BYTES as u64 };
+        let used = self.out.position() - self.start + METADATA_BYTES as u64 + end;
+        if self.size_max().is_some_and(|size| used > size) {
+            if self.purpose == Purpose::Repair {
+                self.note("arguments that fit no version 1 buffer were left out");
+                self.outcome.bytes_lost += METADATA_BYTES as u64;
+                return Ok(());
+            }
             let size = self.buffer_size;
             return Err(Error::unsupported(format!(
                 "record {} (call-argument): a version 1 buffer of {size} bytes is full",
@@ -393,13 +417,17 @@ impl<'a, 't> Structured<'a, 't> {
         if !self.is_open {
             self.open(tsc)?;
         }
-        self.room(METADATA_BYTES as u64, tsc, at)?;
+        if !self.room(METADATA_BYTES as u64, tsc, at)? {
+            return Ok(());
+        }
         (self.cpu, self.base) = (cpu, tsc);
         self.put(Body::NewCpu { cpu, tsc }, reserved)
     }
 
     fn tsc_wrap(&mut self, tsc: u64, reserved: &[u8], before: u64, at: At) -> Result<(), Error> {
-        self.ready(METADATA_BYTES as u64, before, at)?;
+        if !self.ready(METADATA_BYTES as u64, before, at)? {
+            return Ok(());
+        }
         self.base = tsc;
         self.put(Body::TscWrap { tsc }, reserved)
     }

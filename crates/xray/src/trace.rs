@@ -135,7 +135,8 @@ fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
         (records.len(), records.filter(|raw| crate::parse::parse_basic(raw, layout.endian).is_ok()).count());
     let is_plausible = header.cycle_frequency < 1 << 40 && header.version > 0;
     match (all, good) {
-        (0, _) if is_plausible => Confidence::Certain,
+        (0, _) if is_plausible && body.is_empty() => Confidence::Certain,
+        (0, _) => Confidence::Likely,
         (_, good) if good == all && is_plausible => Confidence::Certain,
         (_, good) if good * 4 >= all * 3 => Confidence::Likely,
         _ => Confidence::Maybe,

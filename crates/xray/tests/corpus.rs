@@ -1,5 +1,7 @@
 //! Every file of the shared corpus, against what is known of it.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,0 +1,290 @@
+//! Each rule is reached by a small trace made by labelled parts, and stands in the book.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anytrace_core::testing::{assert_repairs, examine, examine_with};
+use anytrace_core::{Format, Input, Limits, OpenOptions};
+use anytrace_xray::Xray;
+
+/// Makes little-endian bytes and remembers where each labelled part begins. Shares no code with the writer.
+#[derive(Default, Clone)]
+struct Made {
+    bytes: Vec<u8>,
+    labels: BTreeMap<&'static str, usize>,
+}
+
+impl Made {
+    fn header(version: u16, type_code: u16, buffer_size: u64) -> Self {
+        let mut made = Self::default();
+        made.push(&version.to_le_bytes());
+        made.push(&type_code.to_le_bytes());
+        made.push(&3_u32.to_le_bytes());
+        made.push(&1_000_000_000_u64.to_le_bytes());
+        made.push(&buffer_size.to_le_bytes());
+        made.push(&[0; 8]);
+        made
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn label(mut self, label: &'static str) -> Self {
+        self.labels.insert(label, self.bytes.len());
+        self
+    }
+
+    fn raw(mut self, bytes: &[u8]) -> Self {
+        self.push(bytes);
+        self
+    }
+
+    /// Sixteen bytes of metadata.
+    fn meta(mut self, kind: u8, fields: &[&[u8]]) -> Self {
+        let end = self.bytes.len() + 16;
+        self.push(&[kind << 1 | 1]);
+        for field in fields {
+            self.push(field);
+        }
+        assert!(self.bytes.len() <= end);
+        self.bytes.resize(end, 0);
+        self
+    }
+
+    fn extents(self, bytes: u64) -> Self {
+        self.meta(7, &[&bytes.to_le_bytes()])
+    }
+
+    fn thread(self, thread: i32) -> Self {
+        self.meta(0, &[&thread.to_le_bytes()])
+    }
+
+    fn wall(self) -> Self {
+        self.meta(4, &[&5_u64.to_le_bytes(), &6_u32.to_le_bytes()])
+    }
+
+    fn pid(self, process: i32) -> Self {
+        self.meta(9, &[&process.to_le_bytes()])
+    }
+
+    fn cpu(self, tsc: u64) -> Self {
+        self.meta(2, &[&1_u16.to_le_bytes(), &tsc.to_le_bytes()])
+    }
+
+    fn function(mut self, kind: u32, id: u32, delta: u32) -> Self {
+        self.push(&(id << 4 | kind << 1).to_le_bytes());
+        self.push(&delta.to_le_bytes());
+        self
+    }
+
+    fn typed(self, data: &[u8]) -> Self {
+        let size = i32::try_from(data.len()).unwrap();
+        self.meta(8, &[&size.to_le_bytes(), &1_i32.to_le_bytes(), &7_u16.to_le_bytes()]).raw(data)
+    }
+
+    fn custom(self, size: i32, data: &[u8]) -> Self {
+        self.meta(5, &[&size.to_le_bytes(), &1_i32.to_le_bytes()]).raw(data)
+    }
+
+    fn argument(self) -> Self {
+        self.meta(6, &[&77_u64.to_le_bytes()])
+    }
+
+    /// Preamble of 64 bytes behind the extents' record.
+    fn preamble(self, thread: i32, tsc: u64) -> Self {
+        self.thread(thread).wall().pid(9).cpu(tsc)
+    }
+
+    fn basic(mut self, kind: u8, id: i32, tsc: u64) -> Self {
+        self.push(&[0, 0, 1, kind]);
+        self.push(&id.to_le_bytes());
+        self.push(&tsc.to_le_bytes());
+        self.push(&4_u32.to_le_bytes());
+        self.push(&5_u32.to_le_bytes());
+        self.push(&[0; 8]);
+        self
+    }
+
+    fn pair(self) -> Self {
+        self.function(0, 1, 5).function(1, 1, 5)
+    }
+}
+
+fn v5() -> Made {
+    Made::header(5, 1, 4096)
+}
+
+fn whole(made: Made) -> Made {
+    made.extents(80).preamble(3, 100).pair()
+}
+
+fn basic() -> Made {
+    Made::header(3, 0, 0)
+}
+
+const YAML: &str = "---\nheader:\n  version: 1\n  type: 0\n  constant-tsc: true\n  nonstop-tsc: true\n  cycle-frequency: 1\nrecords:\n";
+
+fn yaml(entry: &str) -> Made {
+    Made::default().raw(YAML.as_bytes()).label("here").raw(entry.as_bytes()).raw(b"...\n")
+}
+
+/// What each rule's sample is: the label "here" is where the rule must be reported.
+fn cases() -> Vec<(&'static str, Made)> {
+    let truncated = |n: usize| {
+        let mut made = whole(v5());
+        made.bytes.truncate(n);
+        made
+    };
+    let many = || (0..4200).fold(v5(), |made, n| made.extents(64).preamble(n, 100));
+    vec![
+        ("header-truncated", Made::default().label("here").raw(&[5, 0, 1, 0, 3, 0, 0, 0])),
+        ("unknown-type", Made { labels: BTreeMap::from([("here", 2)]), ..Made::header(5, 2, 0) }.extents(0).thread(1)),
+        ("unknown-version", Made { labels: BTreeMap::from([("here", 0)]), ..Made::header(6, 1, 0) }.extents(0)),
+        ("truncated", Made { labels: BTreeMap::from([("here", 120)]), ..truncated(123) }),
+        ("unknown-metadata-kind", v5().extents(96).preamble(3, 100).label("here").meta(10, &[]).pair()),
+        ("unknown-function-kind", v5().extents(88).preamble(3, 100).label("here").function(7, 1, 1).pair()),
+        ("event-size", v5().extents(96).preamble(3, 100).label("here").custom(0, b"").pair()),
+        (
+            "event-too-long",
+            v5().extents(64 + 16 + 300 + 16).preamble(3, 100).label("here").custom(300, &[b'x'; 300]).pair(),
+        ),
+        (
+            "record-cut-by-extents",
+            whole(
+                v5().extents(79).preamble(3, 100).label("here").raw(&[0x11, 7, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0]),
+            ),
+        ),
+        (
+            "extents-too-short",
+            whole(v5().extents(64 + 12).preamble(3, 100).function(0, 1, 5).label("here").function(1, 1, 5)),
+        ),
+        ("extents-too-long", whole(v5().extents(200).preamble(3, 100).pair().label("here"))),
+        ("extents-inside-buffer", v5().extents(96).preamble(3, 100).label("here").extents(5).pair()),
+        ("extents-missing", v5().label("here").preamble(3, 100).pair()),
+        ("end-of-buffer-not-in-version", v5().extents(96).preamble(3, 100).pair().label("here").meta(1, &[])),
+        ("bad-transition", v5().extents(48).thread(3).wall().label("here").function(0, 1, 1).function(1, 1, 1)),
+        ("bad-buffer-end", v5().extents(32).thread(3).wall().label("here")),
+        (
+            "kind-not-in-version",
+            Made::header(2, 1, 0).extents(80).thread(3).wall().label("here").pid(4).cpu(100).pair(),
+        ),
+        ("end-of-buffer-missing", Made::header(1, 1, 64).thread(3).wall().cpu(100).pair().label("here")),
+        ("empty-extents", whole(v5().label("here").extents(0))),
+        ("padding", whole(whole(v5()).label("here").raw(&[0; 40]))),
+        ("gap", whole(whole(v5()).label("here").raw(b"what is this?"))),
+        ("false-introducer", whole(whole(v5()).label("here").extents(8).function(1, 9, 1))),
+        ("argument-after-exit", v5().extents(96).preamble(3, 100).pair().label("here").argument()),
+        ("function-id-zero", v5().extents(80).preamble(3, 100).label("here").function(0, 0, 1).function(1, 0, 2)),
+        ("tsc-backwards", v5().extents(96).preamble(3, 100).pair().label("here").cpu(50)),
+        ("buffer-order", {
+            let made = v5().extents(80).preamble(3, 1000).pair().extents(80).thread(3).wall().pid(9).label("here");
+            made.cpu(100).pair()
+        }),
+        ("pid-changed", whole(v5()).extents(64).thread(3).wall().label("here").pid(10).cpu(500)),
+        ("orphan-exit", v5().extents(72).preamble(3, 100).label("here").function(1, 1, 1)),
+        ("missing-exit", v5().extents(72).preamble(3, 100).function(0, 1, 1).label("here")),
+        ("threads-not-tracked", {
+            let made = many();
+            let end = made.bytes.len();
+            Made { labels: BTreeMap::from([("here", end)]), ..made }
+        }),
+        ("unknown-basic-record", basic().basic(0, 1, 5).label("here").raw(&[2; 32]).basic(1, 1, 9)),
+        (
+            "argument-without-function",
+            basic().label("here").raw(&[1, 0, 0, 0]).raw(&[3; 28]).basic(0, 1, 5).basic(1, 1, 9),
+        ),
+        ("yaml-syntax", yaml("  - { kind function-enter }\n")),
+        ("yaml-field", yaml("  - { kind: function-enter, thread: 1 }\n")),
+        (
+            "yaml-unknown-field",
+            yaml(
+                "  - { kind: function-enter, thread: 1, tsc: 5, colour: red }\n  - { kind: function-exit, thread: 1, tsc: 6 }\n",
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn each_rule_is_reported_where_it_is_broken() {
+    let limits = Limits::default().with_record_bytes_max(256);
+    for (name, made) in cases() {
+        let code = format!("xray/{name}");
+        let input = || Input::from_bytes("made", made.bytes.clone());
+        let options = OpenOptions {
+            limits: if name == "event-too-long" { limits } else { Limits::default() },
+            ..OpenOptions::default()
+        };
+        let exam = examine_with(&Xray, &options, &input);
+        let found: Vec<_> = exam.check.iter().filter(|d| d.code() == code).collect();
+        assert!(
+            !found.is_empty(),
+            "{code} not among {:?}",
+            exam.check.iter().map(|d| (d.code(), d.offset)).collect::<Vec<_>>()
+        );
+        let here = made.labels["here"] as u64;
+        // Offsets of YAML point into the entry.
+        let offset = found[0].offset;
+        assert!(
+            offset == here || (name.starts_with("yaml") && offset >= here),
+            "{code}: {offset:#x}, expected {here:#x}"
+        );
+        let rule = Xray.rules().iter().find(|rule| rule.code == code).unwrap();
+        assert_eq!(found[0].severity, rule.severity, "{code}");
+        assert_repairs(&Xray, &made.bytes, name);
+    }
+}
+
+#[test]
+fn every_rule_has_a_sample_and_a_line_in_the_book() {
+    let samples: Vec<_> = cases().into_iter().map(|(name, _)| format!("xray/{name}")).collect();
+    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/formats/xray.md");
+    let book = std::fs::read_to_string(book).unwrap();
+    for rule in Xray.rules() {
+        // More than 4,096 arguments are refused by conversions only, not by check.
+        let is_of_conversions = rule.code == "xray/arguments-too-many";
+        assert!(is_of_conversions || samples.iter().any(|name| name == rule.code), "{} has no sample", rule.code);
+        assert!(book.contains(&format!("`{}`", rule.code)), "{} is not in the book", rule.code);
+    }
+}
+
+#[test]
+fn a_trace_without_fault_has_no_diagnostic() {
+    let exam = examine(&Xray, &whole(v5()).extents(80).preamble(4, 100).pair().bytes);
+    assert!(exam.check.is_empty(), "{:?}", exam.check);
+    let exam = examine(&Xray, &basic().basic(0, 1, 5).basic(1, 1, 9).bytes);
+    assert!(exam.check.is_empty(), "{:?}", exam.check);
+    let exam = examine(&Xray, &[]);
+    assert!(exam.check.is_empty() && exam.info.0.records == 0);
+}
+
+#[test]
+fn what_is_lost_is_one_record_and_the_rest_is_kept() {
+    for name in ["unknown-metadata-kind", "unknown-function-kind", "event-size", "extents-inside-buffer"] {
+        let (_, made) = cases().into_iter().find(|(known, _)| *known == name).unwrap();
+        let exam = examine(&Xray, &made.bytes);
+        assert_eq!(exam.info.0.records, 7, "{name}");
+        let report = &exam.info.1[0];
+        assert_eq!((report.record, report.resumed_at), (Some(5), Some(5)), "{name}");
+        assert_eq!(report.skipped_bytes, if name == "unknown-function-kind" { 8 } else { 16 }, "{name}");
+    }
+}
+
+#[test]
+fn extents_short_by_typed_events_cost_the_cut_record_only() {
+    // The runtime's fault: 16 bytes too few for each typed event, and those bytes never written.
+    let made = v5().extents(64 + 16 + 7 + 16 + 8 - 16 + 1).preamble(3, 100).typed(b"1234567").pair().function(0, 2, 1);
+    let mut bytes = made.bytes;
+    bytes.truncate(32 + 16 + 64 + 16 + 7 + 16 + 8 - 16 + 1);
+    let more = whole(Made { bytes, labels: BTreeMap::new() });
+    let exam = examine(&Xray, &more.bytes);
+    assert_eq!(exam.error_codes(), ["xray/record-cut-by-extents"]);
+    assert_eq!(exam.info.0.records, 5 + 1 + 1 + 7);
+    // The same extents, but the bytes are there: all records are kept.
+    let made = whole(v5().extents(64 + 16 + 7 + 16 - 16).preamble(3, 100).typed(b"1234567").pair());
+    let exam = examine(&Xray, &made.bytes);
+    assert_eq!(exam.error_codes(), ["xray/extents-too-short"]);
+    assert_eq!(exam.info.0.records, 5 + 1 + 2 + 7);
+}
