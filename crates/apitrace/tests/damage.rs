@@ -1,4 +1,5 @@
 //! Samples cut at every byte, with every bit flipped, and mixed up.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
 

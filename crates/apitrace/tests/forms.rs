@@ -1,4 +1,5 @@
 //! Every container and version, there and back.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
 

@@ -1,4 +1,5 @@
 //! Each rule is broken once; code, severity and place are asserted. The bytes are those of `corpus/bad` too.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
 

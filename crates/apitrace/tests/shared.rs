@@ -1,4 +1,5 @@
 //! Every file of the shared corpus, against what is known of it.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
 

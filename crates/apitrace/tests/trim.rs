@@ -1,4 +1,5 @@
 //! Parts of traces are traces.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
 
