@@ -67,8 +67,8 @@ struct Text<'a> {
     options: &'a DumpOptions,
     out: &'a mut dyn Write,
     lines: Vec<u8>,
-    /// Where in `lines` the event begins; 0 after a part of it went out.
-    begin: usize,
+    /// Where in `lines` the event begins; `None` after a part of it went out.
+    begin: Option<usize>,
     /// What follows the arguments.
     tail: Vec<u8>,
     is_wanted: bool,
@@ -86,7 +86,7 @@ impl<'a> Text<'a> {
             options,
             out,
             lines: Vec::with_capacity(1 << 16),
-            begin: 0,
+            begin: None,
             tail: Vec::new(),
             is_wanted: false,
             arguments: 0,
@@ -100,7 +100,7 @@ impl<'a> Text<'a> {
     fn flush(&mut self) -> Result<(), Error> {
         self.out.write_all(&self.lines)?;
         self.lines.clear();
-        self.begin = 0;
+        self.begin = None;
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl<'a> Text<'a> {
         if !self.is_wanted {
             return;
         }
-        self.begin = self.lines.len();
+        self.begin = Some(self.lines.len());
         self.tail.clear();
         self.levels.clear();
         self.carry.clear();
@@ -196,7 +196,7 @@ impl<'a> Text<'a> {
         self.lines.push(b')');
         self.lines.append(&mut self.tail);
         self.lines.push(b'\n');
-        self.begin = self.lines.len();
+        self.begin = None;
         if self.lines.len() >= 1 << 16 { self.flush() } else { Ok(()) }
     }
 
@@ -314,11 +314,10 @@ impl Visitor for Text<'_> {
 
     fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
         if event.is_some() && self.is_wanted {
-            // What went out already cannot be taken back: then the line says what it is.
-            if self.begin == 0 && !self.lines.is_empty() {
-                self.lines.extend_from_slice(b" // damaged\n");
-            } else {
-                self.lines.truncate(self.begin);
+            match self.begin.take() {
+                Some(begin) => self.lines.truncate(begin),
+                // What went out already cannot be taken back: then the line says what it is.
+                None => self.lines.extend_from_slice(b" // damaged\n"),
             }
             self.is_wanted = false;
         }

@@ -43,6 +43,11 @@ mod trace;
 mod whole;
 mod wrap;
 
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use container::Container;
 pub use reader::{Context, Incomplete, Reader, Totals, Visitor};
 pub use record::{

@@ -8,11 +8,10 @@ use anytrace_core::{Error, Sink};
 use crate::calls::{Call, Calls};
 use crate::parse::Walker;
 use crate::reader::{Broken, Cause, RAW, Reader, fault_rule};
-use crate::record::{EventKind, Token, VERSION_ENUM_SETS, VERSION_THREADS};
+use crate::record::{EventKind, Token};
 use crate::rules;
 use crate::scan::Stop;
 use crate::signatures::Signatures;
-use crate::skip::skip_event;
 
 /// How far a trial may reach from its start.
 const REACH_BYTES: usize = 64 * 1024;
@@ -24,7 +23,7 @@ const EVENTS_MAX: usize = 48;
 const LEAVES_ENOUGH: u32 = 3;
 
 /// More enters than this without a leave are no evidence.
-const RUN_MAX: u32 = 12;
+const RUN_MAX: u32 = 8;
 
 /// Most calls believed to be lost at once.
 const LOST_MAX: u64 = 1 << 32;
@@ -36,6 +35,8 @@ struct Found {
     next_call: u64,
     /// Number in the first event, when that is a leave.
     first_leave: Option<u64>,
+    /// Length of the first event when it is an enter that may be made of the end of another one.
+    doubtful: Option<usize>,
 }
 
 impl Reader {
@@ -100,7 +101,7 @@ impl Reader {
             let is_end = at_hand < 2 * REACH_BYTES;
             let window = self.stream.window().get(..at_hand).unwrap_or_default();
             let starts = if is_end { at_hand } else { REACH_BYTES };
-            let trial = Trial { window, is_end, is_strict, version: self.header.version, calls: &self.calls };
+            let trial = Trial { window, is_end, is_strict, calls: &self.calls, thread_max: self.thread_max };
             let found = trial.search(starts, &mut walker, &mut self.signatures);
             if let Some((at, found)) = found {
                 self.stream.advance(at);
@@ -123,8 +124,9 @@ struct Trial<'a> {
     window: &'a [u8],
     is_end: bool,
     is_strict: bool,
-    version: u64,
     calls: &'a Calls,
+    /// Highest thread number seen so far.
+    thread_max: u64,
 }
 
 impl Trial<'_> {
@@ -147,6 +149,10 @@ impl Trial<'_> {
                     && other.first_leave.is_some_and(|n| self.calls.is_waiting(n) || other.next_call == n + 1)
                 {
                     return Some((at + 1, other));
+                }
+                // The call it stands for was entered, but its enter is not what this seems to be.
+                if let Some(length) = found.doubtful {
+                    return Some((at + length, Found { next_call: found.next_call + 1, ..found }));
                 }
                 return Some((at, found));
             }
@@ -173,9 +179,12 @@ impl Trial<'_> {
                 return evidence.verdict(is_clean_end);
             }
             match self.event(bytes, walker, signatures) {
-                Ok((length, leave)) => {
-                    evidence.add(leave)?;
-                    at += length;
+                Ok(seen) => {
+                    if at == start && seen.is_doubtful {
+                        evidence.doubtful = Some(seen.length);
+                    }
+                    evidence.add(seen.leave)?;
+                    at += seen.length;
                 }
                 Err(Stop::More(_)) => return evidence.verdict(false),
                 Err(Stop::Bad(_)) => return None,
@@ -184,30 +193,38 @@ impl Trial<'_> {
         evidence.verdict(false)
     }
 
-    /// Length of one event, and its call number if it is a leave.
-    fn event(
-        &self,
-        bytes: &[u8],
-        walker: &mut Walker,
-        signatures: &mut Signatures,
-    ) -> Result<(usize, Option<u64>), Stop> {
-        if self.version >= VERSION_ENUM_SETS
-            && let Some(skipped) = skip_event(bytes, self.version >= VERSION_THREADS, signatures)
-        {
-            return Ok((skipped.length, skipped.function.is_none().then_some(skipped.number)));
-        }
+    /// Reads one event.
+    fn event(&self, bytes: &[u8], walker: &mut Walker, signatures: &mut Signatures) -> Result<Seen, Stop> {
         walker.reset();
-        let (mut at, mut leave) = (0, None);
+        let mut seen = Seen { length: 0, leave: None, is_doubtful: false };
+        let mut arguments = None;
         loop {
-            let (token, used) = walker.next(bytes.get(at..).unwrap_or_default(), signatures)?;
-            at += used;
+            let rest = bytes.get(seen.length..).unwrap_or_default();
+            let (token, used) = walker.next(rest, signatures)?;
+            seen.length += used;
             match token {
-                Token::Leave { call } => leave = Some(call),
-                Token::EndEvent => return Ok((at, leave)),
+                Token::Enter { thread } => seen.is_doubtful |= thread.is_some_and(|thread| thread > self.thread_max),
+                Token::Leave { call } => seen.leave = Some(call),
+                Token::Function(function) => {
+                    let row = signatures.function(function.slot).filter(|row| !row.is_lost);
+                    seen.is_doubtful |= row.is_none();
+                    arguments = row.map(|row| row.count);
+                }
+                Token::Argument(index) => seen.is_doubtful |= arguments.is_some_and(|count| index >= count),
+                Token::EndEvent => return Ok(seen),
                 _ => {}
             }
         }
     }
+}
+
+/// An event of a trial.
+struct Seen {
+    length: usize,
+    /// The call number of a leave.
+    leave: Option<u64>,
+    /// A thread or function never seen, or an argument that the function does not have.
+    is_doubtful: bool,
 }
 
 /// What speaks for a start.
@@ -222,12 +239,23 @@ struct Evidence<'a> {
     /// Number of the first enter of this trial.
     base: Option<u64>,
     first_leave: Option<u64>,
+    doubtful: Option<usize>,
     seen: Vec<u64>,
 }
 
 impl<'a> Evidence<'a> {
     fn new(calls: &'a Calls) -> Self {
-        Self { calls, enters: 0, run: 0, own: 0, known: 0, base: None, first_leave: None, seen: Vec::new() }
+        Self {
+            calls,
+            enters: 0,
+            run: 0,
+            own: 0,
+            known: 0,
+            base: None,
+            first_leave: None,
+            doubtful: None,
+            seen: Vec::new(),
+        }
     }
 
     /// Takes one event; `None` when it cannot be.
@@ -275,6 +303,6 @@ impl<'a> Evidence<'a> {
         let fits = self.own >= LEAVES_ENOUGH || (is_clean_end && self.own + self.known >= 1);
         let lost_leave = self.seen.iter().copied().max().map_or(0, |number| number + 1);
         let next_call = self.base.unwrap_or_else(|| self.calls.next().max(lost_leave));
-        fits.then_some(Found { next_call, first_leave: self.first_leave })
+        fits.then_some(Found { next_call, first_leave: self.first_leave, doubtful: self.doubtful })
     }
 }
