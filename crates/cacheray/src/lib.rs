@@ -36,6 +36,7 @@ mod lines;
 mod losses;
 mod mix;
 mod output;
+mod parallel;
 mod parse;
 mod reader;
 mod record;

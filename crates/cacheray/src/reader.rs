@@ -106,6 +106,24 @@ impl Reader {
         self.cursor.layers()
     }
 
+    /// What plausible records are measured by.
+    pub(crate) fn trust(&self) -> Trust {
+        Trust { layout: self.layout, thread: self.thread }
+    }
+
+    /// All bytes from here on, where they are in memory or mapped.
+    pub(crate) fn rest_in_memory(&self) -> Option<&[u8]> {
+        self.cursor.as_slice()?.get(usize::try_from(self.cursor.offset()).ok()?..)
+    }
+
+    /// Moves past whole records that were read in [`Self::rest_in_memory`]; the last one is not zero.
+    pub(crate) fn pass(&mut self, passed: Passed, thread: u64) -> Result<(), Error> {
+        self.seq += passed.records;
+        self.thread = thread;
+        self.zeros = None;
+        self.cursor.skip(passed.bytes).map(|_| ())
+    }
+
     /// Reads every record; damage goes to the sink and the records after it are read.
     ///
     /// # Errors
@@ -254,7 +272,7 @@ impl Reader {
 
     /// Moves to the next place where records resume, or to the end; returns the distance.
     fn find_resumption(&mut self) -> Result<u64, Error> {
-        let trust = Trust { layout: self.layout, thread: self.thread };
+        let trust = self.trust();
         let start = self.cursor.offset();
         let mut from = 1;
         loop {
@@ -326,7 +344,7 @@ fn past_end(at: Place, name_bytes: u64, left: u64) -> Diagnostic {
 }
 
 /// Where the zero records begin that end a run, if it ends in any.
-fn zeros_after(run: &[u8], stride: usize, at: Place, before: Option<Place>) -> Option<Place> {
+pub(crate) fn zeros_after(run: &[u8], stride: usize, at: Place, before: Option<Place>) -> Option<Place> {
     let is_zero = |record: &&[u8]| record.iter().all(|&b| b == 0);
     let zeros = run.rchunks_exact(stride).take_while(is_zero).count();
     let records = run.len() / stride;

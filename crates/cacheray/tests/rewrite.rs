@@ -1,5 +1,7 @@
 //! `convert`, `repair`, `trim` and the way back from JSON lines.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use anytrace_cacheray::Cacheray;

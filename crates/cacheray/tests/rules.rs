@@ -1,5 +1,7 @@
 //! One trace per rule, built field by field: exactly that code, at that offset and record.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use anytrace_cacheray::Cacheray;
