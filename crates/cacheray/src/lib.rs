@@ -30,6 +30,7 @@
 mod check;
 mod detect;
 mod dump;
+mod held;
 mod info;
 mod jsonl;
 mod lines;

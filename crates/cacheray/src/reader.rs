@@ -1,6 +1,6 @@
 //! Reads a trace from front to back: runs of accesses at full speed, recovery after damage.
 
-use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Sink};
+use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Sink};
 
 use crate::detect;
 use crate::parse::{Need, access_run, parse};
@@ -69,7 +69,8 @@ pub struct Passed {
 pub struct Reader {
     cursor: Cursor,
     layout: Layout,
-    limits: Limits,
+    is_layout_given: bool,
+    record_bytes_max: u64,
     seq: u64,
     bytes_lost: u64,
     /// Thread of the latest record: what comes after damage is measured by it.
@@ -92,13 +93,27 @@ impl Reader {
             width.is_none_or(|width| width == layout.width) && options.endian.is_none_or(|e| e == layout.endian)
         };
         let layout = detect::layout(&input.head(), is_allowed);
-        let cursor = Cursor::new(input);
-        Ok(Self { cursor, layout, limits: options.limits, seq: 0, bytes_lost: 0, thread: 0, zeros: None })
+        Ok(Self {
+            cursor: Cursor::new(input),
+            layout,
+            is_layout_given: width.is_some() || options.endian.is_some(),
+            // Records without a name always fit.
+            record_bytes_max: options.limits.record_bytes_max.max(64),
+            seq: 0,
+            bytes_lost: 0,
+            thread: 0,
+            zeros: None,
+        })
     }
 
     /// Byte order and pointer width.
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// True when the options said byte order or pointer width.
+    pub(crate) fn is_layout_given(&self) -> bool {
+        self.is_layout_given
     }
 
     /// Compression layers that were removed, outermost first.
@@ -154,9 +169,7 @@ impl Reader {
             }
             match parse(window, self.layout) {
                 // Also where the window happens to show all of it: the window's size decides nothing.
-                Ok((_, used)) if used as u64 > self.limits.record_bytes_max => {
-                    self.pass_long_name(used as u64, sink)?
-                }
+                Ok((_, used)) if used as u64 > self.record_bytes_max => self.pass_long_name(used as u64, sink)?,
                 Ok((record, used)) => {
                     if record.tag.has_flags() {
                         sink.report(flags_on_rtta(&record, at))?;
@@ -168,7 +181,7 @@ impl Reader {
                     self.seq += 1;
                 }
                 Err(Need::Bad(tag)) => self.pass_bad_tag(tag, sink)?,
-                Err(Need::More(need)) if need > self.limits.record_bytes_max => self.pass_long_name(need, sink)?,
+                Err(Need::More(need)) if need > self.record_bytes_max => self.pass_long_name(need, sink)?,
                 Err(Need::More(need)) => {
                     // Bounded by the limit on records just above.
                     let have = self.fill(usize::try_from(need).unwrap_or(usize::MAX))? as u64;
@@ -234,7 +247,7 @@ impl Reader {
         let report = if !has_resumed && skipped < need {
             past_end(at, need - header, skipped.saturating_sub(header))
         } else {
-            let limit = self.limits.record_bytes_max;
+            let limit = self.record_bytes_max;
             rules::NAME_TOO_LONG
                 .at(at.offset)
                 .record(at.seq)

@@ -210,6 +210,16 @@ fn a_name_longer_than_the_limit_is_skipped_without_memory_and_reading_goes_on() 
 }
 
 #[test]
+fn a_limit_below_any_record_stops_names_only() {
+    let trace = Trace::new().add(HEAP, 8, 1, b"int").ordinary(30).add(HEAP, 8, 1, &[b'n'; 400]).ordinary(30);
+    for limit in [0, 1, 17, 30] {
+        let options = OpenOptions { limits: Limits::default().with_record_bytes_max(limit), ..OpenOptions::default() };
+        let exam = examine_with(&Cacheray, &options, &|| Input::from_bytes("x", trace.bytes.clone()));
+        assert_eq!((exam.error_codes(), exam.info.0.records), (vec!["cacheray/name-too-long"], 61));
+    }
+}
+
+#[test]
 fn zeros_at_the_end_are_a_tail_and_zeros_before_records_a_run() {
     for (is_big, pointer) in LAYOUTS {
         let good = Trace::of(is_big, pointer).add(heap(pointer), 8, 1, b"int").ordinary(40);
