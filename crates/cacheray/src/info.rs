@@ -26,6 +26,9 @@ pub(crate) struct Counts {
     layout: Layout,
     cells: Box<[u64; CELLS]>,
     threads: Tally,
+    /// At most so many thread ids were taken in from others.
+    thread_ids: usize,
+    thread_ids_max: usize,
     rtta_tags: [u64; 256],
     addresses: Addresses,
     live: LiveCounts,
@@ -33,6 +36,7 @@ pub(crate) struct Counts {
 }
 
 /// What is counted, made ready to be shown.
+#[derive(Debug)]
 pub(crate) struct Sums {
     /// Records by tag, flags included.
     pub(crate) tags: [u64; 256],
@@ -63,11 +67,32 @@ impl Counts {
             layout,
             cells: cells.try_into().expect("the vector has just this length"),
             threads: Tally::new(limits.distinct_max),
+            thread_ids: 0,
+            thread_ids_max: limits.distinct_max,
             rtta_tags: [0; 256],
             addresses: Addresses { min: u64::MAX, max: 0, not_canonical: 0 },
             live: LiveCounts::new(limits.distinct_max),
             types: TypeTable::new(limits),
         }
+    }
+
+    /// True when taking `other`'s counts in leaves every thread counted apart, whatever the order.
+    pub(crate) fn can_absorb(&mut self, other: &Self) -> bool {
+        let (ids, others) = other.threads.clone().finish();
+        self.thread_ids += ids.len();
+        others == 0 && self.thread_ids <= self.thread_ids_max
+    }
+
+    /// Adds the accesses and threads that another counted.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for (ours, theirs) in self.cells.iter_mut().zip(other.cells.iter()) {
+            *ours += theirs;
+        }
+        let (ids, _) = other.threads.finish();
+        ids.into_iter().for_each(|(thread, count)| self.threads.add(thread, count));
+        self.addresses.min = self.addresses.min.min(other.addresses.min);
+        self.addresses.max = self.addresses.max.max(other.addresses.max);
+        self.addresses.not_canonical += other.addresses.not_canonical;
     }
 
     /// Sums the table up.
@@ -94,6 +119,27 @@ impl Counts {
     }
 
     /// Counts the accesses a window starts with; returns their bytes.
+    pub(crate) fn count_accesses(&mut self, window: &[u8]) -> usize {
+        with_layout!(self.layout, count_run, self, window)
+    }
+
+    /// Counts a record for its thread.
+    pub(crate) fn count_thread(&mut self, thread: u64) {
+        self.threads.add(thread, 1);
+    }
+
+    /// Counts an RTTA record, but for its thread.
+    pub(crate) fn count_rtta(&mut self, record: &Record<'_>) {
+        self.rtta_tags[usize::from(record.tag.0)] += 1;
+        match record.body {
+            Body::Add { elemsize, elemcount, name } => {
+                self.live.add(record.address);
+                self.types.add(name, elemsize, elemcount);
+            }
+            _ => self.live.remove(record.address),
+        }
+    }
+
     fn count_run<const STRIDE: usize, const BIG: bool>(&mut self, window: &[u8]) -> usize {
         let (records, _) = window.as_chunks::<STRIDE>();
         let mut hot = Hot { cells: &mut self.cells, addresses: self.addresses };
@@ -229,19 +275,12 @@ impl Threads<'_> {
 
 impl Visit for Counts {
     fn run(&mut self, window: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
-        Ok(with_layout!(self.layout, count_run, self, window))
+        Ok(self.count_accesses(window))
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
-        self.rtta_tags[usize::from(record.tag.0)] += 1;
-        self.threads.add(record.thread, 1);
-        match record.body {
-            Body::Add { elemsize, elemcount, name } => {
-                self.live.add(record.address);
-                self.types.add(name, elemsize, elemcount);
-            }
-            _ => self.live.remove(record.address),
-        }
+        self.count_thread(record.thread);
+        self.count_rtta(record);
         Ok(())
     }
 }
@@ -251,7 +290,7 @@ fn count_run<const STRIDE: usize, const BIG: bool>(counts: &mut Counts, window: 
 }
 
 /// How many live regions start at each address, and what does not fit.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct LiveCounts {
     starts: HashMap<u64, u32>,
     starts_max: usize,
@@ -265,6 +304,13 @@ pub(crate) struct LiveCounts {
     pub(crate) unmatched_removes: u64,
     /// True once a region was not followed because there were too many.
     pub(crate) is_over: bool,
+}
+
+impl std::fmt::Debug for LiveCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = (self.live, self.added_at_live, self.null_removes, self.unmatched_removes, self.is_over);
+        f.debug_tuple("LiveCounts").field(&counts).finish()
+    }
 }
 
 impl LiveCounts {

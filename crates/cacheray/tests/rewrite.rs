@@ -1,5 +1,7 @@
 //! `convert`, `repair`, `trim` and the way back from JSON lines.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use anytrace_cacheray::Cacheray;
@@ -297,4 +299,42 @@ fn a_dump_prints_what_the_selection_wants() {
     assert_eq!(seqs(Selection { threads: vec![2], ..Selection::default() }), ["2"]);
     assert_eq!(seqs(by_name(b"A", None)), ["0", "1", "3"]);
     assert_eq!(seqs(by_name(b"A", Some(1..3))), ["1"]);
+}
+
+#[test]
+fn a_part_that_does_not_show_its_layout_says_how_to_open_it() {
+    let trace = Trace::of(true, 4).add(heap(4), 4, 1, b"int").ordinary(40).access(0, 0x1000_1000, 1, 0);
+    let plan =
+        |records| Plan::Trim(Selection { records: Some(records), ..Selection::default() }, TargetOptions::default());
+    let (_, whole, _) = rewrite(&Cacheray, &trace.bytes, &plan(0..u64::MAX)).unwrap();
+    assert_eq!(whole.notes, Vec::<String>::new());
+    let no_regions = Trace::of(true, 4).access(0, 0x1000_1000, 1, 0).bytes;
+    let given = OpenOptions { endian: Some(Endian::Big), pointer_width: Some(4), ..OpenOptions::default() };
+    let (part, outcome, _) = rewrite_with(&Cacheray, &given, &no_regions, &plan(0..1)).unwrap();
+    assert_eq!(part, no_regions);
+    assert!(outcome.notes[0].ends_with("--endian big --pointer-width 4"), "{:?}", outcome.notes);
+}
+
+#[test]
+fn repair_with_a_given_layout_drops_nothing_that_is_whole() {
+    for (is_big, pointer) in LAYOUTS {
+        let odd = Trace::of(is_big, pointer).access(0, 7, 3, u64::MAX).access(1, 1, 0, 1 << 63).bytes;
+        let endian = Some(if is_big { Endian::Big } else { Endian::Little });
+        let given = OpenOptions { endian, pointer_width: u8::try_from(pointer).ok(), ..OpenOptions::default() };
+        let damaged = [odd.as_slice(), &[0xff]].concat();
+        let (repaired, ..) =
+            rewrite_with(&Cacheray, &given, &damaged, &Plan::Repair(TargetOptions::default())).unwrap();
+        assert_eq!(repaired, odd);
+    }
+}
+
+#[test]
+fn names_of_megabytes_pass_through_every_form() {
+    let name: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 255) as u8).collect();
+    let bytes = Trace::new().ordinary(20).add(HEAP, 8, 1, &name).ordinary(20).bytes;
+    assert!(convert(&bytes, TargetOptions::default()) == bytes);
+    assert!(through_jsonl(&Cacheray, &OpenOptions::default(), &bytes).unwrap() == bytes);
+    let flipped = convert(&bytes, TargetOptions { endian: Some(Endian::Big), ..TargetOptions::default() });
+    let back = convert(&flipped, TargetOptions { endian: Some(Endian::Little), ..TargetOptions::default() });
+    assert!(back == bytes);
 }
