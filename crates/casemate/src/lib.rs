@@ -30,6 +30,7 @@
 
 mod check;
 mod dump;
+mod field;
 mod info;
 mod jsonl;
 mod memory;
@@ -51,7 +52,8 @@ mod words;
 mod writer;
 
 pub use check::Checker;
-pub use parse::{Fault, Field, Need, parse};
+pub use field::Field;
+pub use parse::{Fault, Need, parse};
 pub use reader::{Item, Place, Reader};
 pub use record::{
     Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp,
