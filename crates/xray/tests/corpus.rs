@@ -1,6 +1,6 @@
 //! Every file of the shared corpus, against what is known of it.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,19 +105,26 @@ fn verdicts(corpus: &Path) -> BTreeMap<String, (bool, bool)> {
     found
 }
 
+/// The peer takes these although bytes that the extents promise are missing, or a record is lost.
+fn is_loss_the_peer_does_not_see(name: &str, codes: &[&str]) -> bool {
+    let is_cut = codes == ["xray/truncated"];
+    (is_cut && (name.contains("-cut") || name.contains("trunc") || name.starts_with("bad-real-")))
+        || (name == "bad-flip1851" && codes == ["xray/extents-inside-buffer"])
+}
+
 #[test]
-fn what_the_peer_refuses_is_an_error() {
+fn what_the_peer_refuses_is_an_error_and_little_else() {
     let Some(corpus) = shared_corpus("xray") else { return };
     let verdicts = verdicts(&corpus);
-    let mut differ = Vec::new();
     for (name, bytes) in files(&corpus.join("bad")) {
-        let exam = examine(&Xray, &bytes);
-        let ours = !exam.errors().is_empty();
-        let theirs = verdicts[&name].1;
-        if ours != theirs {
-            differ.push(format!("{name}: ours {:?}", exam.error_codes()));
+        let codes = examine(&Xray, &bytes).error_codes();
+        let (_, refused) = verdicts[&name];
+        if refused {
+            // An idle program and an empty file are no errors, whatever the peer says (page, section 5, point 1).
+            assert!(!codes.is_empty() || ["bad-basic-header-only", "bad-empty"].contains(&name.as_str()), "{name}");
+        } else {
+            assert!(codes.is_empty() || is_loss_the_peer_does_not_see(&name, &codes), "{name}: {codes:?}");
         }
-        println!("{name}: {:?}", exam.check.iter().map(|d| (d.code(), d.offset)).collect::<Vec<_>>());
+        assert!(!verdicts[&name].0 || !codes.is_empty() || !refused, "{name}: the verifier refuses it");
     }
-    println!("{differ:#?}");
 }
