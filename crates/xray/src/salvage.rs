@@ -162,6 +162,9 @@ impl Reader {
     /// At the extents' end: do records go on behind it, exactly as far as typed events were counted too short?
     pub(crate) fn goes_on_behind_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         let (layout, version, at) = (self.layout, self.header.version, self.at());
+        if version == 2 {
+            return self.goes_on_in_version_2(visitor);
+        }
         let missing = usize::try_from(16 * self.typed_events).unwrap_or(usize::MAX);
         if missing == 0 || missing > OVERRUN_BYTES {
             return Ok(false);
@@ -177,6 +180,20 @@ impl Reader {
             )?;
             self.end = Some(at.offset + missing as u64);
             self.typed_events = 0;
+        }
+        Ok(goes_on)
+    }
+
+    /// Version 2: LLVM ignores the extents, so records go on wherever they lead to the next buffer or the end.
+    fn goes_on_in_version_2<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+        let (layout, at) = (self.layout, self.at());
+        let (bytes, eof) = self.look(OVERRUN_BYTES)?;
+        let (count, used, end) = chain(bytes, eof, layout, 2, usize::MAX);
+        let goes_on = count > 0 && (end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact));
+        if goes_on {
+            let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
+            visitor.report(report.expected("the end of the buffer").found(format!("{used} bytes of records")))?;
+            self.end = Some(at.offset + used as u64);
         }
         Ok(goes_on)
     }

@@ -20,6 +20,12 @@ const ARGUMENTS_ROOM: u64 = 8;
 /// Smallest version 1 buffer that holds a preamble, a function record with arguments and its end.
 const BUFFER_MIN: u64 = 16 * (3 + ARGUMENTS_ROOM) + 8 + 16;
 
+/// Filler that may be written in any case.
+const FILLER_FREE: u64 = 1 << 20;
+
+/// And how much for each byte read.
+const FILLER_FACTOR: u64 = 64;
+
 /// What stands before the first record of a buffer's body.
 #[derive(Debug, Default, Clone)]
 struct Preamble {
@@ -61,6 +67,9 @@ pub(crate) struct Structured<'a, 't> {
     is_owner_wanted: bool,
     buffers: u64,
     needs_padding: bool,
+    padded_bytes: u64,
+    input_bytes: u64,
+    is_compact: bool,
     outcome: Outcome,
     notes: BTreeMap<&'static str, u64>,
 }
@@ -94,6 +103,9 @@ impl<'a, 't> Structured<'a, 't> {
             is_owner_wanted: false,
             buffers: 0,
             needs_padding: false,
+            padded_bytes: 0,
+            input_bytes: 0,
+            is_compact: false,
             outcome: Outcome::default(),
             notes: BTreeMap::new(),
         }
@@ -102,6 +114,10 @@ impl<'a, 't> Structured<'a, 't> {
     pub(crate) fn finish(mut self) -> Result<Outcome, Error> {
         self.close()?;
         self.pad()?;
+        if self.is_compact {
+            self.out.patch(16, &[0; 8])?;
+            self.note("header was given the buffer size 0: its buffers follow each other without filler");
+        }
         self.out.flush()?;
         self.outcome.notes.extend(self.notes.iter().map(|(what, n)| format!("{n} {what}.")));
         Ok(self.outcome)
@@ -120,7 +136,7 @@ impl<'a, 't> Structured<'a, 't> {
 
     /// Version 1 buffers have a size; others are as long as they are.
     fn size_max(&self) -> Option<u64> {
-        (self.version == 1 && (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&self.buffer_size))
+        (self.version == 1 && !self.is_compact && (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&self.buffer_size))
             .then_some(self.buffer_size)
     }
 
@@ -198,20 +214,26 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(())
     }
 
-    /// Fills a version 1 buffer up to its size.
+    /// Fills a version 1 buffer up to its size. A small input does not make a huge output: where filler would be out of
+    /// all proportion, buffers follow each other without, and the header says so.
     fn pad(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.needs_padding) {
             return Ok(());
         }
         let Some(size) = self.size_max() else { return Ok(()) };
-        loop {
-            let over = (self.out.position() - HEADER_BYTES as u64) % size;
-            if over == 0 {
-                return Ok(());
-            }
-            let step = usize::try_from((size - over).min(4096)).unwrap_or(4096);
-            self.out.put(&[0; 4096][..step])?;
+        let over = (self.out.position() - HEADER_BYTES as u64) % size;
+        let mut left = if over == 0 { 0 } else { size - over };
+        self.padded_bytes += left;
+        if self.padded_bytes > FILLER_FREE + FILLER_FACTOR * self.input_bytes {
+            self.is_compact = true;
+            return Ok(());
         }
+        while left > 0 {
+            let step = left.min(4096);
+            self.out.put(&[0; 4096][..usize::try_from(step).unwrap_or(4096)])?;
+            left -= step;
+        }
+        Ok(())
     }
 
     /// Makes room in a version 1 buffer; where there is none, the thread goes on in another. False, in a repair only,
@@ -454,6 +476,7 @@ impl Visitor for Structured<'_, '_> {
 
     fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], at: At) -> Result<(), Error> {
         self.outcome.records_read += 1;
+        self.input_bytes = at.offset;
         let before = self.clock.tsc;
         if matches!(metadata.body, Body::NewBuffer { .. }) {
             if self.is_open || self.preamble.thread.is_some() {

@@ -105,8 +105,8 @@ fn probe_bytes(bytes: &[u8]) -> Confidence {
         (true, _) => Confidence::Likely,
         // One wrong number in front of what is a buffer all the same.
         (false, _) if fits_fdr && body.len() > 16 => Confidence::Likely,
-        (false, TYPE_BASIC | TYPE_FDR) if header.version < 64 => Confidence::Maybe,
-        (false, 2..64) if (1..64).contains(&header.version) => Confidence::Maybe,
+        // A version or type to come; a frequency of up to a terahertz.
+        (false, 0..16) if (1..16).contains(&header.version) && header.cycle_frequency < 1 << 40 => Confidence::Maybe,
         _ => Confidence::No,
     }
 }

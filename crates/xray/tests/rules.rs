@@ -288,3 +288,13 @@ fn extents_short_by_typed_events_cost_the_cut_record_only() {
     assert_eq!(exam.error_codes(), ["xray/extents-too-short"]);
     assert_eq!(exam.info.0.records, 5 + 1 + 2 + 7);
 }
+
+#[test]
+fn extents_of_version_2_do_not_cut_records_off() {
+    let made = Made::header(2, 1, 4096).extents(48).thread(3).wall().cpu(100).pair();
+    let made = made.extents(64).thread(4).wall().cpu(200).pair();
+    let exam = examine(&Xray, &made.bytes);
+    assert_eq!(exam.error_codes(), ["xray/extents-too-short"]);
+    assert_eq!(exam.info.0.records, 12);
+    assert_repairs(&Xray, &made.bytes, "version 2");
+}
