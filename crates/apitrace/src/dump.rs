@@ -6,6 +6,7 @@ use anytrace_core::{DumpForm, DumpOptions, Error, Selection, Sink, Summary, text
 
 use crate::encode::{FrameDetail, frame_details};
 use crate::jsonl;
+use crate::names::EnumNames;
 use crate::reader::{Context, Reader, Visitor};
 use crate::record::{BytesKind, Event, SignatureRef, Signed, Space, Token};
 use crate::scan::Scan;
@@ -78,6 +79,7 @@ struct Text<'a> {
     /// The start of a character whose rest is in the next piece.
     carry: Vec<u8>,
     levels: Vec<(Level, u64)>,
+    names: EnumNames,
 }
 
 impl<'a> Text<'a> {
@@ -94,6 +96,7 @@ impl<'a> Text<'a> {
             in_long_text: false,
             carry: Vec::new(),
             levels: Vec::new(),
+            names: EnumNames::default(),
         }
     }
 
@@ -253,7 +256,8 @@ impl<'a> Text<'a> {
             self.levels.push((level, 0));
             return;
         }
-        push_value(self.buffer(), token, signatures);
+        let out = if self.in_tail { &mut self.tail } else { &mut self.lines };
+        push_value(out, token, signatures, &mut self.names);
     }
 
     /// Long strings are printed in full; of long blobs only the size, which stands there already.
@@ -332,7 +336,7 @@ fn push_signed(out: &mut Vec<u8>, value: Signed) {
     text::push_dec(out, value.magnitude);
 }
 
-fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures) {
+fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures, names: &mut EnumNames) {
     match token {
         Token::Null => out.extend_from_slice(b"NULL"),
         Token::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
@@ -348,7 +352,7 @@ fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures) {
         Token::Bytes(BytesKind::Blob, bytes) => push_blob(out, bytes.len() as u64),
         Token::BytesStart(BytesKind::Text, _) => out.push(b'"'),
         Token::BytesStart(BytesKind::Blob, length) => push_blob(out, *length),
-        Token::Enum(signature, value) => push_enum(out, signature, *value, signatures),
+        Token::Enum(signature, value) => push_enum(out, signature, *value, signatures, names),
         Token::Bitmask(signature, value) => push_bitmask(out, signature, *value, signatures),
         Token::Pointer(value) => text::push_hex(out, *value),
         Token::Wide(_, chars) => {
@@ -381,23 +385,15 @@ pub(crate) fn wide_text(chars: &[u8]) -> String {
     out
 }
 
-/// Name of an enumeration's value, if its signature has one.
-pub(crate) fn enum_name(definition: &[u8], value: Option<Signed>) -> Option<&[u8]> {
-    let mut scan = Scan::new(definition);
-    let Some(value) = value else { return scan.string().ok() };
-    let count = scan.uint().ok()?;
-    for _ in 0..count {
-        let name = scan.string().ok()?;
-        if scan.signed().ok()?.value() == value.value() {
-            return Some(name);
-        }
-    }
-    None
-}
-
-fn push_enum(out: &mut Vec<u8>, signature: &SignatureRef<'_>, value: Option<Signed>, signatures: &Signatures) {
+fn push_enum(
+    out: &mut Vec<u8>,
+    signature: &SignatureRef<'_>,
+    value: Option<Signed>,
+    signatures: &Signatures,
+    names: &mut EnumNames,
+) {
     let row = signatures.get(Space::Enum, signature.slot);
-    match (row.and_then(|row| enum_name(&row.definition, value)), value) {
+    match (row.and_then(|row| names.name(signature.slot, &row.definition, value)), value) {
         (Some(name), _) => text::push_escaped(out, name),
         (None, Some(value)) => push_signed(out, value),
         (None, None) => out.push(b'?'),

@@ -28,6 +28,7 @@ mod encode;
 mod import;
 mod info;
 mod jsonl;
+mod names;
 mod parse;
 mod reader;
 mod record;
