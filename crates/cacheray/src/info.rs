@@ -70,7 +70,7 @@ impl Counts {
             thread_ids: 0,
             thread_ids_max: limits.distinct_max,
             rtta_tags: [0; 256],
-            addresses: Addresses { min: u64::MAX, max: 0, not_canonical: 0 },
+            addresses: Addresses::NONE,
             live: LiveCounts::new(limits.distinct_max),
             types: TypeTable::new(limits),
         }
@@ -90,14 +90,16 @@ impl Counts {
         }
         let (ids, _) = other.threads.finish();
         ids.into_iter().for_each(|(thread, count)| self.threads.add(thread, count));
-        self.addresses.min = self.addresses.min.min(other.addresses.min);
-        self.addresses.max = self.addresses.max.max(other.addresses.max);
+        if other.addresses.min <= other.addresses.max {
+            self.addresses.widen(other.addresses.min);
+            self.addresses.widen(other.addresses.max);
+        }
         self.addresses.not_canonical += other.addresses.not_canonical;
     }
 
     /// Sums the table up.
     pub(crate) fn finish(self) -> Sums {
-        let Addresses { min, max, not_canonical } = self.addresses;
+        let Addresses { min, max, not_canonical, .. } = self.addresses;
         let mut sums = Sums {
             tags: self.rtta_tags,
             sizes: [0; 256],
@@ -145,6 +147,9 @@ impl Counts {
         let mut hot = Hot { cells: &mut self.cells, addresses: self.addresses };
         let mut threads = Threads { tally: &mut self.threads, last: 0, run: 0 };
         let mut counted = 0;
+        if let Some(first) = records.first().filter(|record| record[0] & NOT_ACCESS == 0) {
+            hot.addresses.widen(access::<STRIDE, BIG>(first).1);
+        }
         for block in records.as_chunks::<LANES>().0 {
             if block.iter().fold(0, |tags, record| tags | record[0]) & NOT_ACCESS != 0 {
                 break;
@@ -204,11 +209,44 @@ impl Sums {
 }
 
 /// Lowest and highest address accessed, and how many are impossible.
+///
+/// The hot loop only asks whether addresses lie in the part of that range that is known to be ordinary.
 #[derive(Debug, Clone, Copy)]
 struct Addresses {
     min: u64,
     max: u64,
     not_canonical: u64,
+    /// The known part: from here, so many. Empty once there are other than user addresses.
+    known: u64,
+    known_bytes: u64,
+}
+
+impl Addresses {
+    const NONE: Self = Self { min: u64::MAX, max: 0, not_canonical: 0, known: 0, known_bytes: 0 };
+
+    #[inline(always)]
+    fn see<const N: usize>(&mut self, addresses: [u64; N]) {
+        let furthest = addresses.into_iter().map(|address| address.wrapping_sub(self.known)).fold(0, u64::max);
+        if furthest >= self.known_bytes {
+            self.see_others(&addresses);
+        }
+    }
+
+    #[cold]
+    fn see_others(&mut self, addresses: &[u64]) {
+        for &address in addresses {
+            self.not_canonical += u64::from(!is_canonical(address));
+            self.widen(address);
+        }
+    }
+
+    /// Takes an address into the range without counting it.
+    fn widen(&mut self, address: u64) {
+        self.min = self.min.min(address);
+        self.max = self.max.max(address);
+        let is_ordinary = self.max >> 47 == 0;
+        (self.known, self.known_bytes) = if is_ordinary { (self.min, self.max - self.min + 1) } else { (0, 0) };
+    }
 }
 
 /// What the hot loop keeps at hand.
@@ -220,24 +258,13 @@ struct Hot<'a> {
 impl Hot<'_> {
     #[inline(always)]
     fn count<const N: usize>(&mut self, accesses: [(u8, u64, u8); N]) {
-        let mut high = 0;
         for (tag, address, size) in accesses {
             let place = address as usize % LINE_BYTES;
             // Write, atomic and unaligned are the three low bits of a tag rotated by two.
             let cell = usize::from(tag.rotate_left(2)) << 14 | usize::from(size) << 6 | place;
             self.cells[cell % CELLS] += 1;
-            self.addresses.min = self.addresses.min.min(address);
-            self.addresses.max = self.addresses.max.max(address);
-            high |= address;
         }
-        if high >> 47 != 0 {
-            self.count_high(accesses.map(|(_, address, _)| address));
-        }
-    }
-
-    #[cold]
-    fn count_high<const N: usize>(&mut self, addresses: [u64; N]) {
-        self.addresses.not_canonical += addresses.into_iter().map(|a| u64::from(!is_canonical(a))).sum::<u64>();
+        self.addresses.see(accesses.map(|(_, address, _)| address));
     }
 }
 

@@ -338,3 +338,50 @@ fn names_of_megabytes_pass_through_every_form() {
     let back = convert(&flipped, TargetOptions { endian: Some(Endian::Little), ..TargetOptions::default() });
     assert!(back == bytes);
 }
+
+/// Any record: kind and flags, address, size, thread, factors, name.
+type Any = (u8, u64, u8, u64, (u32, u32), Vec<u8>);
+
+fn built(records: &[Any], (is_big, pointer): (bool, usize)) -> Vec<u8> {
+    let build = |trace: Trace, (tag, address, size, thread, factors, name): &Any| {
+        let address = if pointer == 4 { address & 0xffff_ffff } else { *address };
+        let length = u32::try_from(name.len()).unwrap();
+        match tag & 3 {
+            0 | 1 => trace.access(tag & 0xc1, address, *size, *thread),
+            2 => trace.add_raw(tag & 0xc0 | 2, address, *thread, *factors, length, name),
+            _ => trace.remove_raw(tag & 0xc0 | 3, address, *thread),
+        }
+    };
+    records.iter().fold(Trace::of(is_big, pointer), build).bytes
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        cases: 64,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(20_210_423),
+        ..Default::default()
+    })]
+
+    #[test]
+    fn any_records_survive_copy_json_lines_and_the_other_byte_order(
+        records in proptest::collection::vec(proptest::arbitrary::any::<Any>(), 0..60),
+        layout in 0..4_usize,
+    ) {
+        let (is_big, pointer) = LAYOUTS[layout];
+        let bytes = built(&records, (is_big, pointer));
+        let [endian, other] = if is_big { [Endian::Big, Endian::Little] } else { [Endian::Little, Endian::Big] };
+        let open = |endian| OpenOptions {
+            endian: Some(endian),
+            pointer_width: u8::try_from(pointer).ok(),
+            ..OpenOptions::default()
+        };
+        let to = |endian| Plan::Convert(TargetOptions { endian, ..TargetOptions::default() });
+        let copy = |open: &OpenOptions, bytes: &[u8], to| rewrite_with(&Cacheray, open, bytes, &to).unwrap().0;
+        assert_eq!(copy(&open(endian), &bytes, to(None)), bytes);
+        let flipped = copy(&open(endian), &bytes, to(Some(other)));
+        assert_eq!(flipped, built(&records, (!is_big, pointer)));
+        assert_eq!(copy(&open(other), &flipped, to(Some(endian))), bytes);
+        assert_eq!(through_jsonl(&Cacheray, &open(endian), &bytes).unwrap(), bytes);
+    }
+}

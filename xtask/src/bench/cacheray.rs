@@ -110,7 +110,7 @@ impl Program {
             _ => {
                 let object = (self.random() % self.live.len().max(1) as u64) as usize;
                 let (start, bytes) = self.live.get(object).copied().unwrap_or((HEAP, 64));
-                self.walk = (start + (self.random() % u64::from(bytes) & !7), start + u64::from(bytes));
+                self.walk = (start + ((self.random() % u64::from(bytes)) & !7), start + u64::from(bytes));
                 self.next_of_walk(&mut size)
             }
         };
