@@ -310,6 +310,23 @@ fn dump_selects_and_leaves_out_positions() {
 }
 
 #[test]
+fn lines_without_positions_are_equal_where_records_mean_the_same() {
+    let plain = |text: &str| {
+        let mut out = Vec::new();
+        let options =
+            DumpOptions { form: DumpForm::Jsonl, without_positions: true, offsets: true, ..DumpOptions::default() };
+        let trace = Casemate.open(Input::from_bytes("x", text.into()), &OpenOptions::default()).unwrap();
+        trace.dump(&options, &mut out, &mut Collect::default()).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let head = "(sysreg-write (id 7) (tid 1) (sysreg ttbr0_el2) (value 0x1f) (src \"a.c:1\"))\n\
+                (tlbi (id 8) (tid 1) vae2is (value 300000000010))\nmsg: x\n! y";
+    assert_eq!(plain(&format!("{SEED}! y\n")), plain(head));
+    assert_eq!(plain(head).lines().last(), Some("{\"kind\":\"claim\",\"message\":\"y\"}"));
+    assert_eq!(plain(head).lines().count(), 4);
+}
+
+#[test]
 fn no_control_character_reaches_the_text_dump() {
     let exam = examine(&Casemate, b"(lock 0 0 8 \"a\x1b[2J\xff\")\n! \x1b]0;x\x07\n");
     assert!(exam.text.iter().all(|b| *b == b'\n' || (0x20..0x7f).contains(b)));
