@@ -8,11 +8,14 @@ use crate::scan::Scan;
 /// Most values remembered at a time.
 const NAMES_MAX: usize = 1 << 16;
 
+/// Where a name ends in its definition, and its length.
+type Place = (usize, usize);
+
 /// Where in a definition the names of the values met so far stand.
 #[derive(Debug, Default)]
 pub(crate) struct EnumNames {
-    /// Offset and length, by slot and value; `None` for values without a name.
-    found: HashMap<(u32, Option<Signed>), Option<(usize, usize)>>,
+    /// By slot and value; `None` for values without a name.
+    found: HashMap<(u32, Option<Signed>), Option<Place>>,
 }
 
 impl EnumNames {
@@ -28,7 +31,7 @@ impl EnumNames {
 }
 
 /// End and length of the first name of a value.
-fn find(definition: &[u8], value: Option<Signed>) -> Option<(usize, usize)> {
+fn find(definition: &[u8], value: Option<Signed>) -> Option<Place> {
     let mut scan = Scan::new(definition);
     let Some(value) = value else {
         let name = scan.string().ok()?;

@@ -145,6 +145,8 @@ pub struct Reader {
     pub(crate) lost_calls: u64,
     pub(crate) frame: u64,
     pub(crate) thread_max: u64,
+    /// What looking for events behind damage has cost so far.
+    pub(crate) effort: u64,
     walker: Walker,
 }
 
@@ -188,6 +190,7 @@ impl Reader {
             walker: Walker::new(0, &options.limits),
             frame: 0,
             thread_max: 0,
+            effort: 0,
         })
     }
 

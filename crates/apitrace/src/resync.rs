@@ -3,6 +3,8 @@
 //! Events carry no magic. What gives a true start away is that calls are numbered: leaves found from there on must
 //! name enters found from there on, or calls that are known to wait. Zeros, pixels and text do not do that.
 
+use std::cell::Cell;
+
 use anytrace_core::{Error, Sink};
 
 use crate::calls::{Call, Calls};
@@ -24,6 +26,16 @@ const LEAVES_ENOUGH: u32 = 3;
 
 /// More enters than this without a leave are no evidence.
 const RUN_MAX: u32 = 8;
+
+/// Deepest nesting in an event that a trial believes.
+const TRIAL_DEPTH_MAX: usize = 64;
+
+/// What all searches in a trace may cost, in tokens and sixteen bytes, before trials are cut short.
+const BUDGET: u64 = 1 << 24;
+
+/// What one trial may cost: before that, and after.
+const TRIAL_COST_MAX: u64 = 1 << 13;
+const SHORT_TRIAL_COST_MAX: u64 = 64;
 
 /// Most calls believed to be lost at once.
 const LOST_MAX: u64 = 1 << 32;
@@ -96,13 +108,16 @@ impl Reader {
     fn resync(&mut self, mut is_strict: bool) -> Result<bool, Error> {
         self.signatures.may_be_lost = true;
         let mut walker = Walker::new(self.header.version, &self.limits);
+        let budget = Cell::new(BUDGET.saturating_sub(self.effort));
         loop {
             let at_hand = self.stream.fill(2 * REACH_BYTES)?.min(2 * REACH_BYTES);
             let is_end = at_hand < 2 * REACH_BYTES;
             let window = self.stream.window().get(..at_hand).unwrap_or_default();
             let starts = if is_end { at_hand } else { REACH_BYTES };
-            let trial = Trial { window, is_end, is_strict, calls: &self.calls, thread_max: self.thread_max };
+            let trial =
+                Trial { window, is_end, is_strict, calls: &self.calls, thread_max: self.thread_max, budget: &budget };
             let found = trial.search(starts, &mut walker, &mut self.signatures);
+            self.effort = BUDGET - budget.get();
             if let Some((at, found)) = found {
                 self.stream.advance(at);
                 self.lost_calls += self.calls.resume(found.next_call);
@@ -127,6 +142,8 @@ struct Trial<'a> {
     calls: &'a Calls,
     /// Highest thread number seen so far.
     thread_max: u64,
+    /// Hostile bytes can make every trial long: what is left of the effort.
+    budget: &'a Cell<u64>,
 }
 
 impl Trial<'_> {
@@ -170,6 +187,7 @@ impl Trial<'_> {
 
     fn events(&self, start: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
         let mut evidence = Evidence::new(self.calls);
+        let mut cost = if self.budget.get() > 0 { TRIAL_COST_MAX } else { SHORT_TRIAL_COST_MAX };
         let end = (start + REACH_BYTES).min(self.window.len());
         let mut at = start;
         for _ in 0..EVENTS_MAX {
@@ -178,7 +196,7 @@ impl Trial<'_> {
                 let is_clean_end = self.is_end && end == self.window.len() && !self.is_strict;
                 return evidence.verdict(is_clean_end);
             }
-            match self.event(bytes, walker, signatures) {
+            match self.event(bytes, walker, signatures, &mut cost) {
                 Ok(seen) => {
                     if at == start && seen.is_doubtful {
                         evidence.doubtful = Some(seen.length);
@@ -194,13 +212,26 @@ impl Trial<'_> {
     }
 
     /// Reads one event.
-    fn event(&self, bytes: &[u8], walker: &mut Walker, signatures: &mut Signatures) -> Result<Seen, Stop> {
+    fn event(
+        &self,
+        bytes: &[u8],
+        walker: &mut Walker,
+        signatures: &mut Signatures,
+        cost: &mut u64,
+    ) -> Result<Seen, Stop> {
         walker.reset();
         let mut seen = Seen { length: 0, leave: None, is_doubtful: false };
         let mut arguments = None;
         loop {
             let rest = bytes.get(seen.length..).unwrap_or_default();
-            let (token, used) = walker.next(rest, signatures)?;
+            let step = walker.next(rest, signatures);
+            let effort = 1 + step.as_ref().map_or(rest.len(), |(_, used)| *used) as u64 / 16;
+            self.budget.set(self.budget.get().saturating_sub(effort));
+            *cost = cost.saturating_sub(effort);
+            let (token, used) = step?;
+            if *cost == 0 || walker.depth() > TRIAL_DEPTH_MAX {
+                return Err(Stop::More(usize::MAX));
+            }
             seen.length += used;
             match token {
                 Token::Enter { thread } => seen.is_doubtful |= thread.is_some_and(|thread| thread > self.thread_max),
