@@ -105,7 +105,7 @@ impl<'a> Lines<'a> {
         }
         self.begin = Some(self.lines.len());
         self.levels.clear();
-        (self.is_odd, self.is_deep, self.is_first_detail) = (false, false, true);
+        (self.is_deep, self.is_first_detail) = (false, true);
         self.lines.extend_from_slice(b"{\"event\":\"");
         self.lines.extend_from_slice(event.kind.name().as_bytes());
         self.lines.push(b'"');
@@ -232,14 +232,15 @@ impl<'a> Lines<'a> {
         if matches!(token, Token::Enter { .. } | Token::Leave { .. }) {
             self.raw.clear();
             self.is_raw_whole = true;
+            self.is_odd = false;
         }
         if self.raw.len() + context.bytes.len() <= RAW_BYTES_MAX {
             self.raw.extend_from_slice(context.bytes);
         } else {
             self.is_raw_whole = false;
         }
-        // Pieces are the same by nature.
-        if self.is_wanted && !self.is_odd && !matches!(token, Token::BytesPiece(_)) {
+        // Pieces are the same by nature. Whether an enter is wanted is not known at its head.
+        if !self.is_odd && !matches!(token, Token::BytesPiece(_)) {
             self.scratch.clear();
             push_token(&mut self.scratch, token, self.version);
             self.is_odd = self.scratch != context.bytes;

@@ -193,6 +193,16 @@ fn json_lines_give_the_same_raw_stream_for_all_samples() {
 }
 
 #[test]
+fn numbers_longer_than_needed_survive_json_lines_wherever_they_stand() {
+    let mut b = Build::version(6);
+    b.add(&[0, 0x80, 0, 0x80, 0, 0x81, 0, b'f', 0x81, 0, 1, b'x', 1, 0x80, 0, 4, 0x85, 0, 0, 1, 0x80, 0, 0]);
+    b.add(&[0, 0x81, 0, 0, 0, 1, 1, 0, 0, 0, 0x80, 0, 0, 1, 0x82, 0, 5, 0x81, 0, 0]);
+    let back = through_jsonl(&Apitrace, &OpenOptions::default(), &b.bytes).unwrap();
+    assert_eq!(back, b.bytes);
+    assert_eq!(examine(&Apitrace, &b.bytes).info.0.records, 6);
+}
+
+#[test]
 fn convert_to_jsonl_is_the_dump() {
     let bytes = rich().bytes;
     let target = TargetOptions { to: Some("jsonl".into()), ..TargetOptions::default() };
