@@ -106,7 +106,7 @@ impl<'a> Lines<'a> {
         self.begin = Some(self.lines.len());
         self.levels.clear();
         (self.is_deep, self.is_first_detail) = (false, true);
-        self.lines.extend_from_slice(b"{\"event\":\"");
+        self.lines.extend_from_slice(b"{\"kind\":\"");
         self.lines.extend_from_slice(event.kind.name().as_bytes());
         self.lines.push(b'"');
         if self.options.offsets {

@@ -220,13 +220,13 @@ fn convert_to_jsonl_is_the_dump() {
 fn wrong_json_lines_are_refused_with_line_and_field() {
     let head = r#"{"anytrace":"jsonl","version":1,"format":"apitrace","format_version":6,"semantic_version":6,"properties":[],"container":"raw"}"#;
     for (line, field) in [
-        (r#"{"event":"enter","thread":0,"function":0,"details":[]}"#, "details"),
-        (r#"{"event":"enter","thread":-1,"function":0,"name":"f","arguments":[],"details":[]}"#, "thread"),
-        (r#"{"event":"jump"}"#, "event"),
-        (r#"{"event":"leave","call":0,"details":[{"argument":0,"value":{"x":1}}]}"#, "details"),
-        (r#"{"event":"leave","call":0,"details":[{"return":{"struct":1,"members":[]}}]}"#, "details"),
-        (r#"{"event":"leave","call":0,"details":[],"raw":"0100"}"#, "details"),
-        (r#"{"event":"leave","call":0,"details":[],"damaged":true}"#, "damaged"),
+        (r#"{"kind":"enter","thread":0,"function":0,"details":[]}"#, "details"),
+        (r#"{"kind":"enter","thread":-1,"function":0,"name":"f","arguments":[],"details":[]}"#, "thread"),
+        (r#"{"kind":"jump"}"#, "kind"),
+        (r#"{"kind":"leave","call":0,"details":[{"argument":0,"value":{"x":1}}]}"#, "details"),
+        (r#"{"kind":"leave","call":0,"details":[{"return":{"struct":1,"members":[]}}]}"#, "details"),
+        (r#"{"kind":"leave","call":0,"details":[],"raw":"0100"}"#, "details"),
+        (r#"{"kind":"leave","call":0,"details":[],"damaged":true}"#, "damaged"),
     ] {
         let input = Input::from_bytes("x", format!("{head}\n{line}\n").into_bytes());
         let import = ImportOptions { target: &TargetOptions::default(), limits: Limits::default() };
