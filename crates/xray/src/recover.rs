@@ -12,8 +12,9 @@ const CHAIN_RECORDS: usize = 6;
 /// So many records in a row are no chance, whatever follows.
 pub(crate) const CHAIN_SURE: usize = 64;
 
-/// Ids are ordinals, in a shared library below a number of 4 bits: one above this is a guess where few records speak.
-const ORDINAL_MAX: u32 = 1 << 20;
+/// Ids are ordinals, in a shared library below a number of 4 bits: where few records speak, one above this is more
+/// likely rubbish. Text gives ids above it.
+const ORDINAL_MAX: u32 = 1 << 17;
 
 /// True when buffer extents begin here: the byte alone is a false introducer when no buffer follows it
 /// (`synth/v5-gap-fake-extent`). `eof` says that the slice ends with the data.
