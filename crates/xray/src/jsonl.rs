@@ -360,7 +360,17 @@ fn put_fdr(out: &mut Vec<u8>, object: &Object, layout: Layout, version: u16) -> 
     let reserved = if object.has("reserved") { object.hex("reserved")? } else { Vec::new() };
     match read_record(object, &data, &reserved, version)? {
         Record::Function(function) => put_function(out, &function, layout),
-        Record::Metadata(metadata) => put_metadata(out, &metadata, layout),
+        Record::Metadata(metadata) => {
+            let is_event = matches!(metadata.body, Body::CustomEvent { .. } | Body::TypedEvent { .. });
+            if is_event && data.is_empty() {
+                return Err(object.wrong("data", "at least one byte", "nothing"));
+            }
+            let (need, given) = (metadata.body.reserved_bytes(), reserved.len());
+            if object.has("reserved") && given != need {
+                return Err(object.wrong("reserved", format!("{need} bytes"), format!("{given} bytes")));
+            }
+            put_metadata(out, &metadata, layout);
+        }
     }
     Ok(())
 }

@@ -120,6 +120,10 @@ pub struct Reader {
     /// Where the buffer's bytes end; `None` where nothing says so.
     pub(crate) end: Option<u64>,
     pub(crate) typed_events: u64,
+    /// Where the records of this buffer begin.
+    pub(crate) first: u64,
+    /// That records go on behind this buffer's extents was said.
+    pub(crate) is_past_extents: bool,
     /// Where this buffer began (version 1).
     start: u64,
     /// An end-of-buffer record was met.
@@ -140,6 +144,8 @@ impl Reader {
             seq: 0,
             end: None,
             typed_events: 0,
+            first: HEADER_BYTES as u64,
+            is_past_extents: false,
             start: HEADER_BYTES as u64,
             is_ended: false,
         }
@@ -151,7 +157,7 @@ impl Reader {
     /// I/O and what the visitor returns.
     pub fn walk<V: Visitor>(mut self, visitor: &mut V) -> Result<(u64, Cursor), Error> {
         while self.open(visitor)? {
-            (self.typed_events, self.is_ended) = (0, false);
+            (self.typed_events, self.is_ended, self.is_past_extents) = (0, false, false);
             self.body(visitor)?;
             visitor.buffer_end(self.at())?;
         }
@@ -322,6 +328,7 @@ impl Reader {
     /// Reads the records of one buffer.
     fn body<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let first = self.cursor.offset();
+        self.first = first;
         loop {
             let offset = self.cursor.offset();
             let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));

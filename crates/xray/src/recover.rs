@@ -9,6 +9,13 @@ pub(crate) const PREAMBLE_LOOK: usize = 3 * METADATA_BYTES + 1;
 /// Records in a row that make a place count as the start of a record.
 const CHAIN_RECORDS: usize = 6;
 
+/// So many records in a row are no chance, whatever follows.
+pub(crate) const CHAIN_SURE: usize = 64;
+
+/// Ids are ordinals, in a shared library below a number of 4 bits: where few records speak, one above this is more
+/// likely rubbish. Text gives ids above it.
+const ORDINAL_MAX: u32 = 1 << 17;
+
 /// True when buffer extents begin here: the byte alone is a false introducer when no buffer follows it
 /// (`synth/v5-gap-fake-extent`). `eof` says that the slice ends with the data.
 pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
@@ -69,6 +76,43 @@ pub(crate) fn chain(bytes: &[u8], eof: bool, layout: Layout, version: u16, stop:
         }
     }
     (count, at, ChainEnd::Partial)
+}
+
+/// How many bytes at the end of a buffer's extents are records that belong to it; 0 where they are a gap. Rubbish can
+/// look like a record or two: a few count only where they lead to a clean end and say nothing unlikely.
+pub(crate) fn records_behind(bytes: &[u8], eof: bool, layout: Layout, version: u16, is_in_preamble: bool) -> usize {
+    let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
+    let mut head = 0;
+    while is_in_preamble && (is(head, kind::WALL_TIME) || is(head, kind::PID)) && head < 2 * METADATA_BYTES {
+        head += METADATA_BYTES;
+    }
+    let body = bytes.get(head..).unwrap_or_default();
+    let (count, used, end) = chain(body, eof, layout, version, usize::MAX);
+    let rest = body.get(used..).unwrap_or_default();
+    let is_clean = match end {
+        ChainEnd::NextBuffer => true,
+        ChainEnd::Exact | ChainEnd::Partial => eof && rest.is_empty(),
+        ChainEnd::Bad => is_preamble(rest, layout) || rest.iter().take(METADATA_BYTES).all(|&b| b == 0),
+    };
+    let records = body.get(..used).unwrap_or_default();
+    let belongs = count >= CHAIN_SURE
+        || (count >= CHAIN_RECORDS && (is_clean || end == ChainEnd::Partial))
+        || (count > 0 && is_clean && (version == 2 || is_likely(records, layout, version)));
+    if belongs { head + used } else { 0 }
+}
+
+/// True where no function record has an id or a delta that hardly any program has.
+fn is_likely(mut records: &[u8], layout: Layout, version: u16) -> bool {
+    while let Ok((record, used)) = parse_record(records, layout, version, u64::from(u16::MAX)) {
+        if let Record::Function(function) = record {
+            let ordinal = function.id & 0x00ff_ffff;
+            if ordinal > ORDINAL_MAX || function.delta > i32::MAX.cast_unsigned() {
+                return false;
+            }
+        }
+        records = records.get(used..).unwrap_or_default();
+    }
+    true
 }
 
 /// Records that stand in the body of a buffer. Eight zero bytes are padding, not a function with id 0.

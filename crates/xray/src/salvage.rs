@@ -6,7 +6,7 @@ use anytrace_core::{Error, Rule, Severity};
 
 use crate::reader::{GAP_BYTES, GapKind, Reader, Visitor, is_zero};
 use crate::record::{FUNCTION_BYTES, METADATA_BYTES};
-use crate::recover::{ChainEnd, PREAMBLE_LOOK, chain, is_introducer, resume};
+use crate::recover::{CHAIN_SURE, ChainEnd, PREAMBLE_LOOK, chain, is_introducer, is_preamble, records_behind, resume};
 use crate::rules;
 
 /// How far a search for the next good record looks.
@@ -103,7 +103,7 @@ impl Reader {
             let goes_on = || match chain(bytes, eof, layout, version, usize::MAX) {
                 (_, _, ChainEnd::NextBuffer) => true,
                 (_, _, ChainEnd::Exact) => eof,
-                (count, _, ChainEnd::Partial) => eof && count > 0,
+                (count, _, ChainEnd::Partial) => (eof && count > 0) || count >= CHAIN_SURE,
                 (_, _, ChainEnd::Bad) => false,
             };
             if !is_cut && goes_on() {
@@ -159,43 +159,31 @@ impl Reader {
         Ok(false)
     }
 
-    /// At the extents' end: do records go on behind it, exactly as far as typed events were counted too short?
+    /// At the extents' end: do records go on behind it? The runtime counts typed events too short, LLVM ignores the
+    /// extents of version 2, and one flipped bit makes them smaller.
     pub(crate) fn goes_on_behind_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         let (layout, version, at) = (self.layout, self.header.version, self.at());
-        if version == 2 {
-            return self.goes_on_in_version_2(visitor);
-        }
-        let missing = usize::try_from(16 * self.typed_events).unwrap_or(usize::MAX);
-        if missing == 0 || missing > OVERRUN_BYTES {
+        let is_in_preamble = at.seq > 0 && at.offset > self.first && at.offset - self.first <= PREAMBLE_LOOK as u64;
+        let (bytes, eof) = self.look(PREAMBLE_LOOK)?;
+        if bytes.is_empty() || is_zero(bytes) || is_introducer(bytes, eof, layout) || is_preamble(bytes, layout) {
             return Ok(false);
         }
-        let (bytes, eof) = self.look(missing + PREAMBLE_LOOK)?;
-        let (_, used, end) = chain(bytes, eof, layout, version, usize::MAX);
-        let goes_on = used == missing && (end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact));
-        if goes_on {
+        let (bytes, eof) = self.look(OVERRUN_BYTES)?;
+        let used = records_behind(bytes, eof, layout, version, is_in_preamble);
+        if used == 0 {
+            return Ok(false);
+        }
+        self.end = Some(at.offset + used as u64);
+        if !std::mem::replace(&mut self.is_past_extents, true) {
             let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
             let help = "the records behind the extents' end lead to the next buffer and were kept";
-            visitor.report(
-                report.expected("the end of the buffer").found(format!("{missing} bytes of records")).help(help),
-            )?;
-            self.end = Some(at.offset + missing as u64);
-            self.typed_events = 0;
+            let found = format!(
+                "{used} bytes of records{}",
+                if used + METADATA_BYTES > OVERRUN_BYTES { " or more" } else { "" }
+            );
+            visitor.report(report.expected("the end of the buffer").found(found).help(help))?;
         }
-        Ok(goes_on)
-    }
-
-    /// Version 2: LLVM ignores the extents, so records go on wherever they lead to the next buffer or the end.
-    fn goes_on_in_version_2<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
-        let (layout, at) = (self.layout, self.at());
-        let (bytes, eof) = self.look(OVERRUN_BYTES)?;
-        let (count, used, end) = chain(bytes, eof, layout, 2, usize::MAX);
-        let goes_on = count > 0 && (end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact));
-        if goes_on {
-            let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
-            visitor.report(report.expected("the end of the buffer").found(format!("{used} bytes of records")))?;
-            self.end = Some(at.offset + used as u64);
-        }
-        Ok(goes_on)
+        Ok(true)
     }
 
     /// Passes bytes that are no record and goes on at the next place where records follow each other.

@@ -58,6 +58,8 @@ pub(crate) struct Structured<'a, 't> {
     buffer_size: u64,
     clock: Clock,
     preamble: Preamble,
+    /// Unused bytes of the end-of-buffer record met.
+    end_reserved: Vec<u8>,
     is_open: bool,
     /// Output position of this buffer's first byte behind the extents.
     start: u64,
@@ -95,6 +97,7 @@ impl<'a, 't> Structured<'a, 't> {
             buffer_size: header.buffer_size,
             clock: Clock::new(from_version),
             preamble: Preamble::default(),
+            end_reserved: Vec::new(),
             is_open: false,
             start: 0,
             base: 0,
@@ -190,6 +193,7 @@ impl<'a, 't> Structured<'a, 't> {
     }
 
     fn close(&mut self) -> Result<(), Error> {
+        let end_reserved = std::mem::take(&mut self.end_reserved);
         if !self.is_open && self.preamble.is_wanted && self.preamble.thread.is_some() {
             let before = self.clock.tsc;
             self.open(before)?;
@@ -202,7 +206,7 @@ impl<'a, 't> Structured<'a, 't> {
         } else if self.version == 1 {
             let used = self.out.position() - self.start + METADATA_BYTES as u64;
             if self.size_max().is_none_or(|size| used <= size) {
-                self.put(Body::EndOfBuffer, &[])?;
+                self.put(Body::EndOfBuffer, &end_reserved)?;
             }
             self.needs_padding = true;
         } else {
@@ -341,7 +345,16 @@ impl<'a, 't> Structured<'a, 't> {
             )));
         }
         let wrap = if is_typed && self.is_far(tsc) { METADATA_BYTES } else { 0 };
-        if !self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at)? {
+        let running = self.clock.cpu;
+        if let Body::CustomEvent { time: CustomTime::OnCpu { cpu, .. }, .. } = metadata.body
+            && form(self.version) != 4
+        {
+            // Only version 4 gives events a processor of their own: a record in front says it, one behind takes it back.
+            self.clock.cpu = cpu;
+        }
+        let is_ready = self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at);
+        self.clock.cpu = running;
+        if !is_ready? {
             return Ok(());
         }
         let body = match metadata.body {
@@ -502,7 +515,10 @@ impl Visitor for Structured<'_, '_> {
             }
             Body::NewCpu { cpu, tsc } => self.new_cpu(cpu, tsc, metadata.reserved, is_wanted, at),
             Body::CallArgument { value } => self.argument(value, metadata.reserved, at),
-            Body::EndOfBuffer => self.close(),
+            Body::EndOfBuffer => {
+                self.end_reserved = metadata.reserved.to_vec();
+                self.close()
+            }
             _ if !is_wanted => Ok(()),
             Body::TscWrap { tsc } => self.tsc_wrap(tsc, metadata.reserved, before, at),
             Body::CustomEvent { .. } | Body::TypedEvent { .. } => {

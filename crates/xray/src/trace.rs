@@ -15,7 +15,7 @@ use crate::dump::{Print, Printer};
 use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
 use crate::parse::parse_header;
-use crate::reader::{At, Reader};
+use crate::reader::{At, BUFFER_SIZE_MAX, Reader};
 use crate::record::{HEADER_BYTES, Header, Layout, TYPE_BASIC, TYPE_FDR, kind};
 use crate::rewrite;
 use crate::rules;
@@ -134,11 +134,16 @@ fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
     let (all, good) =
         (records.len(), records.filter(|raw| crate::parse::parse_basic(raw, layout.endian).is_ok()).count());
     let is_plausible = header.cycle_frequency < 1 << 40 && header.version > 0;
+    // No run of small numbers in another format looks so: a frequency a processor has, and nothing that is too large.
+    let is_firm = header.reserved == 0
+        && header.buffer_size <= BUFFER_SIZE_MAX
+        && header.flags < 1 << 8
+        && (1_000_000..1 << 40).contains(&header.cycle_frequency);
     match (all, good) {
         (0, _) if is_plausible && body.is_empty() => Confidence::Certain,
         (0, _) => Confidence::Likely,
         (_, good) if good == all && is_plausible => Confidence::Certain,
-        (_, good) if good * 4 >= all * 3 => Confidence::Likely,
+        (_, good) if good * 4 >= all * 3 || is_firm => Confidence::Likely,
         _ => Confidence::Maybe,
     }
 }

@@ -9,126 +9,11 @@ use anytrace_core::testing::{assert_repairs, examine, examine_with};
 use anytrace_core::{Format, Input, Limits, OpenOptions};
 use anytrace_xray::Xray;
 
-/// Makes little-endian bytes and remembers where each labelled part begins. Shares no code with the writer.
-#[derive(Default, Clone)]
-struct Made {
-    bytes: Vec<u8>,
-    labels: BTreeMap<&'static str, usize>,
-}
-
-impl Made {
-    fn header(version: u16, type_code: u16, buffer_size: u64) -> Self {
-        let mut made = Self::default();
-        made.push(&version.to_le_bytes());
-        made.push(&type_code.to_le_bytes());
-        made.push(&3_u32.to_le_bytes());
-        made.push(&1_000_000_000_u64.to_le_bytes());
-        made.push(&buffer_size.to_le_bytes());
-        made.push(&[0; 8]);
-        made
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn label(mut self, label: &'static str) -> Self {
-        self.labels.insert(label, self.bytes.len());
-        self
-    }
-
-    fn raw(mut self, bytes: &[u8]) -> Self {
-        self.push(bytes);
-        self
-    }
-
-    /// Sixteen bytes of metadata.
-    fn meta(mut self, kind: u8, fields: &[&[u8]]) -> Self {
-        let end = self.bytes.len() + 16;
-        self.push(&[kind << 1 | 1]);
-        for field in fields {
-            self.push(field);
-        }
-        assert!(self.bytes.len() <= end);
-        self.bytes.resize(end, 0);
-        self
-    }
-
-    fn extents(self, bytes: u64) -> Self {
-        self.meta(7, &[&bytes.to_le_bytes()])
-    }
-
-    fn thread(self, thread: i32) -> Self {
-        self.meta(0, &[&thread.to_le_bytes()])
-    }
-
-    fn wall(self) -> Self {
-        self.meta(4, &[&5_u64.to_le_bytes(), &6_u32.to_le_bytes()])
-    }
-
-    fn pid(self, process: i32) -> Self {
-        self.meta(9, &[&process.to_le_bytes()])
-    }
-
-    fn cpu(self, tsc: u64) -> Self {
-        self.meta(2, &[&1_u16.to_le_bytes(), &tsc.to_le_bytes()])
-    }
-
-    fn function(mut self, kind: u32, id: u32, delta: u32) -> Self {
-        self.push(&(id << 4 | kind << 1).to_le_bytes());
-        self.push(&delta.to_le_bytes());
-        self
-    }
-
-    fn typed(self, data: &[u8]) -> Self {
-        let size = i32::try_from(data.len()).unwrap();
-        self.meta(8, &[&size.to_le_bytes(), &1_i32.to_le_bytes(), &7_u16.to_le_bytes()]).raw(data)
-    }
-
-    fn custom(self, size: i32, data: &[u8]) -> Self {
-        self.meta(5, &[&size.to_le_bytes(), &1_i32.to_le_bytes()]).raw(data)
-    }
-
-    fn argument(self) -> Self {
-        self.meta(6, &[&77_u64.to_le_bytes()])
-    }
-
-    /// Preamble of 64 bytes behind the extents' record.
-    fn preamble(self, thread: i32, tsc: u64) -> Self {
-        self.thread(thread).wall().pid(9).cpu(tsc)
-    }
-
-    fn basic(mut self, kind: u8, id: i32, tsc: u64) -> Self {
-        self.push(&[0, 0, 1, kind]);
-        self.push(&id.to_le_bytes());
-        self.push(&tsc.to_le_bytes());
-        self.push(&4_u32.to_le_bytes());
-        self.push(&5_u32.to_le_bytes());
-        self.push(&[0; 8]);
-        self
-    }
-
-    fn pair(self) -> Self {
-        self.function(0, 1, 5).function(1, 1, 5)
-    }
-}
-
-fn v5() -> Made {
-    Made::header(5, 1, 4096)
-}
-
-fn whole(made: Made) -> Made {
-    made.extents(80).preamble(3, 100).pair()
-}
+mod common;
+use common::made::{Made, v5, whole, yaml};
 
 fn basic() -> Made {
     Made::header(3, 0, 0)
-}
-
-const YAML: &str = "---\nheader:\n  version: 1\n  type: 0\n  constant-tsc: true\n  nonstop-tsc: true\n  cycle-frequency: 1\nrecords:\n";
-
-fn yaml(entry: &str) -> Made {
-    Made::default().raw(YAML.as_bytes()).label("here").raw(entry.as_bytes()).raw(b"...\n")
 }
 
 /// What each rule's sample is: the label "here" is where the rule must be reported.
@@ -144,7 +29,7 @@ fn cases() -> Vec<(&'static str, Made)> {
         ("unknown-type", Made { labels: BTreeMap::from([("here", 2)]), ..Made::header(5, 2, 0) }.extents(0).thread(1)),
         ("unknown-version", Made { labels: BTreeMap::from([("here", 0)]), ..Made::header(6, 1, 0) }.extents(0)),
         ("truncated", Made { labels: BTreeMap::from([("here", 120)]), ..truncated(123) }),
-        ("unknown-metadata-kind", v5().extents(96).preamble(3, 100).label("here").meta(10, &[]).pair()),
+        ("unknown-metadata-kind", v5().extents(96).preamble(3, 100).label("here").meta(10, |made| made).pair()),
         ("unknown-function-kind", v5().extents(88).preamble(3, 100).label("here").function(7, 1, 1).pair()),
         ("event-size", v5().extents(96).preamble(3, 100).label("here").custom(0, b"").pair()),
         (
@@ -164,7 +49,7 @@ fn cases() -> Vec<(&'static str, Made)> {
         ("extents-too-long", whole(v5().extents(200).preamble(3, 100).pair().label("here"))),
         ("extents-inside-buffer", v5().extents(96).preamble(3, 100).label("here").extents(5).pair()),
         ("extents-missing", v5().label("here").preamble(3, 100).pair()),
-        ("end-of-buffer-not-in-version", v5().extents(96).preamble(3, 100).pair().label("here").meta(1, &[])),
+        ("end-of-buffer-not-in-version", v5().extents(96).preamble(3, 100).pair().label("here").end_of_buffer()),
         ("bad-transition", v5().extents(48).thread(3).wall().label("here").function(0, 1, 1).function(1, 1, 1)),
         ("bad-buffer-end", v5().extents(32).thread(3).wall().label("here")),
         (
@@ -278,7 +163,7 @@ fn extents_short_by_typed_events_cost_the_cut_record_only() {
     let made = v5().extents(64 + 16 + 7 + 16 + 8 - 16 + 1).preamble(3, 100).typed(b"1234567").pair().function(0, 2, 1);
     let mut bytes = made.bytes;
     bytes.truncate(32 + 16 + 64 + 16 + 7 + 16 + 8 - 16 + 1);
-    let more = whole(Made { bytes, labels: BTreeMap::new() });
+    let more = whole(Made { bytes, labels: BTreeMap::new(), ..v5() });
     let exam = examine(&Xray, &more.bytes);
     assert_eq!(exam.error_codes(), ["xray/record-cut-by-extents"]);
     assert_eq!(exam.info.0.records, 5 + 1 + 1 + 7);
