@@ -25,11 +25,11 @@ pub(crate) enum Form {
 impl Form {
     /// Reads the target options; what they leave open stays as it is in the source.
     pub(crate) fn new(target: &TargetOptions, source: Layout) -> Result<Self, Error> {
-        target.only(crate::NAME, &["endian", "pointer-width"])?;
+        target.only(crate::NAME, &["to-endian", "to-pointer-width"])?;
         let width = match target.pointer_width {
             None => source.width,
             Some(bytes) => Width::from_bytes(bytes).ok_or_else(|| {
-                Error::usage(format!("--pointer-width {bytes}: a cacheray trace has pointers of 4 or 8 bytes"))
+                Error::usage(format!("--to-pointer-width {bytes}: a cacheray trace has pointers of 4 or 8 bytes"))
             })?,
         };
         let layout = Layout { endian: target.endian.unwrap_or(source.endian), width };

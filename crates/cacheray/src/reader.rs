@@ -310,9 +310,7 @@ impl Reader {
         if !is_stopped {
             // The last refill of a layer that ends with its data is the one that learns how it ended.
             self.cursor.fill(1)?;
-            for damage in self.cursor.layers().iter().filter_map(anytrace_core::Layer::damage) {
-                sink.report(damage)?;
-            }
+            self.cursor.report_layers(sink)?;
         }
         Ok(Passed { records: self.seq, bytes: self.cursor.offset(), bytes_lost: self.bytes_lost })
     }

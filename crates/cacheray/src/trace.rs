@@ -42,7 +42,7 @@ impl Format for Cacheray {
 
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            (NAME, "a cacheray trace, in any byte order (--endian) and pointer width (--pointer-width)"),
+            (NAME, "a cacheray trace, in any byte order (--to-endian) and pointer width (--to-pointer-width)"),
             ("jsonl", "JSON lines, one object a record"),
         ]
     }
@@ -52,6 +52,7 @@ impl Format for Cacheray {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        options.only("cacheray", &["endian", "pointer-width"])?;
         let reader = Reader::new(input, options)?;
         Ok(Box::new(Opened { reader, limits: options.limits, threads: options.threads }))
     }

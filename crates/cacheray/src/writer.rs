@@ -73,7 +73,7 @@ impl Unfit {
     pub(crate) fn error(self, record: std::fmt::Arguments<'_>) -> Error {
         Error::unsupported(match self {
             Self::Address(address) => {
-                format!("{record}: address {address:#x} does not fit a pointer of 4 bytes (--pointer-width)")
+                format!("{record}: address {address:#x} does not fit a pointer of 4 bytes (--to-pointer-width)")
             }
             Self::NameBytes(bytes) => format!("{record}: a type name of {bytes} bytes does not fit its 32-bit length"),
         })

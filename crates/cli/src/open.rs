@@ -21,8 +21,7 @@ pub(crate) enum Opened {
 /// Opens an input and finds its format.
 pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let name = path.display().to_string();
-    let input = Input::open(path, InputOptions { no_map: options.no_mmap })
-        .map_err(|error| Failure::of("cannot open", &error))?;
+    let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
     if let Some(wanted) = &options.input_format {
         let format = by_name(wanted)
             .ok_or_else(|| Failure::usage(format!("no format is called {wanted}; there are {}", names())))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, layer_rules, text};
+use anytrace_core::{Diagnostic, Error, Format, Outcome, Severity, Sink, layer_rules, text};
 use anytrace_export::FileReport;
 
 use crate::{Verdict, paint};
@@ -48,6 +48,11 @@ impl Reporter {
     /// Exact number of diagnostics of a severity.
     pub(crate) fn count(&self, severity: Severity) -> u64 {
         self.by_severity[severity as usize]
+    }
+
+    /// True when the input is damaged and no record came of it: an output would be empty or rubbish.
+    pub(crate) fn nothing_could_be_read(&self, outcome: &Outcome) -> bool {
+        self.count(Severity::Error) > 0 && outcome.records_written == 0
     }
 
     /// Breach when any error was reported.
@@ -129,7 +134,7 @@ pub(crate) fn rendered(file: &str, noun: &str, diagnostic: &Diagnostic) -> Strin
     // Writing to a String cannot fail.
     let _ = diagnostic.render(noun, &mut body);
     let style = paint::severity(diagnostic.severity);
-    let file = text::escaped(file.as_bytes());
+    let file = text::printable(file);
     let (bold, code) = (paint::BOLD, diagnostic.code());
     let body = body.replacen(&format!("[{code}]"), &format!("[{style}{code}{style:#}]"), 1);
     format!("{bold}{file}{bold:#}: {body}\n")

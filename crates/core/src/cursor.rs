@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::input::{Body, Input};
-use crate::{Error, Layer};
+use crate::{Error, Layer, Sink};
 
 /// How far a window over memory reaches at once: small enough for progress and caches, large enough
 /// that refilling costs nothing.
@@ -152,6 +152,17 @@ impl Cursor {
             Source::Bytes(bytes) => self.end == bytes.len(),
             Source::Stream { .. } => self.is_drained,
         }
+    }
+
+    /// Reports how the compression layers ended, where that was not well. Call it when all was read.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    pub fn report_layers(&self, sink: &mut dyn Sink) -> Result<(), Error> {
+        for damage in self.layers.iter().filter_map(Layer::damage) {
+            sink.report(damage)?;
+        }
+        Ok(())
     }
 
     /// Compression layers of the input, outermost first.

@@ -12,6 +12,12 @@ use crate::{Diagnostic, Error, Input, Limits, Rule, text};
 static BAD_LINE: Rule = Rule::error("jsonl/bad-line", "a line is no JSON object");
 static BAD_FIELD: Rule = Rule::error("jsonl/bad-field", "a field is missing or has the wrong type or range");
 
+/// The rules a line of JSON may break.
+pub fn rules() -> &'static [&'static Rule] {
+    static RULES: [&Rule; 2] = [&BAD_LINE, &BAD_FIELD];
+    &RULES
+}
+
 /// Version of the header line.
 pub const VERSION: u64 = 1;
 

@@ -132,7 +132,7 @@ impl Job<'_> {
         let about = About { version, type_code, ..about };
         let layout = self.layout(own);
         match self.to {
-            To::Yaml if self.endian.is_some() => Err(Error::usage("--endian means nothing for YAML")),
+            To::Yaml if self.endian.is_some() => Err(Error::usage("--to-endian means nothing for YAML")),
             To::Yaml => Ok(Shape::yaml(out, &about)),
             To::Basic => Ok(Shape::basic(out, &about, Layout::of(layout.endian))),
             To::Fdr => Ok(Shape::fdr(out, &about, Layout::of(layout.endian))),
@@ -295,7 +295,7 @@ fn yaml_to_yaml(
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {
     if job.endian.is_some() {
-        return Err(Error::usage("--endian means nothing for YAML"));
+        return Err(Error::usage("--to-endian means nothing for YAML"));
     }
     cursor.fill(4096)?;
     let window = cursor.window();

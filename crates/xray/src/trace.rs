@@ -58,10 +58,7 @@ impl Format for Xray {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        if options.pointer_width.is_some() || options.radix.is_some() {
-            let option = if options.radix.is_some() { "radix" } else { "pointer-width" };
-            return Err(Error::usage(format!("--{option} means nothing for a xray trace")));
-        }
+        options.only("xray", &["endian"])?;
         Ok(Box::new(XrayTrace { input, endian: options.endian, limits: options.limits }))
     }
 
@@ -210,9 +207,7 @@ fn binary_form(window: &[u8], endian: Option<Endian>, sink: &mut dyn Sink) -> Re
 
 /// Reports layers that did not end well; the result of every verb.
 pub(crate) fn end(cursor: &Cursor, sink: &mut dyn Sink) -> Result<u64, Error> {
-    for damage in cursor.layers().iter().filter_map(anytrace_core::Layer::damage) {
-        sink.report(damage)?;
-    }
+    cursor.report_layers(sink)?;
     Ok(cursor.offset())
 }
 
@@ -291,7 +286,7 @@ impl Trace for XrayTrace {
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         let target = plan.target();
-        target.only("xray", &["version", "endian"])?;
+        target.only("xray", &["version", "to-endian"])?;
         if target.to.as_deref() == Some("jsonl") {
             return to_jsonl(*self, plan, target, out, sink);
         }
@@ -307,7 +302,7 @@ fn to_jsonl(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     if target.version.is_some() || target.endian.is_some() {
-        return Err(Error::usage("--version and --endian mean nothing for JSON lines: convert first"));
+        return Err(Error::usage("--version and --to-endian mean nothing for JSON lines: convert first"));
     }
     let all = Selection::default();
     let selection = if let Plan::Trim(selection, _) = plan { selection } else { &all };

@@ -57,7 +57,7 @@ fn print_totals(name: &str, noun: &str, records: u64, reporter: &Reporter) -> Re
         _ => paint::severity(Severity::Error),
     };
     let word = if errors == 0 { "ok" } else { "broken" };
-    let name = anytrace_core::text::escaped(name.as_bytes());
+    let name = anytrace_core::text::printable(name);
     let line = format!(
         "{name}: {style}{word}{style:#}, {}, {}, {}, {}\n",
         counted(records, noun),

@@ -25,8 +25,11 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
             import(format, input, &target, options, &mut output)?
         }
     };
-    output.commit()?;
     reporter.print_rest()?;
+    if reporter.nothing_could_be_read(&outcome) {
+        return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
+    }
+    output.commit()?;
     if !outcome.notes.is_empty() {
         print_outcome(&options.file.display().to_string(), &outcome);
     }

@@ -17,6 +17,7 @@ use printer::{Printer, are_alike};
 use side::Side;
 
 pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
+    crate::only_one_stdin([options.a.as_path(), options.b.as_path()].into_iter())?;
     let a = open::open_trace(&options.a, &options.input)?;
     let b = open::open_trace(&options.b, &options.input)?;
     if let (Some((fa, _)), Some((fb, _))) = (&a, &b)

@@ -86,7 +86,8 @@ fn quick(format: &'static dyn Format, input: &Input, options: &InfoArguments) ->
     info.byte_order = seen.byte_order;
     info.dialect = seen.dialect;
     info.set_container(input.layers(), seen.container.as_deref());
-    info.bytes = input.file_bytes().or(input.head().total_bytes).unwrap_or_default();
+    let file_bytes = input.file_bytes().filter(|_| input.layers().is_empty());
+    info.bytes = file_bytes.or(input.head().total_bytes).unwrap_or_default();
     Ok(info)
 }
 
@@ -125,13 +126,20 @@ fn print_text(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick
         }
         // What a trace has none of is left to the JSON form.
         for (key, value) in info.details.iter().filter(|(_, value)| *value != 0 && plain(value) != "none") {
-            row(&key.replace('_', " "), shown_value(value));
+            row(&key.replace('_', " "), shown_value(key, value));
         }
         let errors = reporter.count(Severity::Error);
-        row("damage", if errors == 0 { "none".to_owned() } else { format!("{errors} places") });
+        row(
+            "damage",
+            match errors {
+                0 => "none".to_owned(),
+                1 => "1 place".to_owned(),
+                several => format!("{several} places"),
+            },
+        );
     }
     let mut stdout = anstream::stdout();
-    stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::escaped(name.as_bytes())).as_bytes())?;
+    stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::printable(name)).as_bytes())?;
     for diagnostic in reporter.kept().iter().filter(|d| d.severity == Severity::Error).take(SHOWN) {
         stdout.write_all(rendered(name, noun, diagnostic).as_bytes())?;
     }
@@ -147,24 +155,28 @@ fn shown_time(time: &anytrace_core::TimeRange) -> String {
     format!("{} to {} {unit}{seconds}", time.start, time.end)
 }
 
-fn shown_value(value: &Value) -> String {
-    let safe = text::escaped(plain(value).as_bytes()).replace("\\\"", "\"");
+/// A detail as people read it: amounts in groups of three digits, addresses in hex, names of things as they are.
+fn shown_value(key: &str, value: &Value) -> String {
+    let text = match value.as_u64() {
+        Some(address) if key.starts_with("address") && !key.ends_with("canonical") => format!("{address:#x}"),
+        Some(number) if !key.ends_with("_ns") && !key.ends_with("_id") => grouped(number),
+        _ => plain(value),
+    };
+    let safe = text::printable(&text);
     match safe.char_indices().nth(VALUE_CHARS) {
         Some((at, _)) => format!("{}…", &safe[..at]),
         None => safe,
     }
 }
 
-/// A JSON value as people read it: no quotes, no braces.
+/// A JSON value without quotes and braces.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.clone(),
-        Value::Number(number) => match number.as_u64() {
-            Some(whole) => grouped(whole),
-            None => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.4}")),
-        },
+        Value::Number(number) if number.is_f64() => format!("{:.4}", number.as_f64().unwrap_or_default()),
+        Value::Number(number) => number.to_string(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
         Value::Object(map) if map.is_empty() => "none".to_owned(),

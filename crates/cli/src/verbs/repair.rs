@@ -13,7 +13,8 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, open};
 
-/// Exit 0 when the file was written, whatever was lost: making a valid file of a damaged one is the job.
+/// Exit 0 when the file was written, whatever was lost: making a valid file of a damaged one is the job. Exit 1, and no
+/// file, when there was nothing to save.
 pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let mut output = Output::create(&options.output.output, options.output.force)?;
@@ -31,8 +32,11 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
             trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?
         }
     };
-    output.commit()?;
     reporter.print_rest()?;
+    if reporter.nothing_could_be_read(&outcome) {
+        return Err(Failure::breach(format!("{name}: nothing could be saved; nothing was written")));
+    }
+    output.commit()?;
     let to_stdout = options.output.output.as_os_str() == "-";
     if is_text {
         print_outcome(&name, &outcome);
@@ -61,7 +65,7 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
 /// What was written and what was lost, to standard error.
 pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
     let mut err = anstream::stderr();
-    let name = anytrace_core::text::escaped(name.as_bytes());
+    let name = anytrace_core::text::printable(name);
     // Complaints that nobody can read do not stop the work.
     let _ = writeln!(
         err,
@@ -69,6 +73,6 @@ pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
         outcome.records_written, outcome.records_read, outcome.bytes_lost
     );
     for note in &outcome.notes {
-        let _ = writeln!(err, "  {}", anytrace_core::text::escaped(note.as_bytes()));
+        let _ = writeln!(err, "  {}", anytrace_core::text::printable(note));
     }
 }

@@ -29,8 +29,16 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let plan = Plan::Trim(selection, options.target.target(None));
     let outcome = trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
     drop(progress);
-    output.commit()?;
     reporter.print_rest()?;
+    if outcome.records_written == 0 {
+        let message = format!("{name}: no record matches the selection; nothing was written");
+        return Err(if reporter.verdict() == Verdict::Fine {
+            Failure::usage(message)
+        } else {
+            Failure::breach(message)
+        });
+    }
+    output.commit()?;
     print_outcome(&name, &outcome);
     Ok(reporter.verdict())
 }

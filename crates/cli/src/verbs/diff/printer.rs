@@ -11,6 +11,9 @@ use crate::arguments::{DiffArguments, ResultForm};
 use crate::failure::Failure;
 use crate::paint;
 
+/// Keys of a header line that say how the file is encoded and not what the trace is.
+const ENCODING_KEYS: [&str; 5] = ["byte_order", "bit_order", "pointer_width", "container", "radix"];
+
 /// Prints differences as they come (text) or keeps them (JSON), up to the limit.
 pub(super) struct Printer {
     form: ResultForm,
@@ -43,7 +46,7 @@ impl Printer {
     pub(super) fn headers(&mut self, a: Option<&Value>, b: Option<&Value>) {
         let (Some(Value::Object(a)), Some(Value::Object(b))) = (a, b) else { return };
         let mut changed = changed_fields(a, b);
-        changed.retain(|key, _| !self.ignore.contains(key));
+        changed.retain(|key, _| !self.ignore.contains(key) && !ENCODING_KEYS.contains(&key.as_str()));
         if changed.is_empty() {
             return;
         }
