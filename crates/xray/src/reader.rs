@@ -6,7 +6,7 @@ use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule};
 
 use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
-use crate::recover::{PREAMBLE_LOOK, is_introducer, is_preamble};
+use crate::recover::{PREAMBLE_LOOK, is_headless_preamble, is_introducer, is_preamble};
 use crate::rules;
 
 /// Most bytes of function records handed out at once: stays in the first cache.
@@ -239,7 +239,7 @@ impl Reader {
             return Ok(false);
         }
         let new_buffer = layout.metadata_byte(crate::record::kind::NEW_BUFFER);
-        if bytes.first() != Some(&new_buffer) {
+        if bytes.first() != Some(&new_buffer) && !is_headless_preamble(bytes, layout) {
             self.gap(visitor, |bytes, _| is_preamble(bytes, layout))?;
             if self.look(1)?.0.is_empty() {
                 return Ok(false);

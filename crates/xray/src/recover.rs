@@ -1,7 +1,7 @@
 //! Judgements on bytes that are not where or what they should be: pure, over a bounded look ahead.
 
 use crate::parse::{Need, parse_record};
-use crate::record::{Body, FUNCTION_BYTES, Layout, METADATA_BYTES, Record, kind};
+use crate::record::{Body, FUNCTION_BYTES, Layout, METADATA_BYTES, Metadata, Record, kind};
 
 /// Bytes a judgement at one place may need: extents, new buffer, wall time, and the first byte of the record after.
 pub(crate) const PREAMBLE_LOOK: usize = 3 * METADATA_BYTES + 1;
@@ -29,7 +29,11 @@ pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
         return eof;
     }
     let is_empty = bytes.get(1..9).is_some_and(|size| size.iter().all(|&b| b == 0));
+    // Its new-buffer record may be damaged, or was left out for it.
+    let is_headless = is(METADATA_BYTES, kind::WALL_TIME) == Some(true)
+        && (is(2 * METADATA_BYTES, kind::PID) == Some(true) || is(2 * METADATA_BYTES, kind::NEW_CPU) == Some(true));
     at_new_buffer == Some(true)
+        || is_headless
         || is(2 * METADATA_BYTES, kind::WALL_TIME) == Some(true)
         || (is_empty && is(METADATA_BYTES, kind::BUFFER_EXTENTS) == Some(true))
 }
@@ -40,6 +44,21 @@ pub(crate) fn is_preamble(bytes: &[u8], layout: Layout) -> bool {
     is(0, kind::NEW_BUFFER)
         && is(METADATA_BYTES, kind::WALL_TIME)
         && (is(2 * METADATA_BYTES, kind::PID) || is(2 * METADATA_BYTES, kind::NEW_CPU))
+}
+
+/// True when a preamble stands here whose new-buffer record is damaged, or missing.
+pub(crate) fn is_headless_preamble(bytes: &[u8], layout: Layout) -> bool {
+    let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
+    [0, METADATA_BYTES].into_iter().any(|at| {
+        let next = at + METADATA_BYTES;
+        is(at, kind::WALL_TIME) && (is(next, kind::PID) || is(next, kind::NEW_CPU))
+    })
+}
+
+/// True when a record that only a preamble has stands 16 bytes on, behind one that is damaged.
+pub(crate) fn is_before_preamble_record(bytes: &[u8], layout: Layout) -> bool {
+    let next = bytes.get(METADATA_BYTES).copied();
+    [kind::WALL_TIME, kind::PID, kind::NEW_CPU].into_iter().any(|number| next == Some(layout.metadata_byte(number)))
 }
 
 /// How a row of records ended.
@@ -70,6 +89,9 @@ pub(crate) fn chain(bytes: &[u8], eof: bool, layout: Layout, version: u16, stop:
             Ok((record, used)) if is_of_a_body(&record, rest) => {
                 count += 1;
                 at += used;
+                if version == 1 && matches!(record, Record::Metadata(Metadata { body: Body::EndOfBuffer, .. })) {
+                    return (count, at, ChainEnd::NextBuffer);
+                }
             }
             Err(Need::More(_)) => return (count, at, ChainEnd::Partial),
             _ => return (count, at, ChainEnd::Bad),
@@ -135,6 +157,7 @@ pub(crate) fn resume(bytes: &[u8], is_whole: bool, layout: Layout, version: u16,
         let Some(rest) = bytes.get(skip..) else { continue };
         let (count, _, end) = chain(rest, is_whole, layout, version, CHAIN_RECORDS);
         let fits = match end {
+            ChainEnd::NextBuffer if version == 1 => count > 0,
             ChainEnd::Exact | ChainEnd::NextBuffer => is_whole || count >= CHAIN_RECORDS,
             ChainEnd::Partial => count >= CHAIN_RECORDS || (is_whole && count > 0),
             ChainEnd::Bad => false,

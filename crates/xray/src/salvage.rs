@@ -6,7 +6,10 @@ use anytrace_core::{Error, Rule, Severity};
 
 use crate::reader::{GAP_BYTES, GapKind, Reader, Visitor, is_zero};
 use crate::record::{FUNCTION_BYTES, METADATA_BYTES};
-use crate::recover::{CHAIN_SURE, ChainEnd, PREAMBLE_LOOK, chain, is_introducer, is_preamble, records_behind, resume};
+use crate::recover::{
+    CHAIN_SURE, ChainEnd, PREAMBLE_LOOK, chain, is_before_preamble_record, is_introducer, is_preamble, records_behind,
+    resume,
+};
 use crate::rules;
 
 /// How far a search for the next good record looks.
@@ -195,12 +198,18 @@ impl Reader {
         found: Cow<'static, str>,
     ) -> Result<bool, Error> {
         let (layout, version) = (self.layout, self.header.version);
+        let (offset, start) = (self.cursor.offset(), self.first);
         let reach = usize::try_from(left).unwrap_or(usize::MAX);
         let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
         let is_whole = bytes.len() == reach || eof;
         let is_metadata = bytes.first().is_some_and(|&b| layout.metadata_kind(b).is_some());
         let first = if is_metadata { METADATA_BYTES } else { FUNCTION_BYTES };
-        let skip = resume(bytes, is_whole, layout, version, first);
+        let is_in_preamble = offset.saturating_sub(start) < 4 * METADATA_BYTES as u64;
+        let skip = if is_in_preamble && is_before_preamble_record(bytes, layout) {
+            METADATA_BYTES
+        } else {
+            resume(bytes, is_whole, layout, version, first)
+        };
         self.pass(visitor, skip, rule, found)
     }
 

@@ -16,7 +16,7 @@ use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
 use crate::parse::parse_header;
 use crate::reader::{At, BUFFER_SIZE_MAX, Reader};
-use crate::record::{HEADER_BYTES, Header, Layout, TYPE_BASIC, TYPE_FDR, kind};
+use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, TYPE_BASIC, TYPE_FDR, kind};
 use crate::rewrite;
 use crate::rules;
 use crate::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
@@ -53,8 +53,11 @@ impl Format for Xray {
     }
 
     fn probe(&self, head: &Head<'_>) -> Confidence {
-        let by_name = if head.has_extension(&["xray"]) { Confidence::Maybe } else { Confidence::No };
-        probe_bytes(head.bytes).max(by_name)
+        match (head.has_extension(&["xray"]), probe_bytes(head.bytes)) {
+            (true, Confidence::No) => Confidence::Maybe,
+            (true, Confidence::Maybe) => Confidence::Likely,
+            (_, by_content) => by_content,
+        }
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
@@ -131,15 +134,19 @@ fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
     let (all, good) =
         (records.len(), records.filter(|raw| crate::parse::parse_basic(raw, layout.endian).is_ok()).count());
     let is_plausible = header.cycle_frequency < 1 << 40 && header.version > 0;
+    let starts_with_function = matches!(
+        crate::parse::parse_basic(body, layout.endian),
+        Ok(BasicRecord { body: BasicBody::Function { .. }, .. })
+    );
     // No run of small numbers in another format looks so: a frequency a processor has, and nothing that is too large.
     let is_firm = header.reserved == 0
         && header.buffer_size <= BUFFER_SIZE_MAX
-        && header.flags < 1 << 8
+        && header.flags.min(header.flags.reverse_bits()) < 1 << 8
         && (1_000_000..1 << 40).contains(&header.cycle_frequency);
     match (all, good) {
         (0, _) if is_plausible && body.is_empty() => Confidence::Certain,
         (0, _) => Confidence::Likely,
-        (_, good) if good == all && is_plausible => Confidence::Certain,
+        (_, good) if good == all && is_plausible && starts_with_function => Confidence::Certain,
         (_, good) if good * 4 >= all * 3 || is_firm => Confidence::Likely,
         _ => Confidence::Maybe,
     }

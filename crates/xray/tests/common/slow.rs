@@ -199,6 +199,7 @@ impl Slow<'_> {
                 String::from_utf8(list).unwrap().split(',').map(|v| v.trim().parse().unwrap()).collect()
             });
             let is_event = kind.ends_with("-event");
+            let argument_ends = vec![at; arguments.len()];
             let what = What {
                 thread: number("thread") as u32,
                 process: number("process") as u32,
@@ -212,7 +213,7 @@ impl Slow<'_> {
             };
             let seq = self.records.len() as u64;
             self.records.push((at - line.len(), at));
-            self.entries.push(Entry { what, seq, buffer: 0, end: at, argument_ends: vec![] });
+            self.entries.push(Entry { what, seq, buffer: 0, end: at, argument_ends });
         }
     }
 }
@@ -236,7 +237,7 @@ fn fields(text: &str) -> Vec<(String, Vec<u8>)> {
                 (base64(&behind[start..end]), end + 1)
             }
             // Plain data, always the last, may hold commas.
-            _ if key == "data" => (behind[..behind.rfind(" }").unwrap()].as_bytes().to_vec(), behind.len()),
+            _ if key == "data" => (behind.as_bytes()[..behind.rfind(" }").unwrap()].to_vec(), behind.len()),
             _ => {
                 let end = behind.find([',']).or(behind.rfind(" }")).unwrap();
                 (behind[..end].trim().as_bytes().to_vec(), end)
