@@ -216,7 +216,8 @@ fn a_selection_of_nothing_and_a_trace_of_nothing_write_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     std::fs::write(&out, b"precious").unwrap();
-    for (name, _) in EXAMPLES {
+    // A part of a Heph trace always holds its metadata, so it is never nothing.
+    for (name, _) in EXAMPLES.into_iter().filter(|(_, format)| *format != "heph") {
         let output = run(&["trim", path(&example(name)), "-o", path(&out), "--force", "--records", "900000..900001"]);
         assert_eq!(output.status.code(), Some(2), "{name}");
     }

@@ -29,6 +29,11 @@ pub(crate) fn push_header(out: &mut Vec<u8>, header: &Header, layout: Layout) {
     out.extend_from_slice(b",\"pointer_width\":null");
     push_str(out, "bit_order", if layout.bits == BitOrder::Low { "low" } else { "high" });
     push_num(out, "flags", header.flags);
+    // For people and for comparison: where the bits stand depends on the byte order. Only `flags` leads back.
+    for (key, is_set) in [("constant_tsc", header.constant_tsc(layout)), ("nonstop_tsc", header.nonstop_tsc(layout))] {
+        push_key(out, key);
+        out.extend_from_slice(if is_set { b"true" } else { b"false" });
+    }
     push_num(out, "cycle_frequency", header.cycle_frequency);
     push_num(out, "buffer_size", header.buffer_size);
     push_num(out, "reserved", header.reserved);

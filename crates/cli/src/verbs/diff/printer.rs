@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::paint;
 
 /// Keys of a header line that say how the file is encoded and not what the trace is.
-const ENCODING_KEYS: [&str; 5] = ["byte_order", "bit_order", "pointer_width", "container", "radix"];
+/// XRay's `flags` also hold rubbish; what they mean stands in keys of its own.
+const ENCODING_KEYS: [&str; 6] = ["byte_order", "bit_order", "pointer_width", "container", "radix", "flags"];
 
 /// Prints differences as they come (text) or keeps them (JSON), up to the limit.
 pub(super) struct Printer {
