@@ -6,6 +6,7 @@ use std::io::Write;
 use anytrace_core::{Diagnostic, Error, Format, Outcome, Severity, Sink, layer_rules, text};
 use anytrace_export::FileReport;
 
+use crate::failure::Failure;
 use crate::{Verdict, paint};
 
 /// Where diagnostics go as they are found.
@@ -43,6 +44,12 @@ impl Reporter {
             counts: BTreeMap::new(),
             by_severity: [0; 3],
         }
+    }
+
+    /// Takes the damage of an input that gave no bytes.
+    pub(crate) fn take(&mut self, damage: Vec<Diagnostic>) -> Result<(), Failure> {
+        let file = self.file.clone();
+        damage.into_iter().try_for_each(|one| self.report(one)).map_err(|error| Failure::of(&file, &error))
     }
 
     /// Exact number of diagnostics of a severity.

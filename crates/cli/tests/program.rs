@@ -143,6 +143,44 @@ fn a_damaged_trace_exits_1_and_its_repair_exits_0() {
 }
 
 #[test]
+fn compressed_data_damaged_before_their_first_byte_are_no_empty_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(example("relay.heph")).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&bytes).unwrap();
+    let whole = [gzip.finish().unwrap(), zstd::encode_all(&bytes[..], 3).unwrap()];
+    for (form, code) in whole.iter().zip(["container/gzip-truncated", "container/zstd-truncated"]) {
+        for cut in [12, 20] {
+            let file = folder.path().join("cut");
+            std::fs::write(&file, &form[..cut]).unwrap();
+            let check = run(&["check", "--format", "json", path(&file)]);
+            let report = json(&check);
+            assert_eq!((check.status.code(), &report["diagnostics"][0]["code"]), (Some(1), &Value::from(code)));
+            for verb in ["info", "dump"] {
+                assert_eq!(run(&[verb, path(&file)]).status.code(), Some(1), "{verb}");
+            }
+            for verb in ["repair", "convert"] {
+                let out = folder.path().join("out");
+                let output = run(&[verb, path(&file), "-o", path(&out)]);
+                assert_eq!((output.status.code(), out.exists()), (Some(1), false), "{verb}");
+            }
+        }
+    }
+}
+
+#[test]
+fn json_lines_are_known_whatever_their_spacing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lines, back) = (folder.path().join("x.jsonl"), folder.path().join("x.xray"));
+    let source = example("threads4.xray");
+    let dump = text(&run(&["dump", "--format", "jsonl", path(&source)]).stdout);
+    std::fs::write(&lines, dump.replace("\":", "\" : ").replace(",\"", ", \"")).unwrap();
+    let output = run(&["convert", path(&lines), "-o", path(&back), "--to", "xray"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&back).unwrap(), std::fs::read(&source).unwrap());
+}
+
+#[test]
 fn several_files_are_all_done_and_the_worst_exit_code_is_returned() {
     let (good, other) = (example("relay.heph"), example("threads4.xray"));
     let output = run(&["info", "--format", "json", path(&good), "no/such/file", path(&other)]);

@@ -28,15 +28,18 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
 fn one(path: &Path, options: &CheckArguments, reports: &mut Vec<FileReport>) -> Result<Verdict, Failure> {
     let name = path.display().to_string();
     let opened = open::open_trace(path, &options.input)?;
-    let format = opened.as_ref().map(|(format, _)| *format);
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
     let is_text = options.format == CheckForm::Text;
     let way = if is_text { Way::Stdout } else { Way::Keep };
     let mut reporter = Reporter::new(&name, format, way, options.input.limit);
     let mut records = 0;
-    if let Some((format, input)) = opened {
-        let _progress = Progress::watch(&input);
-        let trace = open::enter(format, input, &options.input)?;
-        records = trace.check(&mut reporter).map_err(|error| Failure::of(&name, &error))?.records;
+    match opened {
+        Err(damage) => reporter.take(damage)?,
+        Ok((format, input)) => {
+            let _progress = Progress::watch(&input);
+            let trace = open::enter(format, input, &options.input)?;
+            records = trace.check(&mut reporter).map_err(|error| Failure::of(&name, &error))?.records;
+        }
     }
     let verdict = reporter.verdict();
     if is_text {

@@ -15,7 +15,12 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
     let target = options.target.target(options.to.as_deref());
     let (outcome, reporter) = match open::open(&options.file, &options.input)? {
-        Opened::Empty => (Outcome::default(), Reporter::new("", None, Way::Stderr, options.input.limit)),
+        Opened::Empty(damage) => {
+            let name = options.file.display().to_string();
+            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
+            reporter.take(damage)?;
+            (Outcome::default(), reporter)
+        }
         Opened::Trace(format, input) => {
             known_target(format, &target)?;
             rewrite(format, input, target, options, &mut output)?

@@ -57,12 +57,15 @@ pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), 
 fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result<Verdict, Failure> {
     let name = path.display().to_string();
     let opened = open::open_trace(path, &options.input)?;
-    let format = opened.as_ref().map(|(format, _)| *format);
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
     let mut reporter = Reporter::new(&name, format, Way::Keep, options.input.limit);
     let info = match opened {
-        None => Info::new("unknown"),
-        Some((format, input)) if options.quick => quick(format, &input, options)?,
-        Some((format, input)) => {
+        Err(damage) => {
+            reporter.take(damage)?;
+            Info::new("unknown")
+        }
+        Ok((format, input)) if options.quick => quick(format, &input, options)?,
+        Ok((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
             trace.info(&mut reporter).map_err(|error| Failure::of(&name, &error))?

@@ -21,11 +21,14 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
     let is_text = options.format == ResultForm::Text;
     let way = if is_text { Way::Stderr } else { Way::Keep };
     let opened = open::open_trace(&options.file, &options.input)?;
-    let format = opened.as_ref().map(|(format, _)| *format);
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
     let mut reporter = Reporter::new(&name, format, way, options.input.limit);
     let outcome = match opened {
-        None => Outcome::default(),
-        Some((format, input)) => {
+        Err(damage) => {
+            reporter.take(damage)?;
+            Outcome::default()
+        }
+        Ok((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
             let plan = Plan::Repair(TargetOptions::default());

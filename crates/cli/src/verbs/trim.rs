@@ -19,9 +19,12 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
             "nothing selected: give --records, --thread, --time, --name, --buffers or --frames",
         ));
     }
-    let Some((format, input)) = open::open_trace(&options.file, &options.input)? else {
-        output.commit()?;
-        return Ok(Verdict::Fine);
+    let (format, input) = match open::open_trace(&options.file, &options.input)? {
+        Ok(found) => found,
+        Err(damage) => {
+            Reporter::new(&name, None, Way::Stderr, options.input.limit).take(damage)?;
+            return Err(Failure::breach(format!("{name}: there are no records; nothing was written")));
+        }
     };
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let progress = Progress::watch(&input);
