@@ -6,7 +6,7 @@ use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule};
 
 use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
-use crate::recover::{PREAMBLE_LOOK, is_headless_preamble, is_introducer, is_preamble};
+use crate::recover::{PREAMBLE_LOOK, is_before_preamble_record, is_headless_preamble, is_introducer, is_preamble};
 use crate::rules;
 
 /// Most bytes of function records handed out at once: stays in the first cache.
@@ -329,6 +329,14 @@ impl Reader {
     fn body<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let first = self.cursor.offset();
         self.first = first;
+        let layout = self.layout;
+        let (bytes, _) = self.look(PREAMBLE_LOOK)?;
+        if is_zero(bytes) && is_before_preamble_record(bytes, layout) {
+            // Not two function records with id 0.
+            let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(first));
+            let found = "zero bytes in place of a new-buffer record";
+            self.bad(visitor, left, &rules::UNKNOWN_METADATA, found.into())?;
+        }
         loop {
             let offset = self.cursor.offset();
             let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));

@@ -84,3 +84,24 @@ fn a_repair_keeps_every_function_but_the_damaged_one() {
         }
     });
 }
+
+#[test]
+fn zeros_in_place_of_a_new_buffer_record_are_no_functions() {
+    for big in [false, true] {
+        for version in 1..=5 {
+            let source = fdr(version, big, Content::Rich).bytes;
+            let slow = decode(&source);
+            let first = if version == 1 { 0 } else { 1 };
+            let mut bytes = source.clone();
+            let at = slow.records[first].0;
+            bytes[at..at + 16].fill(0);
+            let what = format!("version {version} big {big}");
+            let exam = examine(&Xray, &bytes);
+            assert_eq!(exam.error_codes()[0], "xray/unknown-metadata-kind", "{what}");
+            assert_eq!((exam.info.1[0].offset, exam.info.1[0].skipped_bytes), (at as u64, 16), "{what}");
+            assert_eq!(exam.info.0.records, slow.records.len() as u64 - 1, "{what}");
+            let repaired = assert_repairs(&Xray, &bytes, &what);
+            assert_eq!(decode(&repaired).entries.len(), slow.entries.len(), "{what}");
+        }
+    }
+}
