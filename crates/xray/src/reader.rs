@@ -350,7 +350,10 @@ impl Reader {
             if self.end.is_some() {
                 let window = self.cursor.window();
                 let window = window.get(..reach).unwrap_or(window);
-                let used = function_run(window, self.layout);
+                let mut used = function_run(window, self.layout);
+                if self.header.version == 1 {
+                    used = up_to_zeros(window, used);
+                }
                 if used > 0 {
                     let run = Run { bytes: window.get(..used).unwrap_or_default(), at: self.at(), layout: self.layout };
                     self.seq += run.len();
@@ -359,10 +362,23 @@ impl Reader {
                     continue;
                 }
             }
+            if offset != first && self.is_at_zero_filler(left)? {
+                self.is_ended = true;
+                return self.end_without_record(visitor);
+            }
             if !self.record(visitor, left, offset == first)? {
                 return Ok(());
             }
         }
+    }
+
+    /// Zeros in a version 1 buffer of known size are filler: its end-of-buffer record is damaged or missing.
+    fn is_at_zero_filler(&mut self, left: u64) -> Result<bool, Error> {
+        if self.header.version != 1 || self.end.is_none() {
+            return Ok(false);
+        }
+        let (bytes, _) = self.look(usize::try_from(left).unwrap_or(METADATA_BYTES).min(METADATA_BYTES))?;
+        Ok(bytes.len() >= FUNCTION_BYTES && is_zero(bytes))
     }
 
     /// A version 1 buffer that reaches its boundary has no end-of-buffer record.
@@ -436,6 +452,12 @@ impl Reader {
             }
         }
     }
+}
+
+/// How much of the function records at the start of `window` stands before one that is all zeros.
+fn up_to_zeros(window: &[u8], used: usize) -> usize {
+    let records = window.get(..used).unwrap_or(window).as_chunks::<FUNCTION_BYTES>().0;
+    records.iter().position(|record| *record == [0; FUNCTION_BYTES]).map_or(used, |n| n * FUNCTION_BYTES)
 }
 
 /// True for sixteen zero bytes, or fewer that are all there is.
