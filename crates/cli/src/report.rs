@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anytrace_core::{Diagnostic, Error, Format, Outcome, Severity, Sink, layer_rules, text};
+use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rules, text};
 use anytrace_export::FileReport;
 
 use crate::failure::Failure;
@@ -57,9 +57,9 @@ impl Reporter {
         self.by_severity[severity as usize]
     }
 
-    /// True when the input is damaged and no record came of it: an output would be empty or rubbish.
-    pub(crate) fn nothing_could_be_read(&self, outcome: &Outcome) -> bool {
-        self.count(Severity::Error) > 0 && outcome.records_written == 0
+    /// True when the input is damaged and nothing came of it, not even a header: an empty output is none.
+    pub(crate) fn nothing_could_be_read(&self, output: &dyn Target) -> bool {
+        self.count(Severity::Error) > 0 && output.position() == 0
     }
 
     /// Breach when any error was reported.

@@ -31,7 +31,7 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         }
     };
     reporter.print_rest()?;
-    if reporter.nothing_could_be_read(&outcome) {
+    if reporter.nothing_could_be_read(&output) {
         return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
     }
     output.commit()?;

@@ -36,7 +36,7 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
         }
     };
     reporter.print_rest()?;
-    if reporter.nothing_could_be_read(&outcome) {
+    if reporter.nothing_could_be_read(&output) {
         return Err(Failure::breach(format!("{name}: nothing could be saved; nothing was written")));
     }
     output.commit()?;
