@@ -1,0 +1,1 @@
+//! A checker against the model, over many generated traces.
