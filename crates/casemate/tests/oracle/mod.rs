@@ -26,6 +26,7 @@ mod tables;
 mod verdict;
 
 
+pub(crate) use compare::{compare, options_of, shrink};
 pub(crate) use model::Model;
 pub(crate) use options::{Options, QUIRKS};
 pub(crate) use spell::spell;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Transition};
 
-use super::descriptor::{Descriptor, Judgement, PAGE, Shape, Stage, WORDS, is_valid, needs_bbm};
+use super::descriptor::{Descriptor, Judgement, PAGE, Stage, WORDS, is_valid, needs_bbm};
 use super::memory::{Automaton, Cell, Lis, Memory};
 use super::options::Options;
 use super::registers::{Geometry, Root};
@@ -358,7 +358,8 @@ impl Model {
 
     fn lock_text(&self, (root, lock): (u64, u64), thread: u32) -> String {
         match self.held.get(&lock) {
-            Some(held) if held.thread == thread => {
+            // With -R the reference leaves holders out.
+            Some(held) if held.thread == thread && !self.options.racy => {
                 let not = if held.is_authorised { "" } else { "not " };
                 let count = held.count;
                 format!("({root:#x},{lock:#x}, locked {count} times by thread {thread}, write {not}authorized)")

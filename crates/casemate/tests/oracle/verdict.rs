@@ -73,7 +73,7 @@ pub(crate) fn verdict(steps: &[Step], options: &Options) -> Verdict {
     run(steps, options, |_, _| {})
 }
 
-/// Checks a trace; the state is the one after the last step that broke no rule.
+/// Checks a trace; the state is the one after the last step that broke no rule, seen by that step's thread.
 pub(crate) fn final_state(steps: &[Step], options: &Options) -> (Verdict, State) {
     let mut state = State::default();
     let verdict = run(steps, options, |model, step| state = model.state(step.thread));
