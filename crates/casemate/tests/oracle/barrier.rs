@@ -82,7 +82,7 @@ impl Model {
             if !self.is_locked(act, &cell) {
                 continue;
             }
-            if reach == Reach::Local {
+            if reach == Reach::Local && self.options.quirks.nsh_fires {
                 return Err(Fault::Fire(NSH));
             }
             if invalidator != act.thread {
@@ -158,7 +158,10 @@ impl Model {
                 continue;
             }
             if !tlbi.is_broadcast {
-                return Err(Fault::Fire(NOT_BROADCAST));
+                if self.options.quirks.local_tlbi_fires {
+                    return Err(Fault::Fire(NOT_BROADCAST));
+                }
+                continue;
             }
             if !self.reaches(act, &tlbi, &cell, &desc) || invalidator != act.thread {
                 continue;

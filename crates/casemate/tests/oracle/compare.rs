@@ -1,10 +1,12 @@
 //! A checker against the model, over many generated traces.
 
-use super::generate::{Kind, Rng, kind, trace};
-use super::options::Options;
-use super::spell::{SPELLINGS, spell};
+use std::ops::Range;
+
+use super::generate::{Rng, kind, trace};
+use super::options::{Options, QUIRKS};
+use super::spell::spell;
 use super::step::Step;
-use super::verdict::{Verdict, verdict};
+use super::verdict::{State, Verdict, final_state, verdict};
 
 /// The rule set of a seed: `base`, in about a third of the seeds with some of `-R`, `-I`, `-S` and by-VMID promotion
 /// the other way round, and, for the sound set, sometimes with a few quirks switched.
@@ -21,61 +23,86 @@ pub(crate) fn options_of(seed: u64, base: Options) -> Options {
         options.quirks.by_id_promoted ^= true;
     }
     if base != Options::compat() && rng.chance(50) {
-        for _ in 0..1 + rng.below(3) {
-            let quirks = super::QUIRKS;
-            let switch = (quirks[rng.index(quirks.len())].switch)(&mut options.quirks);
-            *switch ^= true;
+        let switched = 1 + rng.below(3);
+        for _ in 0..switched {
+            let quirk = &QUIRKS[rng.index(QUIRKS.len())];
+            *(quirk.switch)(&mut options.quirks) ^= true;
         }
     }
     options
 }
 
-/// Runs a checker and the model over the traces of some seeds.
+/// A checker: bytes, steps and options to an answer.
+type Engine<'a> = dyn FnMut(&[u8], &[Step], &Options) -> Answer + 'a;
+
+/// What a checker says: its verdict and, where it is asked for, the state before the breach.
+type Answer = (Verdict, Option<State>);
+
+/// Runs a checker and the model over the traces of some seeds, and compares verdict, record, id and message.
 ///
-/// The checker is given the trace as bytes, in a spelling that changes with the seed, as steps, and the options. Seeds
-/// count from `seeds.start`; the same seed always makes the same trace, options and spelling.
+/// The checker is given the trace as bytes, in a spelling that changes with the seed, as steps, and the options. The
+/// same seed always makes the same trace, options and spelling.
 ///
 /// # Panics
 /// At the first difference, with the seed, both verdicts and a shrunk trace.
-pub(crate) fn compare(
-    seeds: std::ops::Range<u64>,
+pub(crate) fn compare(mut engine: impl FnMut(&[u8], &[Step], &Options) -> Verdict, seeds: Range<u64>, base: Options) {
+    differ(
+        &mut |bytes, steps, options| (engine(bytes, steps, options), None),
+        &|steps, options| (verdict(steps, options), None),
+        seeds,
+        base,
+    );
+}
+
+/// The same, comparing roots, lock associations and unclean entries after the last good step too.
+///
+/// # Panics
+/// As [`compare`].
+pub(crate) fn compare_states(
+    mut engine: impl FnMut(&[u8], &[Step], &Options) -> (Verdict, State),
+    seeds: Range<u64>,
     base: Options,
-    mut engine: impl FnMut(&[u8], &[Step], &Options) -> Verdict,
 ) {
+    differ(
+        &mut |bytes, steps, options| {
+            let (verdict, state) = engine(bytes, steps, options);
+            (verdict, Some(state))
+        },
+        &|steps, options| {
+            let (verdict, state) = final_state(steps, options);
+            (verdict, Some(state))
+        },
+        seeds,
+        base,
+    );
+}
+
+fn differ(engine: &mut Engine<'_>, model: &dyn Fn(&[Step], &Options) -> Answer, seeds: Range<u64>, base: Options) {
     for seed in seeds {
         let (steps, options) = (trace(seed), options_of(seed, base));
-        let bytes = spell(&steps, seed % SPELLINGS);
-        let ours = verdict(&steps, &options);
-        let theirs = engine(&bytes, &steps, &options);
-        if ours != theirs {
-            let (ours, theirs) = (ours.to_string(), theirs.to_string());
-            panic!("{}", complaint(seed, &steps, &options, [&ours, &theirs], &mut engine));
+        let spelling = seed ^ seed >> 7;
+        let (ours, theirs) = (model(&steps, &options), engine(&spell(&steps, spelling), &steps, &options));
+        if ours == theirs {
+            continue;
         }
+        let small = shrink(&steps, |steps| engine(&spell(steps, spelling), steps, &options) != model(steps, &options));
+        let (our_small, their_small) = (model(&small, &options), engine(&spell(&small, spelling), &small, &options));
+        let first = first_stop(&our_small.0, &their_small.0).and_then(|at| small.get(at..=at));
+        panic!(
+            "seed {seed} ({:?}), {options:?}\n{}\nshrunk to {} records:\n{}{}\nfirst differing record: {}",
+            kind(seed),
+            sides(&ours, &theirs),
+            small.len(),
+            text(&small),
+            sides(&our_small, &their_small),
+            text(first.unwrap_or_default()),
+        );
     }
 }
 
-fn complaint(
-    seed: u64,
-    steps: &[Step],
-    options: &Options,
-    [ours, theirs]: [&str; 2],
-    engine: &mut impl FnMut(&[u8], &[Step], &Options) -> Verdict,
-) -> String {
-    let small = shrink(steps, |steps| {
-        let bytes = spell(steps, 0);
-        engine(&bytes, steps, options) != verdict(steps, options)
-    });
-    let shown = if small.is_empty() { steps } else { &small };
-    let (our_small, their_small) = (verdict(shown, options), engine(&spell(shown, 0), shown, options));
-    let differing = first_stop(&our_small, &their_small);
-    let line = differing.and_then(|i| shown.get(i)).map(|step| text(std::slice::from_ref(step))).unwrap_or_default();
-    format!(
-        "seed {seed} ({:?}), {options:?}\n  model:  {ours}\n  engine: {theirs}\nshrunk to {} records:\n{}  model:  \
-         {our_small}\n  engine: {their_small}\nfirst differing record: {line}",
-        kind(seed),
-        shown.len(),
-        text(shown),
-    )
+fn sides(ours: &Answer, theirs: &Answer) -> String {
+    let state = |answer: &Answer| answer.1.as_ref().map(|state| format!(" {state:?}")).unwrap_or_default();
+    format!("  model:  {}{}\n  engine: {}{}", ours.0, state(ours), theirs.0, state(theirs))
 }
 
 fn text(steps: &[Step]) -> String {
@@ -90,42 +117,28 @@ fn first_stop(one: &Verdict, other: &Verdict) -> Option<usize> {
     at(one).into_iter().chain(at(other)).min()
 }
 
-/// The smallest list found by leaving out ever shorter runs of records for which `differs` still holds. Empty when it
-/// does not hold for the spelling used here.
+/// Leaves out ever shorter runs of records as long as `differs` holds, until no single record can go.
 pub(crate) fn shrink(steps: &[Step], mut differs: impl FnMut(&[Step]) -> bool) -> Vec<Step> {
     let mut small = steps.to_vec();
-    if !differs(&small) {
-        return Vec::new();
-    }
     let mut run = small.len().div_ceil(2).max(1);
     loop {
+        let before = small.len();
         let mut at = 0;
-        let mut has_shrunk = false;
         while at < small.len() {
             let mut shorter = small.clone();
             shorter.drain(at..(at + run).min(small.len()));
             if differs(&shorter) {
                 small = shorter;
-                has_shrunk = true;
             } else {
                 at += run;
             }
         }
+        let has_shrunk = small.len() < before;
         if run == 1 && !has_shrunk {
             return small;
         }
-        run = if has_shrunk { run } else { run.div_ceil(2) };
-        if run > 1 && run > small.len() {
-            run = small.len().max(1);
+        if !has_shrunk {
+            run = run.div_ceil(2);
         }
     }
-}
-
-/// How often each kind of trace is made by some seeds.
-pub(crate) fn kinds(seeds: std::ops::Range<u64>) -> std::collections::BTreeMap<Kind, u64> {
-    let mut kinds = std::collections::BTreeMap::new();
-    for seed in seeds {
-        *kinds.entry(kind(seed)).or_default() += 1;
-    }
-    kinds
 }

@@ -6,9 +6,9 @@
 //!
 //! * [`Step`]: one record, owned. [`read`] makes them from a trace in any spelling.
 //! * [`Options`]: both rule sets, every quirk a switch. [`QUIRKS`] lists the switches with a reference each.
-//! * [`Model`], [`verdict`], [`final_state`]: what the checker says.
+//! * [`verdict`], [`final_state`], [`wrong_reads`]: what the model says.
 //! * [`generate::trace`]: a seed to a trace; [`spell`] writes it.
-//! * [`compare`]: a checker against the model over many seeds; a difference is shrunk and printed.
+//! * [`compare`], [`compare_states`]: a checker against the model over many seeds; a difference is shrunk and printed.
 
 #![allow(dead_code, reason = "the engine's own tests use what the oracle's do not")]
 
@@ -25,10 +25,8 @@ mod step;
 mod tables;
 mod verdict;
 
-
-pub(crate) use compare::{compare, options_of, shrink};
-pub(crate) use model::Model;
+pub(crate) use compare::{compare, compare_states, options_of, shrink};
 pub(crate) use options::{Options, QUIRKS};
-pub(crate) use spell::spell;
+pub(crate) use spell::{SPELLINGS, spell};
 pub(crate) use step::{Step, read};
-pub(crate) use verdict::{Fault, MESSAGES, State, Verdict, final_state, verdict};
+pub(crate) use verdict::{MESSAGES, Verdict, final_state, verdict, wrong_reads};

@@ -53,6 +53,8 @@ pub(crate) struct Model {
     /// Slots of the threads' current roots.
     pub(crate) current: BTreeMap<(u32, Stage), Option<usize>>,
     pub(crate) registers: BTreeMap<(u32, &'static str), u64>,
+    /// Reads of another value than was last written: a warning, never a breach.
+    pub(crate) wrong_reads: u64,
 }
 
 impl Model {
@@ -67,6 +69,7 @@ impl Model {
             held: BTreeMap::new(),
             current: BTreeMap::new(),
             registers: BTreeMap::new(),
+            wrong_reads: 0,
         }
     }
 
@@ -82,6 +85,11 @@ impl Model {
                 let address = address & !7;
                 let act = Act { writing: Some((address, value)), ..act };
                 self.write(act, address, value, order == MemoryOrder::Plain)
+            }
+            Transition::MemRead { address, value } => {
+                let is_wrong = self.memory.initialised(address).is_some_and(|cell| cell.value != value);
+                self.wrong_reads += u64::from(is_wrong);
+                Ok(())
             }
             Transition::MemInit { address, size } => self.mem_init(address, size),
             Transition::MemFree { address, size } => self.mem_free(address, size),
@@ -188,8 +196,7 @@ impl Model {
 
     fn change_live(&mut self, act: Act, place: &Descriptor, old: u64, new: u64) -> Result<(), Fault> {
         let quirks = self.options.quirks;
-        let judgement =
-            Judgement { af_inverted: quirks.af_inverted, identical_table: quirks.identical_table_rewrite };
+        let judgement = Judgement { af_inverted: quirks.af_inverted, identical_table: quirks.identical_table_rewrite };
         let old = (old, self.explode(act, place, old)?.shape);
         let new = (new, self.explode(act, place, new)?.shape);
         if needs_bbm(old, new, judgement) { Err(Fault::Fire(VALID_VALID)) } else { Ok(()) }
@@ -223,7 +230,8 @@ impl Model {
     fn mem_set(&mut self, act: Act, address: u64, size: u64, value: u64) -> Result<(), Fault> {
         let byte = value & 0xff;
         if !self.options.quirks.mem_set_word {
-            return words(address, size).try_for_each(|at| self.write(act, at & !7, byte * 0x0101_0101_0101_0101, true));
+            return words(address, size)
+                .try_for_each(|at| self.write(act, at & !7, byte * 0x0101_0101_0101_0101, true));
         }
         if !address.is_multiple_of(PAGE) {
             return Err(Fault::Assert(ASSERT_ADDRESS));

@@ -69,6 +69,12 @@ quirks! {
         "the ASID operand reads as 0; off: it must be the root's id";
     last_level_is_3 "last-level-is-3" "2.6 step 3; DDI 0487 C5.5: the last level of the walk is any block or page"
         "a last-level TLBI counts for level 3 only; off: for blocks too. On in both sets: 2.6 calls it no quirk";
+    nsh_fires "nsh-fires" "2.5"
+        "a DSB NSH with unclean entries under the thread's locks fires; off: it has no effect. On in both sets";
+    local_tlbi_fires "local-tlbi-fires" "2.6 step 1"
+        "a TLBI of this core only with unclean entries under its locks fires; off: it has no effect. On in both sets";
+    thread_owned_stops_table "thread-owned-stops-table" "2.2 traverse"
+        "a walk leaves a table at an entry of another thread; off: it passes over that entry. On in both sets";
     concatenated_unsupported "concatenated-unsupported" "2.2 geometry; DDI 0487 D8: concatenated stage-2 tables"
         "stage 2 with 16 or fewer start entries asserts; off: that many tables of the next level stand side by side";
     acting_geometry "acting-geometry" "2.2 geometry; the root's shape was fixed when it was registered"
@@ -88,7 +94,11 @@ impl Options {
     /// The sound rules.
     pub(crate) const fn sound() -> Self {
         let mut quirks = Quirks::all(false);
+        // Section 2 calls none of these a quirk: the sound rules keep them.
         quirks.last_level_is_3 = true;
+        quirks.nsh_fires = true;
+        quirks.local_tlbi_fires = true;
+        quirks.thread_owned_stops_table = true;
         Self { quirks, ..Self::compat() }
     }
 

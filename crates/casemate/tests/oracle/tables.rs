@@ -56,7 +56,10 @@ impl Model {
             let address = table + 8 * i;
             let Some(cell) = self.memory.initialised(address) else { return Err(Fault::Fire(UNINIT_PTE)) };
             if cell.thread().is_some_and(|owner| owner != act.thread) {
-                return Ok(found);
+                if self.options.quirks.thread_owned_stops_table {
+                    return Ok(found);
+                }
+                continue;
             }
             let value = match act.writing {
                 Some((at, value)) if at == address => value,
@@ -65,7 +68,7 @@ impl Model {
             let input = input + i * entry_bytes(level);
             let place = Descriptor { shape: Shape::Invalid, level, stage: tree.stage, input };
             let desc = self.explode(act, &place, value)?;
-            found |= self.visit(act, tree, address, (desc, value), visit)?;
+            found |= self.visit(tree, address, (desc, value), visit)?;
             if let Shape::Table(next) = desc.shape {
                 found |= self.traverse(act, tree, (next, input, level + 1), visit)?;
             }
@@ -75,7 +78,6 @@ impl Model {
 
     fn visit(
         &mut self,
-        act: Act,
         tree: Tree,
         address: u64,
         (desc, value): (Descriptor, u64),
@@ -101,7 +103,6 @@ impl Model {
             Visit::FindUnclean => return Ok(cell.is_pte && matches!(cell.automaton, Automaton::Unclean { .. })),
             Visit::Find(wanted) => return Ok(address == wanted),
         }
-        let _ = act;
         Ok(false)
     }
 

@@ -80,6 +80,13 @@ pub(crate) fn final_state(steps: &[Step], options: &Options) -> (Verdict, State)
     (verdict, state)
 }
 
+/// How many reads before the first breach give another value than was last written.
+pub(crate) fn wrong_reads(steps: &[Step], options: &Options) -> u64 {
+    let mut count = 0;
+    run(steps, options, |model, _| count = model.wrong_reads);
+    count
+}
+
 fn run(steps: &[Step], options: &Options, mut after: impl FnMut(&Model, &Step)) -> Verdict {
     let mut model = Model::new(*options);
     for (index, step) in steps.iter().enumerate() {

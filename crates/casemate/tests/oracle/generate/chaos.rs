@@ -128,8 +128,7 @@ impl Chaos<'_> {
     }
 
     fn tlbi(&mut self) -> Transition {
-        let common =
-            [TlbiOp::Vmalls12e1is, TlbiOp::Alle1is, TlbiOp::Alle2is, TlbiOp::Vmalle1is, TlbiOp::Ipas2e1is];
+        let common = [TlbiOp::Vmalls12e1is, TlbiOp::Alle1is, TlbiOp::Alle2is, TlbiOp::Vmalle1is, TlbiOp::Ipas2e1is];
         let op = match self.rng.chance(85) {
             true => self.rng.pick(&common),
             false => TlbiOp::ALL[self.rng.index(TlbiOp::ALL.len())],

@@ -29,7 +29,7 @@ pub(crate) fn kind(seed: u64) -> Kind {
     match Rng::new(seed).below(100) {
         0..20 => Kind::Valid,
         20..70 => Kind::Buggy,
-        70..90 => Kind::Chaos,
+        70..85 => Kind::Chaos,
         _ => Kind::Recipe,
     }
 }
@@ -51,13 +51,6 @@ pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
         Kind::Chaos => chaos::chaos(&mut rng),
         Kind::Recipe => recipes::recipe(&mut rng),
     };
-    renumber(&mut steps);
-    steps
-}
-
-/// How many recipes there are, and the trace of each.
-pub(crate) fn recipe(number: usize, seed: u64) -> Vec<Step> {
-    let mut steps = recipes::numbered(&mut Rng::new(seed), number);
     renumber(&mut steps);
     steps
 }

@@ -101,7 +101,7 @@ fn altered(rng: &mut Rng, action: Transition, near: u64) -> Transition {
         Transition::SysregWrite { register, value } => {
             let value = match rng.below(5) {
                 0 => value ^ 1 << 48,
-                1 => value & (1 << 48) - 1,
+                1 => value & ((1 << 48) - 1),
                 2 => value ^ rng.pick(&[0x1000, 0x800, 2, 0x20, 3]),
                 3 => rng.pick(&[0x4010, 0x8010, 0xc010, 12, 44, 24, 25, 16, 0, 1]),
                 _ => value ^ 1,

@@ -43,21 +43,17 @@ const RECIPES: &[Make] = &[
     |r| r.by_id(),
     |r| r.hinted_level(),
     |r| r.live_change(),
+    |r| r.behind_an_owned_entry(),
 ];
 
 /// One of the recipes.
 pub(crate) fn recipe(rng: &mut Rng) -> Vec<Step> {
-    let number = rng.index(RECIPES.len());
-    numbered(rng, number)
-}
-
-/// The recipe of a number (modulo how many there are).
-pub(crate) fn numbered(rng: &mut Rng, number: usize) -> Vec<Step> {
+    let make = rng.pick(RECIPES);
     let base = (0x100 + rng.below(1 << 24)) * PAGE;
     let slots = [rng.below(512), rng.below(512), rng.below(512), rng.below(512)];
     let thread = u32::try_from(rng.below(4)).unwrap_or(0);
     let mut recipe = Recipe { rng, steps: Vec::new(), base, slots, thread };
-    RECIPES[number % RECIPES.len()](&mut recipe);
+    make(&mut recipe);
     recipe.steps
 }
 
@@ -249,7 +245,8 @@ impl Recipe<'_> {
 
     fn frozen_owned(&mut self) {
         self.live_chain();
-        let owner = self.rng.pick(&[u64::from(self.thread), u64::from(self.thread), u64::from(self.other()), NO_THREAD]);
+        let owner =
+            self.rng.pick(&[u64::from(self.thread), u64::from(self.thread), u64::from(self.other()), NO_THREAD]);
         self.hint(HintKind::SetPteThreadOwner, self.entry(3), owner);
         let level = self.rng.below(3);
         self.write(self.entry(level), 0);
@@ -421,17 +418,23 @@ impl Recipe<'_> {
         self.write(self.entry(level), 0);
     }
 
-    /// A page unmapped with a level hint or ASID, right or wrong.
+    /// A page or block unmapped with a level hint or ASID, right or wrong.
     fn hinted_level(&mut self) {
         self.chain();
+        let level = self.rng.pick(&[3, 3, 2, 1]);
+        if level < 3 {
+            let output = self.rng.below(1 << 10) << 30;
+            self.write(self.entry(level), output | 1);
+        }
         let is_one = self.rng.chance(50);
         let register = if is_one { Sysreg::Ttbr0El2 } else { Sysreg::VttbrEl2 };
         self.sysreg(register, self.base);
         self.lock();
-        self.write(self.entry(3), 0);
+        self.write(self.entry(level), 0);
         self.dsb();
-        let ttl = self.rng.below(16);
-        let asid = if self.rng.chance(30) { 1 + self.rng.below(3) } else { 0 };
+        let any = self.rng.below(16);
+        let ttl = self.rng.pick(&[0, 4 | level, any]);
+        let asid = if self.rng.chance(40) { 1 + self.rng.below(3) } else { 0 };
         let value = self.input() >> 12 | ttl << 44 | asid << 48;
         let op = match is_one {
             true => self.rng.pick(&[TlbiOp::Vae2is, TlbiOp::Vale2is]),
@@ -443,7 +446,17 @@ impl Recipe<'_> {
             self.tlbi(TlbiOp::Vmalle1is);
             self.dsb();
         }
-        self.write(self.entry(3), 0x5003);
+        self.write(self.entry(level), if level == 3 { 0x5003 } else { 0x8000_0001 });
+    }
+
+    /// An entry of another thread hides those behind it from walks.
+    fn behind_an_owned_entry(&mut self) {
+        self.live_chain();
+        self.hint(HintKind::SetPteThreadOwner, self.entry(3), u64::from(self.other()));
+        let slot = self.rng.below(512);
+        let level = self.rng.below(3);
+        self.write(self.entry(level), 0);
+        self.write(self.page(3) + 8 * slot, 0x6003);
     }
 
     /// A live entry changes: other place, access flag, software bits, or nothing.

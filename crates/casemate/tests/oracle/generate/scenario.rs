@@ -132,7 +132,8 @@ impl World<'_> {
 
     /// Mixes `second` into the last `span` steps, as far as those are all by `thread`.
     fn merge(&mut self, thread: u32, span: usize, second: Vec<Step>) {
-        let tail = self.steps.iter().rev().take(span).take_while(|step| step.thread == thread && is_local(step)).count();
+        let tail =
+            self.steps.iter().rev().take(span).take_while(|step| step.thread == thread && is_local(step)).count();
         let mut first = self.steps.split_off(self.steps.len() - tail).into_iter().peekable();
         let mut second = second.into_iter().peekable();
         while let (Some(a), Some(b)) = (first.peek().copied(), second.peek().copied()) {
@@ -382,7 +383,7 @@ impl World<'_> {
                 let page = self.zero_page(thread);
                 let value = self.rng.pick(&[0, 1, 0x80, 0xff]);
                 // Aligned to words, not pages: the reference asserts.
-                let size = if self.is_common || self.rng.chance(50) { PAGE } else { 64 };
+                let size = if self.is_common || self.rng.chance(80) { PAGE } else { 64 };
                 self.emit(thread, Transition::MemSet { address: page, size, value });
             }
             _ => {
