@@ -59,7 +59,7 @@ fn the_model_gives_every_final_state_of_the_reference() {
         // The table lists unclean entries by address.
         let mut unclean: Vec<_> = state.unclean.split_ascii_whitespace().collect();
         unclean.sort_unstable();
-        let ours = [shown(&state.roots), shown(&state.locks), shown(&unclean.join(" "))];
+        let ours = [shown(&state.roots), shown(&state.locks.join(", ")), shown(&unclean.join(" "))];
         if ours[..] != row[1..4] {
             wrong.push(format!("{}:\n  {ours:?}\n  {:?}", row[0], &row[1..4]));
         }

@@ -350,16 +350,15 @@ impl Model {
 
     /// What the reference would print, seen by a thread.
     pub(crate) fn state(&self, thread: u32) -> State {
-        // The reference prints as many slots as there are roots, from the first, released or not.
-        let present = self.roots.iter().filter(|root| root.present).count();
-        let roots = self.roots.iter().take(present).map(|root| format!("{:#x}/{}", root.base, root.id));
+        let present = self.roots.iter().filter(|root| root.present);
+        let roots = present.map(|root| format!("{:#x}/{}", root.base, root.id));
         let unclean = self.unclean.iter().filter_map(|at| match self.memory.pte(*at)?.automaton {
             Automaton::Unclean { invalidator, lis } => Some(format!("{at:#x}={}/{invalidator}", lis.letters())),
             _ => None,
         });
         State {
             roots: roots.collect::<Vec<_>>().join(","),
-            locks: self.associations.iter().map(|pair| self.lock_text(*pair, thread)).collect::<Vec<_>>().join(", "),
+            locks: self.associations.iter().map(|pair| self.lock_text(*pair, thread)).collect(),
             unclean: unclean.collect::<Vec<_>>().join(" "),
         }
     }

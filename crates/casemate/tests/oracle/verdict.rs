@@ -58,12 +58,14 @@ impl fmt::Display for Verdict {
 }
 
 /// What the reference prints of a state: roots, lock associations, unclean entries.
+///
+/// The reference prints as many slots of roots as there are roots, so released ones show; here only present roots do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// `base/id` of each root, by slot.
     pub(crate) roots: String,
-    /// Associations, with the holder where the last acting thread holds the lock.
-    pub(crate) locks: String,
+    /// Associations in the order of the hints, with the holder where the last acting thread holds the lock.
+    pub(crate) locks: Vec<String>,
     /// `address=state/invalidator`, newest first.
     pub(crate) unclean: String,
 }

@@ -1,6 +1,7 @@
 //! Makes traces from seeds: scenarios that keep the rules, the same with injected bugs, recipes for rare messages, and
 //! chaos. The same seed always makes the same trace.
 
+mod chain;
 mod chaos;
 mod mutate;
 mod recipes;

@@ -1,20 +1,11 @@
 //! Short traces that each lead to one rare message (where its rule set has it), with random addresses and detours.
 
-use anytrace_casemate::{Barrier, Domain, HintKind, MemoryOrder, Operand, Sysreg, TlbiOp, Transition};
+use anytrace_casemate::{Barrier, Domain, HintKind, Operand, Sysreg, TlbiOp, Transition};
 
 use super::Rng;
+use super::chain::Recipe;
 use super::world::{NO_THREAD, PAGE};
 use crate::oracle::step::Step;
-
-/// A tree of one chain: root, three tables below, a page mapped at the bottom.
-struct Recipe<'a> {
-    rng: &'a mut Rng,
-    steps: Vec<Step>,
-    base: u64,
-    /// Slot of the chain's entry in each of the four tables.
-    slots: [u64; 4],
-    thread: u32,
-}
 
 type Make = fn(&mut Recipe<'_>);
 
@@ -44,108 +35,23 @@ const RECIPES: &[Make] = &[
     |r| r.hinted_level(),
     |r| r.live_change(),
     |r| r.behind_an_owned_entry(),
+    |r| r.owner_given_later(),
+    |r| r.current_across_stages(),
+    |r| r.slot_of_the_released(),
+    |r| r.local_without_lock(),
+    |r| r.owner_left_behind(),
+    |r| r.uninitialised(),
 ];
 
 /// One of the recipes.
 pub(crate) fn recipe(rng: &mut Rng) -> Vec<Step> {
     let make = rng.pick(RECIPES);
-    let base = (0x100 + rng.below(1 << 24)) * PAGE;
-    let slots = [rng.below(512), rng.below(512), rng.below(512), rng.below(512)];
-    let thread = u32::try_from(rng.below(4)).unwrap_or(0);
-    let mut recipe = Recipe { rng, steps: Vec::new(), base, slots, thread };
+    let mut recipe = Recipe::new(rng);
     make(&mut recipe);
     recipe.steps
 }
 
 impl Recipe<'_> {
-    fn by(&mut self, thread: u32, action: Transition) {
-        self.steps.push(Step { id: 0, thread, action });
-    }
-
-    fn act(&mut self, action: Transition) {
-        self.by(self.thread, action);
-    }
-
-    fn page(&self, number: u64) -> u64 {
-        self.base + number * PAGE
-    }
-
-    /// Address of the chain's entry of a level.
-    fn entry(&self, level: u64) -> u64 {
-        let slot = self.slots.get(usize::try_from(level).unwrap_or(0)).copied().unwrap_or(0);
-        self.page(level) + 8 * slot
-    }
-
-    fn input(&self) -> u64 {
-        self.slots.iter().zip([39, 30, 21, 12]).map(|(slot, shift)| slot << shift).sum()
-    }
-
-    fn lock_address(&self) -> u64 {
-        self.page(100)
-    }
-
-    fn init(&mut self, page: u64, pages: u64) {
-        self.act(Transition::MemInit { address: page, size: pages * PAGE });
-    }
-
-    fn write(&mut self, address: u64, value: u64) {
-        self.act(Transition::MemWrite { order: MemoryOrder::Release, address, value });
-    }
-
-    fn sysreg(&mut self, register: Sysreg, value: u64) {
-        self.act(Transition::SysregWrite { register, value });
-    }
-
-    fn vttbr(&mut self, base: u64, id: u64) {
-        self.sysreg(Sysreg::VttbrEl2, id << 48 | base);
-    }
-
-    fn hint(&mut self, hint: HintKind, location: u64, value: u64) {
-        self.act(Transition::Hint { hint, location, value });
-    }
-
-    fn dsb(&mut self) {
-        let domain = if self.rng.chance(20) { Domain::Sy } else { Domain::Ish };
-        self.act(Transition::Barrier(Barrier::Dsb(domain)));
-    }
-
-    fn tlbi(&mut self, op: TlbiOp) {
-        self.act(Transition::Tlbi { op, operand: Operand::None });
-    }
-
-    fn lock(&mut self) {
-        let address = self.lock_address();
-        self.act(Transition::Lock { address });
-    }
-
-    /// The four tables, linked and not registered.
-    fn chain(&mut self) {
-        self.init(self.base, 8);
-        for level in 0..3 {
-            let (entry, next) = (self.entry(level), self.page(level + 1));
-            self.write(entry, next | 3);
-        }
-        let leaf = self.rng.below(1 << 20) << 12 | 3;
-        self.write(self.entry(3), leaf);
-        self.hint(HintKind::SetRootLock, self.base, self.lock_address());
-    }
-
-    fn live_chain(&mut self) {
-        self.chain();
-        self.vttbr(self.base, 1);
-        self.lock();
-    }
-
-    fn clean_all(&mut self) {
-        self.dsb();
-        self.tlbi(TlbiOp::Vmalls12e1is);
-        self.dsb();
-    }
-
-    fn other(&self) -> u32 {
-        (self.thread + 1) % 4
-    }
-
     fn many_roots(&mut self) {
         for i in 0..64 + self.rng.below(4) {
             self.init(self.page(i), 1);
@@ -472,5 +378,134 @@ impl Recipe<'_> {
         let change = self.rng.pick(&[0, 0x1000, 0x400, 0x1400, 1 << 55, 1 << 54, 1 << 59, 2]);
         self.dsb();
         self.write(self.entry(level), old ^ change);
+    }
+
+    /// An entry becomes a thread's own after it was invalidated under the lock.
+    fn owner_given_later(&mut self) {
+        self.live_chain();
+        let (mine, other) = (self.thread, self.other());
+        self.write(self.entry(3), 0);
+        let owner = self.rng.pick(&[mine, other, other]);
+        self.hint(HintKind::SetPteThreadOwner, self.entry(3), u64::from(owner));
+        self.dsb();
+        self.tlbi(TlbiOp::Alle1is);
+        self.dsb();
+        if self.rng.chance(60) {
+            self.hint(HintKind::SetPteThreadOwner, self.entry(3), NO_THREAD);
+        }
+        self.thread = self.rng.pick(&[mine, mine, other]);
+        self.write(self.entry(3), 0x6003);
+    }
+
+    /// A base that both registers name: whose current root is it then?
+    fn current_across_stages(&mut self) {
+        self.chain();
+        self.init(self.page(20), 1);
+        self.vttbr(self.base, 0);
+        if self.rng.chance(30) {
+            self.vttbr(self.page(20), 2);
+        }
+        self.sysreg(Sysreg::Ttbr0El2, self.base);
+        if self.rng.chance(70) {
+            self.vttbr(self.page(20), 2);
+        }
+        if self.rng.chance(50) {
+            self.hint(HintKind::ReleaseTable, self.base, 0);
+        } else {
+            self.lock();
+            self.write(self.entry(3), 0);
+            self.clean_all();
+            self.write(self.entry(3), 0x6003);
+        }
+    }
+
+    /// By VMID, from a thread that has none, after the first slot was given up or taken again.
+    fn slot_of_the_released(&mut self) {
+        let mine = self.thread;
+        self.init(self.page(20), 2);
+        let id = 1 + self.rng_id();
+        self.vttbr(self.page(20), id);
+        self.chain();
+        self.vttbr(self.base, 3);
+        self.lock();
+        if self.rng.chance(60) {
+            self.hint(HintKind::ReleaseTable, self.page(20), 0);
+            if self.rng.chance(50) {
+                let id = 4 + self.rng_id();
+                self.vttbr(self.page(21), id);
+            }
+        }
+        let address = self.lock_address();
+        self.act(Transition::Unlock { address });
+        self.thread = self.other();
+        self.lock();
+        self.write(self.entry(3), 0);
+        self.clean_all();
+        self.write(self.entry(3), 0x6003);
+        self.thread = mine;
+    }
+
+    fn rng_id(&mut self) -> u64 {
+        self.rng.below(3)
+    }
+
+    /// Barriers and TLBIs of one core by a thread that may clean nothing, then perhaps by one that may.
+    fn local_without_lock(&mut self) {
+        self.live_chain();
+        let mine = self.thread;
+        self.write(self.entry(3), 0);
+        let other = self.other();
+        self.thread = self.rng.pick(&[mine, other, other]);
+        if self.rng.chance(50) {
+            self.act(Transition::Barrier(Barrier::Dsb(Domain::Nsh)));
+        }
+        if self.rng.chance(50) {
+            let op = self.rng.pick(&[TlbiOp::Vmalle1, TlbiOp::Alle1, TlbiOp::Vmalls12e1, TlbiOp::Alle2]);
+            self.tlbi(op);
+        }
+        self.thread = mine;
+        self.clean_all();
+        self.write(self.entry(3), 0x6003);
+    }
+
+    /// Memory of a released tree is used again, with or without having been given back.
+    fn owner_left_behind(&mut self) {
+        self.live_chain();
+        let (mine, other) = (self.thread, self.other());
+        self.hint(HintKind::SetPteThreadOwner, self.entry(3), u64::from(mine));
+        self.init(self.page(20), 1);
+        self.vttbr(self.page(20), 9);
+        self.hint(HintKind::ReleaseTable, self.base, 0);
+        if self.rng.chance(60) {
+            let (address, size) = (self.page(3), PAGE);
+            self.act(Transition::MemSet { address, size, value: 0 });
+            self.act(Transition::MemFree { address, size });
+            self.act(Transition::MemInit { address, size });
+        }
+        self.hint(HintKind::SetRootLock, self.base, self.lock_address());
+        let address = self.lock_address();
+        self.act(Transition::Unlock { address });
+        self.thread = self.rng.pick(&[mine, other, other]);
+        self.vttbr(self.base, 5);
+        self.lock();
+        self.write(self.page(3) + 8 * 511, 0x7003);
+    }
+
+    /// What `-I` forgives.
+    fn uninitialised(&mut self) {
+        self.chain();
+        let fresh = self.page(60);
+        match self.rng.below(5) {
+            0 => self.write(fresh, 0x1003),
+            1 => self.hint(HintKind::ReleaseTable, fresh, 0),
+            2 => self.hint(HintKind::SetPteThreadOwner, fresh, 1),
+            3 => self.act(Transition::Unlock { address: fresh }),
+            _ => self.write(self.entry(3) + 0x10_0000, 0),
+        }
+        if self.rng.chance(50) {
+            self.init(fresh, 1);
+        }
+        self.vttbr(fresh, 4);
+        self.vttbr(self.base, 1);
     }
 }
