@@ -87,10 +87,10 @@ impl Recipe<'_> {
     /// A thread whose registers give another shape makes what was broken.
     fn other_geometry(&mut self) {
         self.live_chain();
-        let level = self.rng.below(3);
+        let level = self.rng.pick(&[0, 1, 2, 2, 2]);
         self.write(self.entry(level), 0);
         self.clean_all();
-        let t0sz = self.rng.pick(&[34, 25, 17, 24]);
+        let t0sz = self.rng.pick(&[34, 34, 34, 25, 17, 24]);
         self.sysreg(Sysreg::VtcrEl2, t0sz);
         self.write(self.entry(level), self.page(7) | 3);
         self.sysreg(Sysreg::VtcrEl2, 16);
