@@ -1,17 +1,25 @@
 //! Synthesised records that lead a checker from nothing to a [`State`].
 //!
 //! The order matters: memory is written while nothing is a table yet, since such writes are free; locks and owners of
-//! roots are named before the roots are registered; then come registers, which register roots and so mark tables. Last,
+//! roots are named before the roots are registered; then come registers, which register roots and so mark tables. Then
 //! entries that are not yet clean are invalidated again, with the barriers and TLBIs that counted for them, under the
-//! locks that were held then; and the locks that are held at the end are taken.
+//! locks that were held and with the roots that were current then. Last come the registers' last values, and the locks
+//! that are held at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use anytrace_core::Error;
 
-use crate::record::{Barrier, HintKind, MemoryOrder, Record, Source, Spelling, Sysreg, Transition};
+use crate::memory::Memory;
+use crate::record::{
+    Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp, Transition,
+};
 use crate::rewrite::{Emitter, Out};
-use crate::state::{BASE_REGISTER, CONTROL_REGISTER, STAGE_1, STAGE_2, State, Step, Thread};
+use crate::state::{
+    BASE_REGISTER, CONTROL_REGISTER, DEFAULT_T0SZ, GEOMETRY_REGISTER, PAGE_BYTES, Root, STAGE_1, STAGE_2, State, Step,
+    Thread,
+};
 use crate::trim::PREAMBLE_SOURCE;
 
 /// Takes records one by one: thread and transition.
@@ -51,6 +59,17 @@ pub(crate) fn notes(state: &State, records: u64) -> Vec<String> {
     if state.homeless_writes > 0 {
         notes.push(format!("{} writes to memory that was never initialised are not rebuilt.", state.homeless_writes));
     }
+    let is_left = |word: &&u64| state.owner(**word).is_some() && !state.tables.contains_key(&(**word & !0xfff));
+    let left = state.thread_owners.keys().filter(is_left).count();
+    if left > 0 {
+        notes.push(format!("{left} words that are no entries any more belonged to a thread; that is not rebuilt."));
+    }
+    if state.owned_tables > 0 {
+        notes.push(format!(
+            "{} tables were linked while words of theirs belonged to a thread; they are rebuilt as whole tables.",
+            state.owned_tables
+        ));
+    }
     if state.unclean_lost > 0 {
         notes
             .push(format!("{} entries that were not yet clean are not rebuilt: too many at once.", state.unclean_lost));
@@ -61,11 +80,14 @@ pub(crate) fn notes(state: &State, records: u64) -> Vec<String> {
 fn make(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     memory(state, thread, emit)?;
     let mut written = Registers::default();
-    written.prepare(state, emit)?;
-    written.register_roots(state, emit)?;
-    written.finish(state, emit)?;
     let mut replay = Replay::default();
-    replay.steps(state, emit)?;
+    written.prepare(state, emit)?;
+    for root in &state.roots {
+        written.register_root(root, emit)?;
+        replay.past_tables(state, root, emit)?;
+    }
+    replay.steps(state, &mut written, emit)?;
+    written.finish(state, emit)?;
     replay.locks(state, emit)
 }
 
@@ -76,8 +98,7 @@ fn memory(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     }
     for (value, ranges) in &memory.fills {
         for range in ranges.iter() {
-            let size = range.end - range.start;
-            emit(thread, Transition::MemSet { address: range.start, size, value: *value })?;
+            fill(memory, thread, range, *value, emit)?;
         }
     }
     let hint = |hint, (location, value): (&u64, &u64)| Transition::Hint { hint, location: *location, value: *value };
@@ -101,6 +122,20 @@ fn memory(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     old.try_for_each(|(word, value)| emit(thread, plain_write(word, value)))
 }
 
+/// Whole pages at once, as the reference wants it, and the words before and behind one by one.
+fn fill(memory: &Memory, thread: u32, range: Range<u64>, value: u64, emit: Emit<'_>) -> Result<(), Error> {
+    let start = range.start.checked_next_multiple_of(PAGE_BYTES).unwrap_or(range.end).min(range.end);
+    let end = (range.end & !(PAGE_BYTES - 1)).max(start);
+    let edges = (range.start..start).step_by(8).chain((end..range.end).step_by(8));
+    // What was written since comes later.
+    let mut edges = edges.filter(|word| !memory.values.contains_key(word));
+    edges.try_for_each(|word| emit(thread, plain_write(word, value)))?;
+    if start < end {
+        emit(thread, Transition::MemSet { address: start, size: end - start, value })?;
+    }
+    Ok(())
+}
+
 fn plain_write(address: u64, value: u64) -> Transition {
     Transition::MemWrite { order: MemoryOrder::Plain, address, value }
 }
@@ -117,13 +152,11 @@ impl Registers {
         emit(thread, Transition::SysregWrite { register, value })
     }
 
-    /// Geometry and attributes, and what enables the stages whose roots come next.
+    /// Attributes, and what enables the stages whose roots come next.
     fn prepare(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
         for (thread, registers) in &state.threads {
-            for register in [Sysreg::VtcrEl2, Sysreg::TcrEl2, Sysreg::MairEl2] {
-                if let Some(value) = registers.registers.get(&register) {
-                    self.write(*thread, register, *value, emit)?;
-                }
+            if let Some(value) = registers.registers.get(&Sysreg::MairEl2) {
+                self.write(*thread, Sysreg::MairEl2, *value, emit)?;
             }
             for stage in [STAGE_1, STAGE_2] {
                 if let Some(value) = registers.enabling[stage] {
@@ -134,25 +167,40 @@ impl Registers {
         Ok(())
     }
 
-    fn register_roots(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
-        for root in &state.roots {
-            self.write(root.thread, BASE_REGISTER[root.stage], root.value, emit)?;
+    /// Registers a root by the geometry of its day.
+    fn register_root(&mut self, root: &Root, emit: Emit<'_>) -> Result<(), Error> {
+        let geometry = GEOMETRY_REGISTER[root.stage];
+        let is_other = self.0.contains_key(&(root.thread, geometry));
+        if let Some(value) = root.geometry.or(is_other.then_some(DEFAULT_T0SZ)) {
+            self.write(root.thread, geometry, value, emit)?;
         }
-        for (thread, registers) in &state.threads {
-            for stage in [STAGE_1, STAGE_2] {
-                if let Some(value) = registers.current[stage] {
-                    self.write(*thread, BASE_REGISTER[stage], value, emit)?;
-                }
-            }
-        }
-        Ok(())
+        self.write(root.thread, BASE_REGISTER[root.stage], root.value, emit)
     }
 
-    /// Turns stages off again, and records bases written while they were off.
+    /// Makes the root of stage 2 current that was when the step was taken: operations by address name its identifier.
+    fn make_current(&mut self, step: &Step, state: &State, emit: Emit<'_>) -> Result<(), Error> {
+        let register = BASE_REGISTER[STAGE_2];
+        let has_other = self.0.contains_key(&(step.thread, register));
+        let first = state.roots.first().filter(|root| has_other && root.stage == STAGE_2).map(|root| root.value);
+        match step.current.or(first) {
+            Some(value) => self.write(step.thread, register, value, emit),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the last roots current, turns stages off again, and records bases written while they were off.
     fn finish(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
-        for (thread, Thread { registers, .. }) in &state.threads {
-            for stage in [STAGE_1, STAGE_2] {
-                for register in [CONTROL_REGISTER[stage], BASE_REGISTER[stage]] {
+        for (thread, Thread { registers, current, last, .. }) in &state.threads {
+            // What made a root current last does so last again.
+            for stage in [1 - last, *last] {
+                if let Some(value) = current[stage] {
+                    let is_shared = |other| state.root_stage(other) == state.root_stage(value);
+                    if current[1 - stage].is_some_and(is_shared) {
+                        self.0.remove(&(*thread, BASE_REGISTER[stage]));
+                    }
+                    self.write(*thread, BASE_REGISTER[stage], value, emit)?;
+                }
+                for register in [GEOMETRY_REGISTER[stage], CONTROL_REGISTER[stage], BASE_REGISTER[stage]] {
                     if let Some(value) = registers.get(&register) {
                         self.write(*thread, register, *value, emit)?;
                     }
@@ -172,19 +220,52 @@ struct Replay {
 }
 
 impl Replay {
-    fn steps(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
+    /// Entries of a root that are clean but held a table last: a checker looks below them when they are made valid.
+    /// Each holds a table for a moment that exists for nothing else.
+    fn past_tables(&mut self, state: &State, root: &Root, emit: Emit<'_>) -> Result<(), Error> {
+        let is_of_root =
+            |word: &&u64| state.tables.get(&(**word & !0xfff)).is_some_and(|table| table.root == root.base);
+        let words: Vec<u64> = state.was_table.iter().filter(is_of_root).copied().collect();
+        let (Some(lock), Some(page)) = (state.lock_of(root.base), free_page(&state.memory)) else { return Ok(()) };
+        if words.is_empty() {
+            return Ok(());
+        }
+        let thread = root.thread;
+        let release = |address, value| Transition::MemWrite { order: MemoryOrder::Release, address, value };
+        let barrier = Transition::Barrier(Barrier::Dsb(Domain::Ish));
+        let op = if root.stage == STAGE_1 { TlbiOp::Alle2is } else { TlbiOp::Alle1is };
+        emit(thread, Transition::MemInit { address: page, size: PAGE_BYTES })?;
+        emit(thread, Transition::Lock { address: lock })?;
+        for word in words {
+            emit(thread, release(word, page | 3))?;
+            emit(thread, release(word, state.memory.value(word)))?;
+            emit(thread, barrier)?;
+            emit(thread, Transition::Tlbi { op, operand: Operand::None })?;
+            emit(thread, barrier)?;
+        }
+        emit(thread, Transition::Unlock { address: lock })?;
+        emit(thread, Transition::MemFree { address: page, size: PAGE_BYTES })
+    }
+
+    fn steps(&mut self, state: &State, written: &mut Registers, emit: Emit<'_>) -> Result<(), Error> {
         let of_entries = state.unclean.values().flat_map(|unclean| unclean.steps.iter().chain(&unclean.overwritten));
-        let steps: BTreeMap<u64, &Step> =
-            of_entries.chain(state.thread_owners.values()).map(|step| (step.seq, step)).collect();
-        let relevant: BTreeSet<u64> = state.root_locks.values().copied().collect();
+        // Only what is an entry can be given to a thread.
+        let is_entry = |step: &&Step| match step.transition {
+            Transition::Hint { location, .. } => state.tables.get(&(location & !0xfff)).is_some_and(|t| t.level == 3),
+            _ => false,
+        };
+        let owners = state.thread_owners.values().chain(&state.past_owners).filter(is_entry);
+        let steps: BTreeMap<u64, &Step> = of_entries.chain(owners).map(|step| (step.seq, step)).collect();
         for step in steps.values() {
-            self.hold(step, &relevant, emit)?;
+            let wanted: BTreeSet<u64> = step.roots.iter().filter_map(|root| state.lock_of(*root)).collect();
+            self.hold(step, &wanted, emit)?;
             match step.transition {
-                Transition::MemWrite { .. } => self.used.extend(step.held.iter().copied()),
+                Transition::MemWrite { .. } => self.used.extend(wanted),
                 Transition::Barrier(Barrier::Dsb(_)) => {
                     let (held, thread) = (&self.held, step.thread);
                     self.used.retain(|lock| held.get(lock) != Some(&thread));
                 }
+                Transition::Tlbi { .. } => written.make_current(step, state, emit)?,
                 _ => {}
             }
             emit(step.thread, step.transition)?;
@@ -192,15 +273,14 @@ impl Replay {
         Ok(())
     }
 
-    /// Gives the thread exactly the locks it held at the step, of those that guard a root.
-    fn hold(&mut self, step: &Step, relevant: &BTreeSet<u64>, emit: Emit<'_>) -> Result<(), Error> {
-        let wanted = |lock: &u64| relevant.contains(lock) && step.held.contains(lock);
+    /// Gives the thread exactly the locks of the roots whose lock it held at the step.
+    fn hold(&mut self, step: &Step, wanted: &BTreeSet<u64>, emit: Emit<'_>) -> Result<(), Error> {
         let is_write = matches!(step.transition, Transition::MemWrite { .. });
         let given_up: Vec<(u64, u32)> = self
             .held
             .iter()
             .map(|(lock, thread)| (*lock, *thread))
-            .filter(|(lock, thread)| match (*thread == step.thread, wanted(lock)) {
+            .filter(|(lock, thread)| match (*thread == step.thread, wanted.contains(lock)) {
                 (true, true) => is_write && self.used.contains(lock),
                 (true, false) | (false, true) => true,
                 (false, false) => false,
@@ -209,7 +289,7 @@ impl Replay {
         for (lock, thread) in given_up {
             self.unlock(lock, thread, emit)?;
         }
-        for lock in step.held.iter().filter(|lock| wanted(lock)) {
+        for lock in wanted {
             if !self.held.contains_key(lock) {
                 self.held.insert(*lock, step.thread);
                 emit(step.thread, Transition::Lock { address: *lock })?;
@@ -235,17 +315,52 @@ impl Replay {
                 emit(held.thread, Transition::Trylock { address: *lock })?;
             }
         }
-        for held in state.locks.values() {
-            let Some(word) = held.written else { continue };
-            let value = state.memory.value(word);
-            // Writing a valid table entry again would break the rule itself.
-            let is_free =
-                value & 1 == 0 || value & 3 != 3 || state.tables.get(&(word & !0xfff)).is_some_and(|t| t.level == 3);
-            if is_free {
-                let order = MemoryOrder::Release;
-                emit(held.thread, Transition::MemWrite { order, address: word, value })?;
-            }
+        for (lock, held) in state.locks.iter().filter(|(_, held)| held.is_spent) {
+            spend(state, *lock, held.thread, emit)?;
         }
         Ok(())
     }
+}
+
+/// Writes an entry under the lock again, so that the next plain write under it is not free.
+fn spend(state: &State, lock: u64, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
+    let roots = state.root_locks.iter().filter(|(_, of_root)| **of_root == lock).map(|(root, _)| *root);
+    let guarded = roots.filter_map(|root| Some((root, rewritable(state, root)?))).next();
+    // The hint that named the lock may have been taken back since.
+    let other = || state.roots.iter().find_map(|root| Some((root.base, rewritable(state, root.base)?)));
+    let Some((root, word)) = guarded.or_else(other) else { return Ok(()) };
+    let name = |value| Transition::Hint { hint: HintKind::SetRootLock, location: root, value };
+    if guarded.is_none() {
+        emit(thread, name(lock))?;
+    }
+    let value = state.memory.value(word);
+    emit(thread, Transition::MemWrite { order: MemoryOrder::Release, address: word, value })?;
+    if guarded.is_none() {
+        emit(thread, name(state.root_locks.get(&root).copied().unwrap_or(0)))?;
+    }
+    Ok(())
+}
+
+/// An entry of the root that can be written with its own value: of no thread, and no table, which would break the rule.
+fn rewritable(state: &State, root: u64) -> Option<u64> {
+    let tables = state.tables.iter().filter(|(_, table)| table.root == root);
+    let mut words = tables.flat_map(|(page, table)| (0..PAGE_BYTES / 8).map(move |i| (page + 8 * i, table.level)));
+    let found = words.find(|(word, level)| {
+        let value = state.memory.value(*word);
+        (value & 1 == 0 || value & 3 == 1 || *level == 3)
+            && state.memory.initialised.contains(*word)
+            && state.owner(*word).is_none()
+    });
+    found.map(|(word, _)| word)
+}
+
+/// A page that the trace never initialised.
+fn free_page(memory: &Memory) -> Option<u64> {
+    let mut page = PAGE_BYTES;
+    for range in memory.initialised.iter() {
+        if range.start < page + PAGE_BYTES && range.end > page {
+            page = range.end.checked_next_multiple_of(PAGE_BYTES)?;
+        }
+    }
+    (page < 1 << 47).then_some(page)
 }

@@ -6,7 +6,7 @@
 //!
 //! Memory grows with the words, ranges, tables and locks that the trace touches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_core::Limits;
 
@@ -16,14 +16,14 @@ use crate::record::{Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Sys
 /// Entries not yet clean that are followed at once; more are noted, not carried.
 const UNCLEAN_MAX: usize = 4096;
 
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 const WORDS_A_PAGE: u64 = 512;
 /// Bits 47:12 of a descriptor: the next table.
 const TABLE_MASK: u64 = 0xffff_ffff_f000;
 /// Bits 47:1 of a base register.
 const BASE_MASK: u64 = 0xffff_ffff_fffe;
 /// T0SZ of a geometry register that was never written.
-const DEFAULT_T0SZ: u64 = 16;
+pub(crate) const DEFAULT_T0SZ: u64 = 16;
 /// Size of what an entry of each level maps.
 const LEVEL_SHIFT: [u32; 4] = [39, 30, 21, 12];
 
@@ -35,7 +35,7 @@ pub(crate) const STAGE_2: usize = 1;
 pub(crate) const BASE_REGISTER: [Sysreg; 2] = [Sysreg::Ttbr0El2, Sysreg::VttbrEl2];
 /// The register whose bit 0 enables each stage.
 pub(crate) const CONTROL_REGISTER: [Sysreg; 2] = [Sysreg::SctlrEl2, Sysreg::HcrEl2];
-const GEOMETRY_REGISTER: [Sysreg; 2] = [Sysreg::TcrEl2, Sysreg::VtcrEl2];
+pub(crate) const GEOMETRY_REGISTER: [Sysreg; 2] = [Sysreg::TcrEl2, Sysreg::VtcrEl2];
 
 /// A page that is a table under a registered root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,10 @@ pub(crate) struct Root {
     /// The register value that registered it: base and identifier.
     pub(crate) value: u64,
     pub(crate) thread: u32,
+    /// The thread's geometry register then.
+    pub(crate) geometry: Option<u64>,
+    /// Its place among the roots; places of released roots are taken again.
+    pub(crate) slot: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,16 +67,19 @@ pub(crate) struct Thread {
     pub(crate) registers: BTreeMap<Sysreg, u64>,
     /// Last value with bit 0 set written to each stage's control register.
     pub(crate) enabling: [Option<u64>; 2],
-    /// The register value that made each stage's root current.
+    /// The value of each stage's base register that made a root current last.
     pub(crate) current: [Option<u64>; 2],
+    /// Which of them came last: both may name roots of the same stage.
+    pub(crate) last: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) thread: u32,
     pub(crate) count: u64,
-    /// An entry written under it since it was taken or since the thread's last DSB.
-    pub(crate) written: Option<u64>,
+    /// True when an entry was written under it since it was taken and since the thread's last DSB: the next plain
+    /// write is not free.
+    pub(crate) is_spent: bool,
 }
 
 /// How far the cleaning of an entry has come: the states n, d, ti, td, ta of the model.
@@ -91,8 +98,10 @@ pub(crate) struct Step {
     pub(crate) seq: u64,
     pub(crate) thread: u32,
     pub(crate) transition: Transition,
-    /// Locks the thread held.
-    pub(crate) held: Vec<u64>,
+    /// Roots whose lock the thread held.
+    pub(crate) roots: Vec<u64>,
+    /// The register value that made its root of stage 2 current.
+    pub(crate) current: Option<u64>,
 }
 
 /// An entry that was invalidated and is not yet clean.
@@ -115,18 +124,28 @@ pub(crate) struct State {
     seq: u64,
     pub(crate) memory: Memory,
     pub(crate) tables: BTreeMap<u64, Table>,
-    /// In the order of registration.
+    /// By slot.
     pub(crate) roots: Vec<Root>,
+    /// Identifier of the root that was in slot 0 last.
+    slot_0_id: u64,
     pub(crate) root_locks: BTreeMap<u64, u64>,
     pub(crate) owner_roots: BTreeMap<u64, u64>,
     /// Hints that gave an entry to a thread, by entry.
     pub(crate) thread_owners: BTreeMap<u64, Step>,
+    /// Hints that others replaced while entries were not clean.
+    pub(crate) past_owners: Vec<Step>,
+    /// Entries that are clean and whose last valid descriptor was a table.
+    pub(crate) was_table: BTreeSet<u64>,
     pub(crate) unclean: BTreeMap<u64, Unclean>,
     pub(crate) locks: BTreeMap<u64, Held>,
     pub(crate) threads: BTreeMap<u32, Thread>,
     threads_max: usize,
+    /// An entry was written without its lock: the trace is meant for a checker that asks for none.
+    is_racy: bool,
     /// Writes to memory that was not initialised.
     pub(crate) homeless_writes: u64,
+    /// Tables that were linked while words of theirs belonged to a thread: a checker passes over parts of them.
+    pub(crate) owned_tables: u64,
     /// Entries past [`UNCLEAN_MAX`].
     pub(crate) unclean_lost: u64,
 }
@@ -147,7 +166,7 @@ impl State {
                 }
             }
             Transition::MemWrite { order, address, value } => self.write(thread, order, address & !7, value),
-            Transition::MemInit { address, size } => self.memory.init(words(address, size)),
+            Transition::MemInit { address, size } => self.init(words(address, size)),
             Transition::MemFree { address, size } => self.free(words(address, size)),
             Transition::MemSet { address, size, value } => self.set(thread, words(address, size), value),
             Transition::Barrier(Barrier::Dsb(domain)) => self.dsb(thread, domain),
@@ -173,12 +192,14 @@ impl State {
     }
 
     fn write_entry(&mut self, thread: u32, order: MemoryOrder, word: u64, value: u64, table: Table) {
+        self.is_racy |= !self.is_authorised(word, table.root, thread);
         self.note_written(thread, word, table.root);
         let old = self.memory.value(word);
         let is_valid = value & 1 != 0;
         let was_unclean = self.unclean.contains_key(&word);
         if is_valid {
             self.unclean.remove(&word);
+            self.was_table.remove(&word);
             self.memory.store(word, value);
             self.mark_next(word, value, table);
         } else if !was_unclean && old & 1 != 0 {
@@ -201,18 +222,51 @@ impl State {
     /// A plain write under the root's lock is no longer free.
     fn note_written(&mut self, thread: u32, word: u64, root: u64) {
         // An entry that belongs to a thread needs no lock.
-        if !self.thread_owners.contains_key(&word)
-            && let Some(lock) = self.root_locks.get(&root)
-            && let Some(held) = self.locks.get_mut(lock)
+        if self.owner(word).is_none()
+            && let Some(lock) = self.lock_of(root)
+            && let Some(held) = self.locks.get_mut(&lock)
             && held.thread == thread
         {
-            held.written = Some(word);
+            held.is_spent = true;
         }
     }
 
+    /// The thread that an entry belongs to; negative numbers are none.
+    pub(crate) fn owner(&self, word: u64) -> Option<u32> {
+        let Step { transition: Transition::Hint { value, .. }, .. } = self.thread_owners.get(&word)? else {
+            return None;
+        };
+        u32::try_from(*value & 0xffff_ffff).ok().filter(|owner| *owner <= u32::MAX >> 1)
+    }
+
+    /// The lock that guards a root.
+    pub(crate) fn lock_of(&self, root: u64) -> Option<u64> {
+        self.root_locks.get(&root).copied().filter(|lock| *lock != 0)
+    }
+
     fn step(&self, thread: u32, transition: Transition) -> Step {
-        let held = self.locks.iter().filter(|(_, held)| held.thread == thread).map(|(lock, _)| *lock).collect();
-        Step { seq: self.seq, thread, transition, held }
+        let is_held = |lock: &u64| self.locks.get(lock).is_some_and(|held| held.thread == thread);
+        let roots = self.root_locks.iter().filter(|(_, lock)| is_held(lock)).map(|(root, _)| *root).collect();
+        let current = self.current_root(thread);
+        Step { seq: self.seq, thread, transition, roots, current }
+    }
+
+    /// What is initialised again belongs to no thread.
+    fn init(&mut self, range: std::ops::Range<u64>) {
+        remove_range(&mut self.thread_owners, &range);
+        self.memory.init(range);
+    }
+
+    /// The register value that made the thread's root of stage 2 current, whichever register it was.
+    fn current_root(&self, thread: u32) -> Option<u64> {
+        let thread = self.threads.get(&thread)?;
+        let is_of_stage_2 = |value: &u64| self.root_stage(*value) == Some(STAGE_2);
+        [thread.last, 1 - thread.last].into_iter().find_map(|stage| thread.current[stage].filter(is_of_stage_2))
+    }
+
+    /// The stage of the root that a base register's value names.
+    pub(crate) fn root_stage(&self, value: u64) -> Option<usize> {
+        self.roots.iter().find(|root| root.base == value & BASE_MASK).map(|root| root.stage)
     }
 
     fn free(&mut self, range: std::ops::Range<u64>) {
@@ -225,9 +279,10 @@ impl State {
     fn set(&mut self, thread: u32, range: std::ops::Range<u64>, value: u64) {
         // Entries that were valid are invalidated one by one, as the model does; the rest is one range.
         let valid = |(word, old): (&u64, &u64)| (*old & 1 != 0).then_some(*word);
-        let entries: Vec<u64> = self.memory.values.range(range.clone()).filter_map(valid).collect();
+        let mut entries: Vec<u64> = self.memory.values.range(range.clone()).filter_map(valid).collect();
+        entries.extend(self.unclean.range(range.clone()).map(|(word, _)| *word));
         for word in entries {
-            self.write(thread, MemoryOrder::Plain, word, value);
+            self.write(thread, MemoryOrder::Plain, word, value & 0xff);
         }
         let pages = range.start & !(PAGE_BYTES - 1)..range.end;
         let tables: Vec<(u64, u64)> = self.tables.range(pages).map(|(page, table)| (*page, table.root)).collect();
@@ -253,6 +308,9 @@ impl State {
             return;
         }
         self.tables.insert(page, table);
+        let owners = self.thread_owners.range(page..page.saturating_add(PAGE_BYTES));
+        self.owned_tables += u64::from(owners.into_iter().any(|(word, _)| self.owner(*word).is_some()));
+        remove_range_of_set(&mut self.was_table, page);
         for (word, value) in self.next_tables(page, table.level) {
             self.mark_next(word, value, table);
         }
@@ -263,6 +321,7 @@ impl State {
             return;
         }
         self.tables.remove(&page);
+        remove_range_of_set(&mut self.was_table, page);
         for (_, value) in self.next_tables(page, level) {
             self.unmark(value & TABLE_MASK, level + 1);
         }
@@ -278,10 +337,13 @@ impl State {
 
     /// True when a step by the thread counts for the entry.
     fn is_authorised(&self, word: u64, root: u64, thread: u32) -> bool {
-        if let Some(Step { transition: Transition::Hint { value, .. }, .. }) = self.thread_owners.get(&word) {
-            return *value & 0xffff_ffff == u64::from(thread);
+        if self.is_racy {
+            return true;
         }
-        let held = self.root_locks.get(&root).and_then(|lock| self.locks.get(lock));
+        if let Some(owner) = self.owner(word) {
+            return owner == thread;
+        }
+        let held = self.lock_of(root).and_then(|lock| self.locks.get(&lock));
         held.is_some_and(|held| held.thread == thread)
     }
 
@@ -293,20 +355,23 @@ impl State {
             Progress::Tlbied if is_full => Some(None),
             _ => None,
         });
-        self.locks.values_mut().filter(|held| held.thread == thread).for_each(|held| held.written = None);
+        self.locks.values_mut().filter(|held| held.thread == thread).for_each(|held| held.is_spent = false);
     }
 
     fn tlbi(&mut self, thread: u32, op: TlbiOp, operand: Operand) {
-        if !op.is_broadcast() {
+        if !op.is_broadcast() || self.unclean.is_empty() {
             return;
         }
         let stage = if op.is_el2() { STAGE_1 } else { STAGE_2 };
         let page = operand.value().map(|value| (value & ((1 << 44) - 1)) << 12);
+        let ids: BTreeMap<u64, u64> = self.roots.iter().map(|root| (root.base, root.value >> 48)).collect();
+        let current = self.current_root(thread);
+        // The identifier an operation by address names: always 0 in stage 1; a thread without a root has slot 0's.
+        let id = if op.is_el2() { 0 } else { current.map_or(self.slot_0_id, |value| value >> 48) };
         self.advance(thread, Transition::Tlbi { op, operand }, |word, unclean| {
             let table = unclean.table;
-            let is_hit = page.is_none_or(|page| is_in_entry(word, unclean, page))
-                && (!op.is_last_level() || table.level == 3)
-                && table.stage == stage;
+            let is_named = |page| is_in_entry(word, unclean, page) && ids.get(&table.root) == Some(&id);
+            let is_hit = page.is_none_or(is_named) && (!op.is_last_level() || table.level == 3) && table.stage == stage;
             if !is_hit {
                 return None;
             }
@@ -360,6 +425,7 @@ impl State {
         let Some(unclean) = self.unclean.remove(&word) else { return };
         if unclean.is_table() {
             self.unmark(unclean.old & TABLE_MASK, unclean.table.level + 1);
+            self.was_table.insert(word);
         }
     }
 
@@ -387,6 +453,7 @@ impl State {
         }
         if let Some((stage, value)) = activated {
             state.current[stage] = Some(value);
+            state.last = stage;
             self.register_root(thread, stage, value);
         }
     }
@@ -397,10 +464,15 @@ impl State {
             return;
         }
         let registers = self.threads.get(&thread).map(|thread| &thread.registers);
-        let geometry = registers.and_then(|registers| registers.get(&GEOMETRY_REGISTER[stage]));
-        let bits = 64 - (geometry.copied().unwrap_or(DEFAULT_T0SZ) & 63);
+        let geometry = registers.and_then(|registers| registers.get(&GEOMETRY_REGISTER[stage])).copied();
+        let bits = 64 - (geometry.unwrap_or(DEFAULT_T0SZ) & 63);
         let level = usize::try_from(48_u64.saturating_sub(bits) / 9).unwrap_or(0).min(3);
-        self.roots.push(Root { base, stage, value, thread });
+        let slot = self.roots.iter().zip(0..).find(|(root, slot)| root.slot != *slot);
+        let slot = slot.map_or(self.roots.len(), |(_, slot)| slot);
+        if slot == 0 {
+            self.slot_0_id = value >> 48;
+        }
+        self.roots.insert(slot, Root { base, stage, value, thread, geometry, slot });
         self.mark(base, Table { root: base, stage, level, address: 0 });
     }
 
@@ -414,7 +486,13 @@ impl State {
                 let is_last_level = self.tables.get(&(word & !(PAGE_BYTES - 1))).is_some_and(|table| table.level == 3);
                 if is_last_level && self.memory.initialised.contains(word) {
                     let step = self.step(thread, Transition::Hint { hint, location, value });
-                    self.thread_owners.insert(word, step);
+                    if self.unclean.is_empty() {
+                        self.past_owners.clear();
+                    }
+                    let past = self.thread_owners.insert(word, step);
+                    if !self.unclean.is_empty() && self.past_owners.len() < UNCLEAN_MAX {
+                        self.past_owners.extend(past);
+                    }
                 }
             }
         }
@@ -433,7 +511,7 @@ impl State {
     fn lock(&mut self, thread: u32, address: u64) {
         match self.locks.get_mut(&address) {
             Some(held) if held.thread == thread => held.count += 1,
-            _ => drop(self.locks.insert(address, Held { thread, count: 1, written: None })),
+            _ => drop(self.locks.insert(address, Held { thread, count: 1, is_spent: false })),
         }
     }
 
@@ -449,6 +527,12 @@ impl State {
 impl Unclean {
     fn is_table(&self) -> bool {
         self.table.level < 3 && self.old & 3 == 3
+    }
+}
+
+fn remove_range_of_set(words: &mut BTreeSet<u64>, page: u64) {
+    while let Some(word) = words.range(page..page.saturating_add(PAGE_BYTES)).next().copied() {
+        words.remove(&word);
     }
 }
 
