@@ -66,7 +66,7 @@ impl Familiar {
         };
         let place = if is_new || self.is_near(record.address) { 2 } else { 0 };
         let is_fit = match record.body {
-            Body::Access { size } => record.tag.is_unaligned() || record.address % u64::from(size.max(1)) == 0,
+            Body::Access { size } => record.tag.is_unaligned() || record.address.is_multiple_of(u64::from(size.max(1))),
             Body::Add { name, .. } => name.iter().all(|byte| (b' '..=b'~').contains(byte)),
             Body::Remove => true,
         };
