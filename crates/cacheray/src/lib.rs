@@ -30,10 +30,12 @@
 mod check;
 mod detect;
 mod dump;
+mod familiar;
 mod held;
 mod info;
 mod jsonl;
 mod lines;
+mod lookback;
 mod losses;
 mod mix;
 mod output;

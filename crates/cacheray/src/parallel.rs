@@ -32,21 +32,31 @@ fn count_parts(
     part_bytes: std::ops::Range<usize>,
 ) -> Result<(), Error> {
     let trust = reader.trust();
-    while let Some(rest) = reader.rest_in_memory() {
+    // The last good part is not counted until another follows: the reader starts with it, and so knows
+    // what stands before damage.
+    let mut held: Option<(usize, Part)> = None;
+    while let Some(all) = reader.rest_in_memory() {
+        let start = held.as_ref().map_or(0, |(length, _)| *length);
+        let rest = all.get(start..).unwrap_or_default();
         // The end of the trace is left to the reader: it knows how traces end.
         let usable = rest.len().saturating_sub(part_bytes.start.max(resync::WINDOW_BYTES));
         let bytes = (usable / threads.max(1)).min(part_bytes.end);
-        let Some(bounds) = (bytes >= part_bytes.start).then(|| bounds(rest, bytes, threads, trust)).flatten() else {
+        let Some(bounds) = (bytes >= part_bytes.start).then(|| bounds(rest, bytes, threads, &trust)).flatten() else {
             return Ok(());
         };
         let parts: Vec<&[u8]> = bounds.windows(2).filter_map(|pair| rest.get(*pair.first()?..*pair.last()?)).collect();
+        let counted = count_all(&parts, trust.layout, limits).into_iter().map_while(|part| part);
+        let good: Vec<_> = parts.iter().map(|part| part.len()).zip(counted).collect();
+        let is_whole = good.len() == parts.len();
         let mut passed = Passed::default();
-        let mut thread = trust.thread;
-        for (bytes, part) in parts.iter().zip(count_all(&parts, trust.layout, limits)) {
-            let Some(part) = part.filter(|part| counts.can_absorb(&part.counts)) else { break };
+        for next in good {
+            let Some((length, part)) = held.replace(next) else { continue };
+            let bytes = usize::try_from(passed.bytes).ok().and_then(|at| all.get(at..)).unwrap_or_default();
+            if !counts.can_absorb(&part.counts) {
+                return reader.pass(passed);
+            }
             passed.records += part.records;
-            passed.bytes += bytes.len() as u64;
-            thread = part.thread;
+            passed.bytes += length as u64;
             counts.absorb(part.counts);
             for at in part.rtta {
                 if let Some((record, _)) = bytes.get(at..).and_then(|rest| parse(rest, trust.layout).ok()) {
@@ -54,8 +64,7 @@ fn count_parts(
                 }
             }
         }
-        let is_whole = passed.bytes == parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        reader.pass(passed, thread)?;
+        reader.pass(passed)?;
         if !is_whole {
             return Ok(());
         }
@@ -64,7 +73,7 @@ fn count_parts(
 }
 
 /// Where parts of about so many bytes begin, and where the last one ends.
-fn bounds(rest: &[u8], bytes: usize, threads: usize, trust: Trust) -> Option<Vec<usize>> {
+fn bounds(rest: &[u8], bytes: usize, threads: usize, trust: &Trust) -> Option<Vec<usize>> {
     let mut bounds = vec![0];
     for n in 1..=threads {
         let at = n * bytes;
@@ -94,14 +103,12 @@ struct Part {
     records: u64,
     /// Offsets of the RTTA records: their order matters, so they are counted later.
     rtta: Vec<usize>,
-    /// Thread id of the last record.
-    thread: u64,
 }
 
 impl Part {
     /// Reads a part from its first to its last byte; `None` when anything is out of the ordinary.
     fn count(bytes: &[u8], layout: Layout, limits: Limits) -> Option<Self> {
-        let mut part = Self { counts: Counts::new(layout, limits), records: 0, rtta: Vec::new(), thread: 0 };
+        let mut part = Self { counts: Counts::new(layout, limits), records: 0, rtta: Vec::new() };
         let stride = layout.access_bytes();
         let mut at = 0;
         let mut last_run: &[u8] = &[];
@@ -122,12 +129,8 @@ impl Part {
             part.counts.count_thread(record.thread);
             part.rtta.push(at);
             part.records += 1;
-            part.thread = record.thread;
             last_run = &[];
             at += used;
-        }
-        if let Some(bytes) = last_run.last_chunk::<8>() {
-            part.thread = layout.endian.u64(*bytes);
         }
         // Zeros at a part's end may belong to a zero tail.
         let has_zeros = zeros_after(last_run, stride, crate::Place::default(), None).is_some();

@@ -29,6 +29,16 @@ pub fn parse(window: &[u8], layout: Layout) -> Result<(Record<'_>, usize), Need>
     }
 }
 
+/// Reads the record at the start of a window as one of `kind`, whatever its tag says.
+pub(crate) fn parse_as(window: &[u8], layout: Layout, kind: Kind) -> Option<(Record<'_>, usize)> {
+    let tag = Tag(kind.base());
+    match kind {
+        Kind::Read | Kind::Write => parse_access(window, layout, tag),
+        Kind::RttaRemove => parse_remove(window, layout, tag),
+        Kind::RttaAdd => parse_add(window, layout, tag).ok(),
+    }
+}
+
 fn more(bytes: usize) -> Need {
     Need::More(bytes as u64)
 }

@@ -3,6 +3,8 @@
 use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Sink};
 
 use crate::detect;
+use crate::familiar::Familiar;
+use crate::lookback::{self, Before};
 use crate::parse::{Need, access_run, parse};
 use crate::record::{Layout, Record, Tag, Width};
 use crate::resync::{self, Trust};
@@ -10,6 +12,9 @@ use crate::rules;
 
 /// Most accesses handed out at once: what fits a first-level cache.
 const RUN_RECORDS_MAX: usize = 1024;
+
+/// Records are framed this far ahead of the place where they are handed out: damage shows late.
+const AHEAD_BYTES: usize = lookback::BYTES + 64;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +70,17 @@ pub struct Passed {
     pub bytes_lost: u64,
 }
 
+/// What is known about the bytes after the current position.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ahead {
+    /// So many bytes are whole records.
+    framed: usize,
+    /// After so many bytes records cannot be handed out as they are framed.
+    stop: Option<usize>,
+    /// From there so many records were misread.
+    misread: usize,
+}
+
 /// An opened trace that knows its layout.
 pub struct Reader {
     cursor: Cursor,
@@ -73,8 +89,9 @@ pub struct Reader {
     record_bytes_max: u64,
     seq: u64,
     bytes_lost: u64,
-    /// Thread of the latest record: what comes after damage is measured by it.
-    thread: u64,
+    /// What records looked like before the latest damage.
+    familiar: Familiar,
+    ahead: Ahead,
     /// Where the zero records that the trace ended in so far begin.
     zeros: Option<Place>,
 }
@@ -101,7 +118,8 @@ impl Reader {
             record_bytes_max: options.limits.record_bytes_max.max(64),
             seq: 0,
             bytes_lost: 0,
-            thread: 0,
+            familiar: Familiar::default(),
+            ahead: Ahead::default(),
             zeros: None,
         })
     }
@@ -123,7 +141,7 @@ impl Reader {
 
     /// What plausible records are measured by.
     pub(crate) fn trust(&self) -> Trust {
-        Trust { layout: self.layout, thread: self.thread }
+        Trust { layout: self.layout, familiar: self.familiar.clone() }
     }
 
     /// All bytes from here on, where they are in memory or mapped.
@@ -132,9 +150,8 @@ impl Reader {
     }
 
     /// Moves past whole records that were read in [`Self::rest_in_memory`]; the last one is not zero.
-    pub(crate) fn pass(&mut self, passed: Passed, thread: u64) -> Result<(), Error> {
+    pub(crate) fn pass(&mut self, passed: Passed) -> Result<(), Error> {
         self.seq += passed.records;
-        self.thread = thread;
         self.zeros = None;
         self.cursor.skip(passed.bytes).map(|_| ())
     }
@@ -156,42 +173,109 @@ impl Reader {
     pub(crate) fn walk<V: Visit>(mut self, visit: &mut V, sink: &mut dyn Sink) -> Result<Passed, Error> {
         let stride = self.layout.access_bytes();
         while !visit.is_done() {
+            let limit = self.look_ahead()?;
+            if limit == 0 {
+                if self.pass_stop(visit, sink)? {
+                    break;
+                }
+                self.ahead = Ahead::default();
+                continue;
+            }
             let window = self.cursor.window();
             let at = Place { seq: self.seq, offset: self.cursor.offset() };
-            let near = window.get(..RUN_RECORDS_MAX * stride).unwrap_or(window);
+            let near = window.get(..limit.min(RUN_RECORDS_MAX * stride)).unwrap_or(window);
             let used = visit.run(near, at, sink)?;
             if let Some(run) = near.get(..used).filter(|run| !run.is_empty()) {
                 self.zeros = zeros_after(run, stride, at, self.zeros);
-                self.thread = last_thread(run, self.layout).unwrap_or(self.thread);
-                self.cursor.advance(used);
-                self.seq += (used / stride) as u64;
-                continue;
-            }
-            match parse(window, self.layout) {
-                // Also where the window happens to show all of it: the window's size decides nothing.
-                Ok((_, used)) if used as u64 > self.record_bytes_max => self.pass_long_name(used as u64, sink)?,
-                Ok((record, used)) => {
-                    if record.tag.has_flags() {
-                        sink.report(flags_on_rtta(&record, at))?;
-                    }
-                    visit.rtta(&record, window.get(..used).unwrap_or_default(), at, sink)?;
-                    self.thread = record.thread;
-                    self.zeros = None;
-                    self.cursor.advance(used);
-                    self.seq += 1;
+                self.advance(used, (used / stride) as u64);
+            } else if let Ok((record, used)) = parse(window, self.layout) {
+                if record.tag.has_flags() {
+                    sink.report(flags_on_rtta(&record, at))?;
                 }
-                Err(Need::Bad(tag)) => self.pass_bad_tag(tag, sink)?,
-                Err(Need::More(need)) if need > self.record_bytes_max => self.pass_long_name(need, sink)?,
-                Err(Need::More(need)) => {
-                    // Bounded by the limit on records just above.
-                    let have = self.fill(usize::try_from(need).unwrap_or(usize::MAX))? as u64;
-                    if have < need && self.ends_inside(have, need, visit, sink)? {
-                        break;
-                    }
-                }
+                visit.rtta(&record, window.get(..used).unwrap_or_default(), at, sink)?;
+                self.zeros = None;
+                self.advance(used, 1);
             }
         }
         self.finish(visit.is_done(), sink)
+    }
+
+    fn advance(&mut self, used: usize, records: u64) {
+        self.cursor.advance(used);
+        self.seq += records;
+        self.ahead.framed -= used;
+        self.ahead.stop = self.ahead.stop.map(|stop| stop - used);
+    }
+
+    /// Frames what comes next. Records that start before the returned distance can be handed out; 0 is damage
+    /// right here, or the end.
+    fn look_ahead(&mut self) -> Result<usize, Error> {
+        let chunk = RUN_RECORDS_MAX * self.layout.access_bytes();
+        loop {
+            if let Some(stop) = self.ahead.stop {
+                return Ok(stop);
+            }
+            if self.ahead.framed >= AHEAD_BYTES {
+                return Ok(self.ahead.framed - lookback::BYTES);
+            }
+            let rest = self.cursor.window().get(self.ahead.framed..).unwrap_or_default();
+            let run = run_of(rest.get(..chunk).unwrap_or(rest), self.layout).len();
+            if run > 0 {
+                self.ahead.framed += run;
+                continue;
+            }
+            match parse(rest, self.layout) {
+                // Also where the window happens to show all of it: the window's size decides nothing.
+                Ok((_, used)) if used as u64 <= self.record_bytes_max => self.ahead.framed += used,
+                Err(Need::More(need)) if need <= self.record_bytes_max => {
+                    // Bounded by the limit on records just above.
+                    let all = self.ahead.framed + usize::try_from(need).unwrap_or(usize::MAX);
+                    let have = self.fill(all)?;
+                    if have < all {
+                        self.stop_ahead(have > self.ahead.framed)?;
+                    }
+                }
+                _ => self.stop_ahead(true)?,
+            }
+        }
+    }
+
+    /// Framing ends after what is framed: at damage, whose start may lie before it, or at the end of the data.
+    fn stop_ahead(&mut self, is_damage: bool) -> Result<(), Error> {
+        let end = self.ahead.framed;
+        self.ahead.stop = Some(end);
+        if !is_damage {
+            return Ok(());
+        }
+        let wanted = end + resync::WINDOW_BYTES;
+        let is_end = self.fill(wanted)? < wanted;
+        // The same bytes decide whatever the window shows beyond them.
+        let window = self.cursor.window();
+        let window = window.get(..wanted).unwrap_or(window);
+        let before = Before::of(window, end, self.layout);
+        let found = before.out_of_step(window, end, is_end, self.layout, &self.familiar);
+        let stop = found.map_or(end, |(at, _)| at);
+        before.teach(&mut self.familiar, window, stop, self.layout);
+        self.ahead.stop = Some(stop);
+        self.ahead.misread = found.map_or(0, |(_, misread)| misread);
+        Ok(())
+    }
+
+    /// Deals with what stands where framing ends. True when nothing can follow.
+    fn pass_stop<V: Visit>(&mut self, visit: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
+        if self.ahead.misread > 0 {
+            return self.pass_out_of_step(sink).map(|()| false);
+        }
+        match parse(self.cursor.window(), self.layout) {
+            Ok((_, used)) => self.pass_long_name(used as u64, sink)?,
+            Err(Need::Bad(tag)) => self.pass_bad_tag(tag, sink)?,
+            Err(Need::More(need)) if need > self.record_bytes_max => self.pass_long_name(need, sink)?,
+            Err(Need::More(need)) => {
+                let have = self.cursor.window().len() as u64;
+                return self.ends_inside(have, need, visit, sink);
+            }
+        }
+        Ok(false)
     }
 
     /// The data end `have` bytes after the current record's start. True when nothing can follow.
@@ -235,6 +319,23 @@ impl Reader {
             .field("tag")
             .expected("base tag 0 to 3 under the flags 0x40 and 0x80")
             .found(format!("{tag:#04x}"));
+        self.recover(report, sink)
+    }
+
+    fn pass_out_of_step(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Ahead { framed, misread, .. } = self.ahead;
+        let at = self.cursor.offset();
+        let found = match self.cursor.window().get(framed) {
+            Some(tag) if Tag(*tag).kind().is_none() => format!("{tag:#04x}"),
+            _ => "a record that cannot be whole".to_owned(),
+        };
+        let report = rules::BAD_TAG
+            .at(at)
+            .record(self.seq)
+            .field("tag")
+            .expected("base tag 0 to 3 under the flags 0x40 and 0x80")
+            .found(format!("{found} at {:#x}, after {misread} records out of step from here on", at + framed as u64))
+            .help("bytes are missing or too many inside this record");
         self.recover(report, sink)
     }
 
@@ -291,7 +392,7 @@ impl Reader {
         loop {
             let have = self.fill(resync::WINDOW_BYTES)?;
             let is_end = have < resync::WINDOW_BYTES;
-            match resync::find(self.cursor.window(), from, is_end, trust) {
+            match resync::find(self.cursor.window(), from, is_end, &trust) {
                 resync::Found::At(at) => {
                     self.cursor.advance(at);
                     break;
@@ -364,11 +465,6 @@ pub(crate) fn zeros_after(run: &[u8], stride: usize, at: Place, before: Option<P
         _ if zeros == records => before.or(Some(at)),
         _ => Some(at.after(records - zeros, stride)),
     }
-}
-
-fn last_thread(run: &[u8], layout: Layout) -> Option<u64> {
-    let bytes = run.last_chunk::<8>()?;
-    Some(layout.endian.u64(*bytes))
 }
 
 /// The plain visitor behind [`Reader::read`].

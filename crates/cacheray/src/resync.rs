@@ -4,30 +4,33 @@
 //! and nearly all of them are plausible, or where whole plausible records lead exactly to the end of
 //! the data. It is a guess, made the same way whatever the window's size.
 
-use crate::parse::parse;
-use crate::record::{Body, Layout, Record, Width, is_canonical, is_usual_size};
+use std::cmp::Ordering;
+
+use crate::familiar::{Familiar, LIKE_OTHERS, NAME_BYTES_MAX};
+use crate::parse::{parse, parse_as};
+use crate::record::{Kind, Layout};
 
 /// How many records must follow.
-const RECORDS: u32 = 16;
+const RECORDS: usize = 16;
 
 /// How many of them may be odd.
-const ODD_MAX: u32 = 3;
-
-/// Longest type name of a plausible record.
-const NAME_BYTES_MAX: usize = 4096;
+pub(crate) const ODD_MAX: usize = 3;
 
 /// How far a candidate looks ahead: sixteen adds with names just below the longest.
-const LOOK_BYTES: usize = RECORDS as usize * (29 + NAME_BYTES_MAX);
+const LOOK_BYTES: usize = RECORDS * (29 + NAME_BYTES_MAX);
 
 /// What [`find`] wants to see: a candidate, its rivals within one record, and their look ahead.
 pub(crate) const WINDOW_BYTES: usize = 2 * LOOK_BYTES;
 
+/// Records before a rival that score less than this on average are none (half points).
+const PREFIX_MIN: u32 = 7;
+
 /// What a plausible record is measured by.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Trust {
     pub(crate) layout: Layout,
-    /// Thread of the last record before the damage: large ids are believed when they are this one.
-    pub(crate) thread: u64,
+    /// What the records before the damage look like.
+    pub(crate) familiar: Familiar,
 }
 
 /// Where records resume.
@@ -40,52 +43,125 @@ pub(crate) enum Found {
 }
 
 /// Tries every offset of `window` from `from` on. `is_end` says that the data end with the window.
-pub(crate) fn find(window: &[u8], from: usize, is_end: bool, trust: Trust) -> Found {
+/// With `from` above 0 the window starts with the damaged record.
+pub(crate) fn find(window: &[u8], from: usize, is_end: bool, trust: &Trust) -> Found {
+    if from > 0
+        && let Some(at) = after_bad_tag(window, trust)
+    {
+        return Found::At(at);
+    }
     let rivals = trust.layout.access_bytes();
     for at in from..window.len() {
         if !is_end && window.len() - at < LOOK_BYTES + rivals {
             return Found::NotBefore(at);
         }
-        let Some(quality) = quality_at(window, at, trust) else { continue };
+        let Some(mut best) = Chain::from(window, at, trust) else { continue };
         // A neighbour may fit better: classic 32-bit addresses, shifted by a byte, look like records too.
-        let mut best = (quality, at);
         for rival in at + 1..(at + rivals).min(window.len()) {
-            if let Some(quality) = quality_at(window, rival, trust).filter(|quality| *quality > best.0) {
-                best = (quality, rival);
+            if let Some(chain) = Chain::from(window, rival, trust).filter(|chain| chain.is_better(&best)) {
+                best = chain;
             }
         }
-        return Found::At(best.1);
+        return Found::At(best.at());
     }
     Found::NotBefore(window.len())
 }
 
-/// How many of the records from `at` on are of the trusted thread; `None` where no records resume.
-fn quality_at(window: &[u8], at: usize, trust: Trust) -> Option<u32> {
-    let all = window.get(at..)?;
-    // The same bytes decide whatever the window shows beyond them.
-    let (mut rest, is_whole) = match all.get(..LOOK_BYTES) {
-        Some(near) if all.len() > LOOK_BYTES => (near, false),
-        _ => (all, true),
-    };
-    let (mut records, mut odd, mut quality) = (0, 0, 0);
-    while records < RECORDS {
-        match parse(rest, trust.layout) {
-            Ok((record, used)) => {
-                odd += u32::from(!is_plausible(&record, trust));
-                if odd > ODD_MAX || (records == 0 && odd > 0) {
-                    return None;
-                }
-                records += 1;
-                quality += u32::from(record.thread == trust.thread);
-                rest = rest.get(used..).unwrap_or_default();
-            }
-            Err(_) => {
-                let ends_well = rest.is_empty() || (records > 1 && is_cut_record(rest, trust.layout));
-                return (is_whole && records > 0 && odd == 0 && ends_well).then_some(quality);
-            }
+/// The end of the record at the window's start, where it is like others in all but its tag and records follow it.
+fn after_bad_tag(window: &[u8], trust: &Trust) -> Option<usize> {
+    let mut best: Option<(u32, Chain)> = None;
+    for kind in [Kind::Read, Kind::RttaRemove, Kind::RttaAdd] {
+        let Some((record, used)) = parse_as(window, trust.layout, kind) else { continue };
+        // The flag tells that misaligned accesses are as good as others: the true one is lost.
+        let score = trust.familiar.score(&record, trust.layout);
+        if score + 1 < LIKE_OTHERS || used >= LOOK_BYTES {
+            continue;
+        }
+        let Some(chain) = Chain::from(window, used, trust) else { continue };
+        let is_better = |(old_score, old): &(u32, Chain)| match chain.compare(old) {
+            Ordering::Equal => score > *old_score,
+            order => order.is_gt(),
+        };
+        if best.as_ref().is_none_or(is_better) {
+            best = Some((score, chain));
         }
     }
-    Some(quality)
+    best.map(|(_, chain)| chain.at())
+}
+
+/// The records that follow one another from an offset on.
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    /// Offset and score of each.
+    records: [(usize, u32); RECORDS],
+    count: usize,
+}
+
+impl Chain {
+    /// `None` where no records resume.
+    fn from(window: &[u8], at: usize, trust: &Trust) -> Option<Self> {
+        let all = window.get(at..)?;
+        // The same bytes decide whatever the window shows beyond them.
+        let (near, is_whole) = match all.get(..LOOK_BYTES) {
+            Some(near) if all.len() > LOOK_BYTES => (near, false),
+            _ => (all, true),
+        };
+        let mut rest = near;
+        let mut chain = Self { records: [(0, 0); RECORDS], count: 0 };
+        let mut odd = 0;
+        while let Some(slot) = chain.records.get_mut(chain.count) {
+            match parse(rest, trust.layout) {
+                Ok((record, used)) => {
+                    let score = trust.familiar.score(&record, trust.layout);
+                    odd += usize::from(score == 0);
+                    if odd > ODD_MAX || (chain.count == 0 && odd > 0) {
+                        return None;
+                    }
+                    *slot = (at + near.len() - rest.len(), score);
+                    chain.count += 1;
+                    rest = rest.get(used..).unwrap_or_default();
+                }
+                Err(_) => {
+                    let ends_well = rest.is_empty() || (chain.count > 1 && is_cut_record(rest, trust.layout));
+                    return (is_whole && chain.count > 0 && odd == 0 && ends_well).then_some(chain);
+                }
+            }
+        }
+        Some(chain)
+    }
+
+    fn records(&self) -> &[(usize, u32)] {
+        self.records.get(..self.count).unwrap_or_default()
+    }
+
+    fn at(&self) -> usize {
+        self.records.first().map_or(0, |(at, _)| *at)
+    }
+
+    /// The records before an offset: how many, and the sum of their scores.
+    fn before(&self, end: usize) -> (u32, u32) {
+        let before = self.records().iter().take_while(|(at, _)| *at < end);
+        before.fold((0, 0), |(count, sum), (_, score)| (count + 1, sum + score))
+    }
+
+    /// Compares average scores up to where both read the same records.
+    fn compare(&self, other: &Self) -> Ordering {
+        let is_shared = |at: usize| other.records().binary_search_by_key(&at, |(at, _)| *at).is_ok();
+        let merge = self.records().iter().map(|(at, _)| *at).find(|at| is_shared(*at)).unwrap_or(usize::MAX);
+        let ((our_count, our_sum), (count, sum)) = (self.before(merge), other.before(merge));
+        (our_sum * count).cmp(&(sum * our_count))
+    }
+
+    /// True when this one, which starts later, is the better account of the bytes.
+    fn is_better(&self, earlier: &Self) -> bool {
+        let is_part = earlier.records().iter().any(|(at, _)| *at == self.at());
+        if is_part {
+            // What stands before it is lost with it: only rubbish may be.
+            let (count, sum) = earlier.before(self.at());
+            return sum * 2 < count * PREFIX_MIN;
+        }
+        self.compare(earlier).is_gt()
+    }
 }
 
 /// True when the rest of the data can be the start of a record.
@@ -94,27 +170,10 @@ fn is_cut_record(rest: &[u8], layout: Layout) -> bool {
     is_short && matches!(parse(rest, layout), Err(crate::Need::More(need)) if need < (NAME_BYTES_MAX + 29) as u64)
 }
 
-fn is_plausible(record: &Record<'_>, trust: Trust) -> bool {
-    let has_address = record.address >= 0x1000 || (record.address == 0 && record.body == Body::Remove);
-    let is_possible = trust.layout.width == Width::Four || is_canonical(record.address);
-    let has_thread = record.thread <= u64::from(u32::MAX) || record.thread == trust.thread;
-    has_address
-        && is_possible
-        && has_thread
-        && match record.body {
-            Body::Access { size } => is_usual_size(size),
-            Body::Add { elemsize, elemcount, name } => {
-                let has_name = !name.is_empty() && name.len() < NAME_BYTES_MAX;
-                !record.tag.has_flags() && elemsize < 1 << 28 && elemcount < 1 << 28 && has_name
-            }
-            Body::Remove => !record.tag.has_flags(),
-        }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Layout;
+    use crate::record::Width;
 
     fn accesses(layout: Layout, count: u64, base: u64, thread: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -138,24 +197,25 @@ mod tests {
                 let mut bytes = accesses(layout, 40, base, thread);
                 bytes[0] = 0x3f;
                 let stride = layout.access_bytes();
-                assert_eq!(find(&bytes, 1, true, Trust { layout, thread }), Found::At(stride), "{layout:?} {thread}");
+                let trust = Trust { layout, ..Trust::default() };
+                assert_eq!(find(&bytes, 1, true, &trust), Found::At(stride), "{layout:?} {thread}");
             }
         }
     }
 
     #[test]
     fn zeros_and_rubbish_are_no_records() {
-        let trust = Trust { layout: Layout::default(), thread: 0 };
-        assert_eq!(find(&[0; 500], 0, true, trust), Found::NotBefore(500));
-        assert_eq!(find(&[0xff; 500], 0, true, trust), Found::NotBefore(500));
-        assert_eq!(find(&[], 0, true, trust), Found::NotBefore(0));
+        let trust = Trust::default();
+        assert_eq!(find(&[0; 500], 0, true, &trust), Found::NotBefore(500));
+        assert_eq!(find(&[0xff; 500], 0, true, &trust), Found::NotBefore(500));
+        assert_eq!(find(&[], 0, true, &trust), Found::NotBefore(0));
     }
 
     #[test]
     fn without_the_end_in_sight_only_what_can_be_judged_is_judged() {
-        let trust = Trust { layout: Layout::default(), thread: 0 };
+        let trust = Trust::default();
         let window = vec![0xff; WINDOW_BYTES];
-        let Found::NotBefore(at) = find(&window, 0, false, trust) else { panic!("rubbish") };
+        let Found::NotBefore(at) = find(&window, 0, false, &trust) else { panic!("rubbish") };
         assert!(at > 0 && at + LOOK_BYTES + 18 >= WINDOW_BYTES);
     }
 
@@ -164,6 +224,6 @@ mod tests {
         let layout = Layout::default();
         let mut bytes = vec![0xff; 18];
         bytes.extend(accesses(layout, 1, 0x5555_dead_b008, 0));
-        assert_eq!(find(&bytes, 1, true, Trust { layout, thread: 0 }), Found::At(18));
+        assert_eq!(find(&bytes, 1, true, &Trust::default()), Found::At(18));
     }
 }

@@ -1,0 +1,136 @@
+//! Where damage really began, when an unknown tag is only its late sign.
+//!
+//! Bytes lost inside a record put every later one out of step. Most bytes are zero or small, so many of
+//! the misread records have known tags, until one has not. Records out of step are implausible, and the
+//! true ones can be read among them: both together, and nothing less, tell them from odd records.
+
+use crate::familiar::Familiar;
+use crate::parse::parse;
+use crate::record::Layout;
+use crate::resync::{Found, ODD_MAX, Trust, find};
+
+/// How far before an unknown tag damage is looked for.
+pub(crate) const BYTES: usize = 4096;
+
+/// So many records of the usual kind one after another were read in step.
+const IN_STEP: usize = 4;
+
+/// Lower scores are out of character.
+const SCORE_MIN: u32 = 4;
+
+/// Fewest plausible records that replace others at the end of the data.
+const RECORDS_MIN: usize = 4;
+
+/// What stands before the place where framing ends.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    /// Where the records begin, up to [`BYTES`] back, in order.
+    starts: Vec<usize>,
+}
+
+impl Before {
+    /// The records of `window` from a boundary to `end`, as far as they are near enough.
+    pub(crate) fn of(window: &[u8], end: usize, layout: Layout) -> Self {
+        let mut starts = Vec::new();
+        let mut at = 0;
+        while at < end
+            && let Some(Ok((_, used))) = window.get(at..).map(|rest| parse(rest, layout))
+        {
+            if end - at <= BYTES {
+                starts.push(at);
+            }
+            at += used;
+        }
+        Self { starts }
+    }
+
+    /// Adds what the records up to `end` look like.
+    pub(crate) fn teach(&self, familiar: &mut Familiar, window: &[u8], end: usize, layout: Layout) {
+        for &at in self.starts.iter().take_while(|at| **at < end) {
+            if let Some(Ok((record, _))) = window.get(at..).map(|rest| parse(rest, layout)) {
+                familiar.learn(&record, layout);
+            }
+        }
+    }
+
+    /// The record in which reading fell out of step and how many were misread from there to `end`, where
+    /// framing ends; or `None`, where the records before `end` stand as they were read.
+    pub(crate) fn out_of_step(
+        &self,
+        window: &[u8],
+        end: usize,
+        is_end: bool,
+        layout: Layout,
+        familiar: &Familiar,
+    ) -> Option<(usize, usize)> {
+        let mut trust = Trust { layout, familiar: familiar.clone() };
+        let middle = self.starts.get(self.starts.len() / 2).copied().unwrap_or(0);
+        self.teach(&mut trust.familiar, window, middle, layout);
+        let first = self.first_odd(window, &trust)?;
+        let mut from = 1;
+        while let Found::At(found) = find(window.get(first..)?, from, is_end, &trust) {
+            let found = first + found;
+            if found >= end {
+                return None;
+            }
+            let broken = self.starts.iter().rposition(|at| *at < found)?;
+            let damage = *self.starts.get(broken)?;
+            let misread = self.starts.get(broken..)?;
+            if outlasts(window, found, end, &trust) && is_better(window, (found, end), misread, &trust) {
+                return Some((damage, misread.len()));
+            }
+            from = found - first + 1;
+        }
+        None
+    }
+
+    /// The first record of those out of character that lead to the end.
+    fn first_odd(&self, window: &[u8], trust: &Trust) -> Option<usize> {
+        let mut first = None;
+        let mut in_step = 0;
+        for &at in self.starts.iter().rev() {
+            let (record, _) = parse(window.get(at..)?, trust.layout).ok()?;
+            if trust.familiar.score(&record, trust.layout) < SCORE_MIN {
+                first = Some(at);
+                in_step = 0;
+            } else {
+                in_step += 1;
+            }
+            if in_step >= IN_STEP {
+                break;
+            }
+        }
+        first
+    }
+}
+
+/// True when records from `at` on lead past `end`, or whole ones to the end of the data, with few odd ones.
+fn outlasts(window: &[u8], mut at: usize, end: usize, trust: &Trust) -> bool {
+    let (mut records, mut odd) = (0, 0);
+    while at <= end {
+        let Some(rest) = window.get(at..).filter(|rest| !rest.is_empty()) else { return records >= RECORDS_MIN };
+        let Ok((record, used)) = parse(rest, trust.layout) else { return false };
+        records += 1;
+        odd += usize::from(!trust.familiar.is_plausible(&record, trust.layout));
+        at += used;
+    }
+    odd <= ODD_MAX.max(records / 8)
+}
+
+/// True when the records from `found` up to `end` score better than those that were misread.
+fn is_better(window: &[u8], (found, end): (usize, usize), misread: &[usize], trust: &Trust) -> bool {
+    let score = |at: usize| {
+        let (record, used) = parse(window.get(at..)?, trust.layout).ok()?;
+        Some((u64::from(trust.familiar.score(&record, trust.layout)), used))
+    };
+    let old: u64 = misread.iter().filter_map(|at| score(*at)).map(|(score, _)| score).sum();
+    let (mut new, mut records, mut at) = (0, 0, found);
+    while at < end
+        && let Some((score, used)) = score(at)
+    {
+        new += score;
+        records += 1;
+        at += used;
+    }
+    new * misread.len() as u64 > old * records
+}
