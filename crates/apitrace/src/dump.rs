@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anytrace_core::{DumpForm, DumpOptions, Error, Selection, Sink, Summary, text};
 
+use crate::container::Container;
 use crate::encode::{FrameDetail, frame_details};
 use crate::jsonl;
 use crate::names::EnumNames;
@@ -44,7 +45,9 @@ pub(crate) fn dump(
             totals
         }
         DumpForm::Jsonl => {
-            let container = reader.container().name();
+            // Known so early only of a file whose end was reached in looking at its start.
+            let is_seekable = reader.stream.is_seekable() && reader.container() == Container::Zstd;
+            let container = if is_seekable { Container::ZstdSeekable } else { reader.container() }.name();
             let mut printer = jsonl::Lines::new(options, out, container);
             let totals = reader.read(&mut printer, sink)?;
             printer.finish()?;
