@@ -145,7 +145,7 @@ impl<'a> Text<'a> {
             out.push(b' ');
         }
         match event.function.and_then(|slot| context.signatures.function(slot)) {
-            Some(row) if row.is_lost => {
+            Some(row) if !row.is_at_hand() => {
                 out.extend_from_slice(b"?function_");
                 text::push_dec(out, row.id);
             }
@@ -431,6 +431,11 @@ fn push_bitmask(out: &mut Vec<u8>, signature: &SignatureRef<'_>, value: u64, sig
 
 fn push_frame(out: &mut Vec<u8>, frame: &SignatureRef<'_>, signatures: &Signatures) {
     let Some(row) = signatures.get(Space::Frame, frame.slot) else { return };
+    if row.is_dropped {
+        out.extend_from_slice(b"?frame_");
+        text::push_dec(out, row.id);
+        return;
+    }
     let details = frame_details(&row.definition);
     if details.is_empty() {
         out.push(b'?');
