@@ -111,8 +111,24 @@ impl Calls {
         self.lost.iter().any(|range| range.contains(&number))
     }
 
-    /// Goes on with a later number: the enters between are lost. Returns how many.
+    /// The function of a call that waits.
+    pub(crate) fn function(&self, number: u64) -> Option<u32> {
+        let recent = self.recent.iter().find(|(waiting, _)| *waiting == number).map(|(_, call)| call);
+        recent.or_else(|| self.older.get(&number)).filter(|call| !call.is_damaged).map(|call| call.function)
+    }
+
+    /// The lowest number that the next call may have: a last enter that is damaged may be none.
+    pub(crate) fn lowest_next(&self) -> u64 {
+        let is_damaged = self.recent.last().is_some_and(|(number, call)| call.is_damaged && number + 1 == self.next);
+        self.next - u64::from(is_damaged)
+    }
+
+    /// Goes on with another number: the enters between are lost. Returns how many.
     pub(crate) fn resume(&mut self, next: u64) -> u64 {
+        if next < self.next && next == self.lowest_next() {
+            self.recent.pop();
+            self.next = next;
+        }
         let lost = next.saturating_sub(self.next);
         if lost > 0 {
             let is_full = self.lost.len() >= LOST_RANGES_MAX;

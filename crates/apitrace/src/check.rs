@@ -39,6 +39,10 @@ pub(crate) fn check(mut reader: Reader, sink: &mut dyn Sink) -> Result<Summary, 
 }
 
 impl Visitor for Checker {
+    fn keeps_definitions(&self) -> bool {
+        false
+    }
+
     fn header(&mut self, header: &Header, sink: &mut dyn Sink) -> Result<(), Error> {
         self.version = header.version;
         let mut seen = HashSet::new();

@@ -123,6 +123,12 @@ impl Converter {
                 let Some(row) = context.signatures.get(Space::Enum, signature.slot).filter(|row| !row.is_lost) else {
                     return Ok(false);
                 };
+                if row.is_dropped {
+                    return Err(Error::limit(format!(
+                        "event {}: there are too many definitions to convert enumeration {}",
+                        context.event.seq, signature.id
+                    )));
+                }
                 let mut define = |id: u64| {
                     let is_new = written[Space::Enum as usize].insert(id);
                     if is_new {

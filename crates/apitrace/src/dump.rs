@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anytrace_core::{DumpForm, DumpOptions, Error, Selection, Sink, Summary, text};
 
+use crate::container::Container;
 use crate::encode::{FrameDetail, frame_details};
 use crate::jsonl;
 use crate::names::EnumNames;
@@ -44,7 +45,9 @@ pub(crate) fn dump(
             totals
         }
         DumpForm::Jsonl => {
-            let container = reader.container().name();
+            // Known so early only of a file whose end was reached in looking at its start.
+            let is_seekable = reader.stream.is_seekable() && reader.container() == Container::Zstd;
+            let container = if is_seekable { Container::ZstdSeekable } else { reader.container() }.name();
             let mut printer = jsonl::Lines::new(options, out, container);
             let totals = reader.read(&mut printer, sink)?;
             printer.finish()?;
@@ -142,7 +145,7 @@ impl<'a> Text<'a> {
             out.push(b' ');
         }
         match event.function.and_then(|slot| context.signatures.function(slot)) {
-            Some(row) if row.is_lost => {
+            Some(row) if !row.is_at_hand() => {
                 out.extend_from_slice(b"?function_");
                 text::push_dec(out, row.id);
             }
@@ -428,6 +431,11 @@ fn push_bitmask(out: &mut Vec<u8>, signature: &SignatureRef<'_>, value: u64, sig
 
 fn push_frame(out: &mut Vec<u8>, frame: &SignatureRef<'_>, signatures: &Signatures) {
     let Some(row) = signatures.get(Space::Frame, frame.slot) else { return };
+    if row.is_dropped {
+        out.extend_from_slice(b"?frame_");
+        text::push_dec(out, row.id);
+        return;
+    }
     let details = frame_details(&row.definition);
     if details.is_empty() {
         out.push(b'?');

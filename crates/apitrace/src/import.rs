@@ -41,7 +41,7 @@ pub(crate) fn import(
         }
         wrapper.write(&header.raw)?;
         let mut walker = Walker::new(header.version, &options.limits);
-        let mut signatures = Signatures::default();
+        let mut signatures = Signatures::new(&options.limits);
         let mut event = Vec::new();
         while let Some(line) = lines.next()? {
             event.clear();
@@ -92,7 +92,9 @@ fn verify(line: &jsonl::Object, event: &[u8], walker: &mut Walker, signatures: &
     while let Ok((token, used)) = walker.next(event.get(at..).unwrap_or_default(), signatures) {
         at += used;
         if token == Token::EndEvent {
-            signatures.check_bounds()?;
+            if signatures.take_shortage().of_signatures {
+                return Err(Error::limit("the events define more signatures than can be told apart"));
+            }
             if at == event.len() {
                 return Ok(());
             }

@@ -1,7 +1,5 @@
 //! Counting everything: what `info` says.
 
-use std::collections::HashSet;
-
 use anytrace_core::{Error, Info, Limits, Sink, Tally, text};
 use serde_json::{Value, json};
 
@@ -43,6 +41,10 @@ impl Visitor for Counter {
         true
     }
 
+    fn keeps_definitions(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn whole(&mut self, event: &Event, _: &[u8], _: &Signatures) -> Result<u64, Error> {
         self.count(event);
@@ -79,7 +81,10 @@ pub(crate) fn info(mut reader: Reader, sink: &mut dyn Sink) -> Result<Info, Erro
 
 fn details(reader: &Reader, header: &Header, totals: crate::Totals) -> Vec<(&'static str, Value)> {
     let functions = reader.signatures().table(Space::Function).rows();
-    let names: HashSet<&[u8]> = functions.iter().filter(|row| !row.is_lost).map(crate::Signature::name).collect();
+    let mut names: Vec<&[u8]> = functions.iter().filter(|row| row.is_at_hand()).map(crate::Signature::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let nameless = functions.iter().filter(|row| row.is_dropped).count();
     let properties: serde_json::Map<String, Value> = header
         .properties
         .iter()
@@ -92,7 +97,7 @@ fn details(reader: &Reader, header: &Header, totals: crate::Totals) -> Vec<(&'st
         ("calls", json!(totals.calls - totals.lost_calls)),
         ("incomplete_calls", json!(totals.incomplete)),
         ("lost_calls", json!(totals.lost_calls)),
-        ("functions", json!(names.len())),
+        ("functions", json!(names.len() + nameless)),
         ("raw_bytes", json!(totals.raw_bytes)),
         ("lost_bytes", json!(totals.lost_bytes)),
         ("properties", Value::Object(properties)),
@@ -100,7 +105,7 @@ fn details(reader: &Reader, header: &Header, totals: crate::Totals) -> Vec<(&'st
 }
 
 /// Which graphics interface the function names belong to.
-fn api(names: &HashSet<&[u8]>) -> &'static str {
+fn api(names: &[&[u8]]) -> &'static str {
     let has = |test: &dyn Fn(&[u8]) -> bool| names.iter().any(|name| test(name));
     let upper = |name: &[u8], at: usize| name.get(at).is_some_and(u8::is_ascii_uppercase);
     if has(&|name| name.starts_with(b"egl") && upper(name, 3)) {

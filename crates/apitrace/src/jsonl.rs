@@ -130,7 +130,7 @@ impl<'a> Lines<'a> {
     }
 
     fn name(&mut self, slot: Option<u32>, signatures: &Signatures) {
-        if let Some(row) = slot.and_then(|slot| signatures.function(slot)).filter(|row| !row.is_lost) {
+        if let Some(row) = slot.and_then(|slot| signatures.function(slot)).filter(|row| row.is_at_hand()) {
             self.key("name");
             text::push_json_bytes(&mut self.lines, row.name());
         }

@@ -25,6 +25,7 @@ mod container;
 mod convert;
 mod dump;
 mod encode;
+mod evidence;
 mod import;
 mod info;
 mod jsonl;

@@ -380,8 +380,12 @@ fn is_plausible(space: Space, version: u64, rest: &[u8]) -> Result<bool, Stop> {
         }
         Space::Frame => return is_plausible_frame(&mut scan),
     };
+    // Arguments and members may be nameless: structures in structures are.
+    let may_be_empty = matches!(space, Space::Function | Space::Struct);
     for _ in 0..count {
-        if !plausible_name(&mut scan)? {
+        if may_be_empty && scan.rest().first() == Some(&0) {
+            scan.byte()?;
+        } else if !plausible_name(&mut scan)? {
             return Ok(false);
         }
         match space {

@@ -10,7 +10,7 @@ use crate::record::{
 };
 use crate::rules;
 use crate::scan::{Fault, FaultKind, Stop};
-use crate::signatures::Signatures;
+use crate::signatures::{Shortage, Signatures};
 use crate::stream::Stream;
 
 /// The name of the raw stream in diagnostics.
@@ -43,6 +43,11 @@ pub trait Visitor {
     /// True to get plain events through [`Visitor::whole`], without their tokens.
     fn takes_whole(&self) -> bool {
         false
+    }
+
+    /// False when the definitions of values and frames are not asked for once the event is over.
+    fn keeps_definitions(&self) -> bool {
+        true
     }
 
     /// Takes the header, which comes first if it can be read.
@@ -138,6 +143,8 @@ pub struct Reader {
     pub(crate) stream: Stream,
     pub(crate) limits: Limits,
     pub(crate) signatures: Signatures,
+    /// What was complained about already.
+    is_short: Shortage,
     pub(crate) calls: Calls,
     pub(crate) header: Header,
     pub(crate) seq: u64,
@@ -181,7 +188,8 @@ impl Reader {
         Ok(Self {
             stream: Stream::new(input, own, options)?,
             limits: options.limits,
-            signatures: Signatures::default(),
+            signatures: Signatures::new(&options.limits),
+            is_short: Shortage::default(),
             calls: Calls::default(),
             header: Header::default(),
             seq: 0,
@@ -199,15 +207,17 @@ impl Reader {
     /// # Errors
     /// I/O, limits, and what the visitor or the sink return.
     pub fn read<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<Totals, Error> {
+        self.signatures.drops_definitions = !visitor.keeps_definitions();
         if self.start(visitor, sink)? {
             loop {
                 if visitor.takes_whole() && !self.signatures.may_be_lost && self.header.version >= VERSION_ENUM_SETS {
                     self.run_whole(visitor)?;
                 }
+                let place = (self.stream.offset(), self.seq);
                 if !self.step(visitor, sink)? {
                     break;
                 }
-                self.signatures.check_bounds()?;
+                self.report_shortage(place, sink)?;
             }
         }
         self.finish(sink)
@@ -398,6 +408,21 @@ impl Reader {
             self.frame += u64::from(self.signatures.function(function).is_some_and(|row| row.ends_frame));
         }
         self.seq += 1;
+    }
+
+    /// Reports once what there was no room for. Reading goes on with what is known.
+    fn report_shortage(&mut self, (offset, seq): (u64, u64), sink: &mut dyn Sink) -> Result<(), Error> {
+        let found = self.signatures.take_shortage();
+        if found.of_signatures && !self.is_short.of_signatures {
+            self.is_short.of_signatures = true;
+            self.signatures.may_be_lost = true;
+            sink.report(rules::SIGNATURE_LIMIT.at(offset).within(RAW).record(seq))?;
+        }
+        if found.of_definitions && !self.is_short.of_definitions {
+            self.is_short.of_definitions = true;
+            sink.report(rules::DEFINITION_LIMIT.at(offset).within(RAW).record(seq))?;
+        }
+        Ok(())
     }
 
     /// Reports what the container met.

@@ -1,18 +1,21 @@
 //! Finding the events again after damage.
 //!
 //! Events carry no magic. What gives a true start away is that calls are numbered: leaves found from there on must
-//! name enters found from there on, or calls that are known to wait. Zeros, pixels and text do not do that.
+//! name enters found from there on, or calls that are known to wait. Zeros, pixels and text do not do that. Because
+//! the inside of an event often reads as the head of another one and then falls into step, a start must besides
+//! break no rule over many events in a row, and be better than the starts just behind it.
 
 use std::cell::Cell;
 
 use anytrace_core::{Error, Sink};
 
 use crate::calls::{Call, Calls};
+use crate::evidence::{Evidence, Found, Seen};
 use crate::parse::Walker;
 use crate::reader::{Broken, Cause, RAW, Reader, fault_rule};
-use crate::record::{EventKind, Token};
+use crate::record::{EventKind, Token, VERSION_BACKTRACES, VERSION_PROPERTIES};
 use crate::rules;
-use crate::scan::Stop;
+use crate::scan::{Fault, FaultKind, Stop};
 use crate::signatures::Signatures;
 
 /// How far a trial may reach from its start.
@@ -21,11 +24,23 @@ const REACH_BYTES: usize = 64 * 1024;
 /// Most events looked at in one trial.
 const EVENTS_MAX: usize = 48;
 
-/// This many leaves that fit are enough.
-const LEAVES_ENOUGH: u32 = 3;
+/// A start that this many events follow without a breach is believed, whatever comes then.
+const EVENTS_ENOUGH: usize = 8;
 
-/// More enters than this without a leave are no evidence.
-const RUN_MAX: u32 = 8;
+/// How far behind a start that has something against it a better one is looked for, its first event apart.
+const BETTER_WITHIN_BYTES: usize = 64;
+
+/// Longest first event of a start that has something against it.
+const DOUBTED_BYTES_MAX: usize = 4096;
+
+/// Fewest bytes of an enter.
+const ENTER_BYTES_MIN: u64 = 3;
+
+/// Thread numbers are counted from 0, so no trace comes near this.
+const THREAD_MAX: u64 = 1 << 20;
+
+/// Highest flags that a trial believes; only bit 0 is known.
+const FLAGS_MAX: u64 = 0xff;
 
 /// Deepest nesting in an event that a trial believes.
 const TRIAL_DEPTH_MAX: usize = 64;
@@ -36,20 +51,6 @@ const BUDGET: u64 = 1 << 24;
 /// What one trial may cost: before that, and after.
 const TRIAL_COST_MAX: u64 = 1 << 13;
 const SHORT_TRIAL_COST_MAX: u64 = 64;
-
-/// Most calls believed to be lost at once.
-const LOST_MAX: u64 = 1 << 32;
-
-/// Where reading goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Found {
-    /// Number of the first call entered from there on.
-    next_call: u64,
-    /// Number in the first event, when that is a leave.
-    first_leave: Option<u64>,
-    /// Length of the first event when it is an enter that may be made of the end of another one.
-    doubtful: Option<usize>,
-}
 
 impl Reader {
     /// Goes on after an event that broke off. False at the end of the data.
@@ -73,10 +74,16 @@ impl Reader {
                 rule.expected(expected).found(format!("{got} bytes before the data end"))
             }
         };
-        if broken.is_held {
-            self.stream.advance(1);
-        }
-        let is_found = self.resync(from_end)?;
+        let is_head_bad = matches!(broken.cause, Cause::Fault(Fault { kind: FaultKind::Event, .. }));
+        let is_found = if is_head_bad && self.pass_headless()? {
+            true
+        } else {
+            if broken.is_held {
+                self.stream.advance(1);
+            }
+            let gap = if from_end { Gap::AtEnd } else { Gap::Damage { start: broken.start } };
+            self.resync(gap)?
+        };
         let skipped = self.stream.offset() - broken.start;
         self.lost_bytes += skipped;
         let mut diagnostic = diagnostic.within(RAW).record(seq).skipped(skipped);
@@ -91,7 +98,7 @@ impl Reader {
     /// Goes on behind a gap that lies between two events, as far as one can tell. False at the end.
     pub(crate) fn cross_gap(&mut self, sink: &mut dyn Sink) -> Result<bool, Error> {
         let start = self.stream.offset();
-        let is_found = self.resync(false)?;
+        let is_found = self.resync(Gap::Missing)?;
         let skipped = self.stream.offset() - start;
         self.lost_bytes += skipped;
         let mut diagnostic = rules::GAP.at(start).within(RAW).record(self.seq).skipped(skipped);
@@ -103,9 +110,53 @@ impl Reader {
         Ok(is_found)
     }
 
-    /// Moves to the next place where events follow one another. False when there is none. Strict, where the data
-    /// just end: then what is left is most likely the inside of a blob.
-    fn resync(&mut self, mut is_strict: bool) -> Result<bool, Error> {
+    /// Passes over an event whose first byte is wrong and whose rest is not. False when it is not so.
+    fn pass_headless(&mut self) -> Result<bool, Error> {
+        let at_hand = self.stream.fill(2 * REACH_BYTES)?.min(2 * REACH_BYTES);
+        let mut window = self.stream.window().get(..at_hand).unwrap_or_default().to_vec();
+        let was_lost = std::mem::replace(&mut self.signatures.may_be_lost, true);
+        let mut walker = Walker::new(self.header.version, &self.limits);
+        let budget = Cell::new(BUDGET.saturating_sub(self.effort));
+        for kind in [0, 1] {
+            if let Some(first) = window.first_mut() {
+                *first = kind;
+            }
+            let trial = Trial {
+                window: &window,
+                is_end: at_hand < 2 * REACH_BYTES,
+                gap: Gap::Damage { start: self.stream.offset() },
+                offset: self.stream.offset(),
+                version: self.header.version,
+                calls: &self.calls,
+                thread_max: self.thread_max,
+                budget: &budget,
+            };
+            let found = trial.attempt(0, &mut walker, &mut self.signatures).filter(|found| {
+                let is_pending = found.first_leave.is_none_or(|number| self.calls.is_waiting(number));
+                found.is_firm && is_pending && found.next_call == self.calls.next()
+            });
+            self.effort = BUDGET - budget.get();
+            let Some(found) = found else { continue };
+            // What the event defines is known from here on.
+            let bytes = window.get(..found.length).unwrap_or_default();
+            walker.reset();
+            let mut at = 0;
+            while let Ok((_, used)) = walker.next(bytes.get(at..).unwrap_or_default(), &mut self.signatures) {
+                at += used;
+                if at >= bytes.len() {
+                    break;
+                }
+            }
+            self.stream.advance(found.length);
+            self.lost_calls += self.calls.resume(found.next_call + u64::from(kind == 0));
+            return Ok(true);
+        }
+        self.signatures.may_be_lost = was_lost;
+        Ok(false)
+    }
+
+    /// Moves to the next place where events follow one another. False when there is none.
+    fn resync(&mut self, mut gap: Gap) -> Result<bool, Error> {
         self.signatures.may_be_lost = true;
         let mut walker = Walker::new(self.header.version, &self.limits);
         let budget = Cell::new(BUDGET.saturating_sub(self.effort));
@@ -114,8 +165,16 @@ impl Reader {
             let is_end = at_hand < 2 * REACH_BYTES;
             let window = self.stream.window().get(..at_hand).unwrap_or_default();
             let starts = if is_end { at_hand } else { REACH_BYTES };
-            let trial =
-                Trial { window, is_end, is_strict, calls: &self.calls, thread_max: self.thread_max, budget: &budget };
+            let trial = Trial {
+                window,
+                is_end,
+                gap,
+                offset: self.stream.offset(),
+                version: self.header.version,
+                calls: &self.calls,
+                thread_max: self.thread_max,
+                budget: &budget,
+            };
             let found = trial.search(starts, &mut walker, &mut self.signatures);
             self.effort = BUDGET - budget.get();
             if let Some((at, found)) = found {
@@ -128,17 +187,31 @@ impl Reader {
                 if !self.stream.next_segment() {
                     return Ok(false);
                 }
-                is_strict = false;
+                gap = Gap::Missing;
             }
         }
     }
+}
+
+/// What lies before the place that is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    /// Bytes that cannot be read, from an event at this offset on.
+    Damage { start: u64 },
+    /// Bytes that are not there, nobody knows how many.
+    Missing,
+    /// An event that the data end in: what is left is most likely the inside of a blob.
+    AtEnd,
 }
 
 /// A search for events in a window.
 struct Trial<'a> {
     window: &'a [u8],
     is_end: bool,
-    is_strict: bool,
+    gap: Gap,
+    /// Offset of the window in the raw stream.
+    offset: u64,
+    version: u64,
     calls: &'a Calls,
     /// Highest thread number seen so far.
     thread_max: u64,
@@ -147,11 +220,18 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The first place below `starts` where events follow one another.
+    /// The first place below `starts` where events follow one another. One that has something against it is taken
+    /// when there is none without just behind it.
     fn search(&self, starts: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<(usize, Found)> {
+        let mut doubted: Option<(usize, Found)> = None;
         let mut at = 0;
         while at < starts {
             let bytes = self.window.get(at..)?;
+            if let Some((first, found)) = doubted
+                && at > first + found.length.min(DOUBTED_BYTES_MAX) + BETTER_WITHIN_BYTES
+            {
+                break;
+            }
             // Long runs of zeros read as enters without end.
             if bytes.starts_with(&[0; 32]) {
                 at += 1 + bytes.iter().skip(32).take_while(|byte| **byte == 0).count();
@@ -167,15 +247,14 @@ impl Trial<'_> {
                 {
                     return Some((at + 1, other));
                 }
-                // The call it stands for was entered, but its enter is not what this seems to be.
-                if let Some(length) = found.doubtful {
-                    return Some((at + length, Found { next_call: found.next_call + 1, ..found }));
+                if found.is_firm {
+                    return Some((at, found));
                 }
-                return Some((at, found));
+                doubted = doubted.or(Some((at, found)));
             }
             at += 1;
         }
-        None
+        doubted
     }
 
     fn attempt(&self, at: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
@@ -186,32 +265,37 @@ impl Trial<'_> {
     }
 
     fn events(&self, start: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
-        let mut evidence = Evidence::new(self.calls);
+        let lost_max = match self.gap {
+            Gap::Damage { start: from } => Some(1 + (self.offset + start as u64 - from) / ENTER_BYTES_MIN),
+            Gap::Missing | Gap::AtEnd => None,
+        };
+        let mut evidence = Evidence::new(self.calls, lost_max);
         let mut cost = if self.budget.get() > 0 { TRIAL_COST_MAX } else { SHORT_TRIAL_COST_MAX };
         let end = (start + REACH_BYTES).min(self.window.len());
         let mut at = start;
-        for _ in 0..EVENTS_MAX {
+        for events in 0..EVENTS_MAX {
             let bytes = self.window.get(at..end).unwrap_or_default();
             if bytes.is_empty() {
-                let is_clean_end = self.is_end && end == self.window.len() && !self.is_strict;
+                let is_clean_end = self.is_end && end == self.window.len() && self.gap != Gap::AtEnd;
                 return evidence.verdict(is_clean_end);
             }
-            match self.event(bytes, walker, signatures, &mut cost) {
+            let is_taken = match self.event(bytes, walker, signatures, &mut cost) {
                 Ok(seen) => {
-                    if at == start && seen.is_doubtful {
-                        evidence.doubtful = Some(seen.length);
-                    }
-                    evidence.add(seen.leave)?;
                     at += seen.length;
+                    evidence.add(&seen)
                 }
                 Err(Stop::More(_)) => return evidence.verdict(false),
-                Err(Stop::Bad(_)) => return None,
+                Err(Stop::Bad(_)) => false,
+            };
+            if !is_taken {
+                // The next damage, perhaps.
+                return if events >= EVENTS_ENOUGH { evidence.verdict(false) } else { None };
             }
         }
         evidence.verdict(false)
     }
 
-    /// Reads one event.
+    /// Reads one event. What `check` would call an error is a fault here.
     fn event(
         &self,
         bytes: &[u8],
@@ -220,8 +304,9 @@ impl Trial<'_> {
         cost: &mut u64,
     ) -> Result<Seen, Stop> {
         walker.reset();
-        let mut seen = Seen { length: 0, leave: None, is_doubtful: false };
+        let mut seen = Seen::default();
         let mut arguments = None;
+        let mut details = 0;
         loop {
             let rest = bytes.get(seen.length..).unwrap_or_default();
             let step = walker.next(rest, signatures);
@@ -233,107 +318,45 @@ impl Trial<'_> {
                 return Err(Stop::More(usize::MAX));
             }
             seen.length += used;
-            match token {
-                Token::Enter { thread } => seen.is_doubtful |= thread.is_some_and(|thread| thread > self.thread_max),
-                Token::Leave { call } => seen.leave = Some(call),
+            let is_allowed = match token {
+                Token::Enter { thread } => {
+                    seen.is_doubtful |= thread.is_some_and(|thread| thread > self.thread_max);
+                    thread.is_none_or(|thread| thread <= THREAD_MAX)
+                }
+                Token::Leave { call } => {
+                    seen.leave = Some(call);
+                    if let Some(function) = self.calls.function(call) {
+                        arguments = signatures.function(function).filter(|row| !row.is_lost).map(|row| row.count);
+                    }
+                    true
+                }
                 Token::Function(function) => {
                     let row = signatures.function(function.slot).filter(|row| !row.is_lost);
                     seen.is_doubtful |= row.is_none();
                     arguments = row.map(|row| row.count);
+                    true
                 }
-                Token::Argument(index) => seen.is_doubtful |= arguments.is_some_and(|count| index >= count),
-                Token::EndEvent => return Ok(seen),
-                _ => {}
+                Token::Argument(index) => arguments.is_none_or(|count| index < count),
+                Token::Return => {
+                    seen.is_doubtful |= seen.leave.is_none();
+                    true
+                }
+                Token::Thread(_) => false,
+                Token::Backtrace(_) => self.version >= VERSION_BACKTRACES,
+                Token::Flags(flags) => self.version >= VERSION_PROPERTIES && flags <= FLAGS_MAX,
+                Token::Wide(..) => self.version >= VERSION_PROPERTIES,
+                Token::EndEvent => {
+                    // Four bytes of pixels may be a call without arguments.
+                    let is_bare = details == 0 && seen.leave.is_none();
+                    seen.is_doubtful |= is_bare && self.gap == Gap::Missing;
+                    return Ok(seen);
+                }
+                _ => true,
+            };
+            details += u32::from(matches!(token, Token::Argument(_) | Token::Backtrace(_) | Token::Flags(_)));
+            if !is_allowed {
+                return Err(Stop::Bad(Fault { kind: FaultKind::Detail, at: 0, found: 0 }));
             }
         }
-    }
-}
-
-/// An event of a trial.
-struct Seen {
-    length: usize,
-    /// The call number of a leave.
-    leave: Option<u64>,
-    /// A thread or function never seen, or an argument that the function does not have.
-    is_doubtful: bool,
-}
-
-/// What speaks for a start.
-struct Evidence<'a> {
-    calls: &'a Calls,
-    enters: u64,
-    run: u32,
-    /// Leaves that name enters of this trial.
-    own: u32,
-    /// Leaves that name calls known to wait.
-    known: u32,
-    /// Number of the first enter of this trial.
-    base: Option<u64>,
-    first_leave: Option<u64>,
-    doubtful: Option<usize>,
-    seen: Vec<u64>,
-}
-
-impl<'a> Evidence<'a> {
-    fn new(calls: &'a Calls) -> Self {
-        Self {
-            calls,
-            enters: 0,
-            run: 0,
-            own: 0,
-            known: 0,
-            base: None,
-            first_leave: None,
-            doubtful: None,
-            seen: Vec::new(),
-        }
-    }
-
-    /// Takes one event; `None` when it cannot be.
-    fn add(&mut self, leave: Option<u64>) -> Option<()> {
-        let Some(number) = leave else {
-            self.enters += 1;
-            self.run += 1;
-            return (self.run <= RUN_MAX).then_some(());
-        };
-        if self.enters == 0 && self.seen.is_empty() {
-            self.first_leave = Some(number);
-        }
-        self.run = 0;
-        if self.seen.contains(&number) {
-            return None;
-        }
-        self.seen.push(number);
-        let next = self.calls.next();
-        if self.calls.is_waiting(number) || self.calls.is_lost(number) {
-            self.known += 1;
-            return Some(());
-        }
-        if number < next || number - next > LOST_MAX {
-            return None;
-        }
-        match self.base {
-            Some(base) if number >= base + self.enters => None,
-            Some(base) => {
-                self.own += u32::from(number >= base);
-                Some(())
-            }
-            // The call was entered in the part that is lost.
-            None if self.enters == 0 => Some(()),
-            None => {
-                let base = number.checked_sub(self.enters - 1).filter(|base| *base >= next)?;
-                let lost_above = self.seen.iter().filter(|n| **n >= base && **n != number).count();
-                self.base = Some(base);
-                self.own += 1;
-                (lost_above == 0).then_some(())
-            }
-        }
-    }
-
-    fn verdict(&self, is_clean_end: bool) -> Option<Found> {
-        let fits = self.own >= LEAVES_ENOUGH || (is_clean_end && self.own + self.known >= 1);
-        let lost_leave = self.seen.iter().copied().max().map_or(0, |number| number + 1);
-        let next_call = self.base.unwrap_or_else(|| self.calls.next().max(lost_leave));
-        fits.then_some(Found { next_call, first_leave: self.first_leave, doubtful: self.doubtful })
     }
 }

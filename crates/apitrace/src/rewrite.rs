@@ -11,7 +11,7 @@ use crate::jsonl::encode_header;
 use crate::reader::{Context, Reader, Totals, Visitor};
 use crate::record::{Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_MAX};
 use crate::scan::push_uint;
-use crate::signatures::Signatures;
+use crate::signatures::{Signature, Signatures};
 use crate::wrap::Wrapper;
 
 /// Options of a target that this format has.
@@ -283,11 +283,23 @@ impl<'a> Rewriter<'a> {
     /// Writes a token that names a signature; adds the definition where it was not written yet.
     fn signature(&mut self, signature: &SignatureRef<'_>, space: Space, context: &Context<'_>) {
         let row = context.signatures.get(space, signature.slot);
-        let Some(row) = row.filter(|row| !row.is_lost) else {
+        // No room for it in the table: what stands here or was written is as good.
+        let is_repair = matches!(self.purpose, Purpose::Repair);
+        if row.is_none() && !is_repair && (signature.definition.is_some() || self.is_written(space, signature.id)) {
+            self.event.extend_from_slice(context.bytes);
+            return self.mark_written(space, signature.id);
+        }
+        // What was written, or stands here, is not needed from the table.
+        let is_renamed = is_repair && signature.origin == Origin::Redefined;
+        let is_at_hand = |row: &&Signature| {
+            !row.is_lost
+                && !(row.is_dropped && is_renamed)
+                && (!row.is_dropped || signature.definition.is_some() || self.is_written(space, signature.id))
+        };
+        let Some(row) = row.filter(is_at_hand) else {
             self.tallies.lost_signature += 1;
             return self.drop_event();
         };
-        let is_repair = matches!(self.purpose, Purpose::Repair);
         if is_repair && space == Space::Function && signature.origin == Origin::Redefined {
             self.tallies.redefinitions += 1;
             self.rename(signature, &row.definition, context.signatures);

@@ -33,6 +33,8 @@ rules! {
     TOKEN_LIMIT error "token-limit" "a definition or number is longer than the limit";
     NESTING_LIMIT error "nesting-limit" "values are nested too deep to be followed";
     LOST_SIGNATURE error "lost-signature" "a signature is used whose definition could not be read";
+    SIGNATURE_LIMIT error "signature-limit" "more signatures are defined than can be told apart";
+    DEFINITION_LIMIT warning "definition-limit" "more definitions stand here than are kept: names are missing";
     SIGNATURE_REDEFINED error "signature-redefined" "a function is defined a second time";
     DEEP_NESTING warning "deep-nesting" "values are nested deeper than programs do";
     LONG_NUMBER warning "long-number" "a number takes more than ten bytes";

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anytrace_core::Error;
+use anytrace_core::Limits;
 
 use crate::record::{Space, ends_frame};
 use crate::scan::Scan;
@@ -10,23 +10,34 @@ use crate::scan::Scan;
 /// Ids below this are found by index; all real ids are (the highest seen is 2464).
 const DENSE_IDS: usize = 4096;
 
-/// Most signatures in one space.
-const SIGNATURES_MAX: usize = 1 << 18;
+/// Ids are found by index as long as at least one of so many is used, and below this.
+const DENSE_SHARE: usize = 4;
+const DENSE_IDS_MAX: usize = 1 << 22;
 
-/// Most bytes of definitions kept in all.
-const DEFINITION_BYTES_MAX: usize = 24 << 20;
+/// Most signatures in all, for each key that the limits allow: 786,432 by default.
+const SIGNATURES_PER_KEY: usize = 12;
+
+/// Most memory for signatures in all, and for them as long as definitions are kept.
+const TABLE_BYTES_MAX: usize = 42 << 20;
+const DEFINITIONS_BYTES_MAX: usize = 24 << 20;
+
+/// What the heap adds to a definition, and what an id takes that is not found by index.
+const HEAP_BYTES: usize = 24;
+const SPARSE_BYTES: usize = 36;
 
 /// One signature.
 #[derive(Debug, Clone)]
 pub struct Signature {
     /// Its id.
     pub id: u64,
-    /// The bytes after the id: names and values as they stand. Empty for lost ones.
+    /// The bytes after the id: names and values as they stand. Empty for those that are lost or not kept.
     pub definition: Box<[u8]>,
     /// Arguments of a function, members of a structure.
     pub count: u64,
     /// The definition stood in a part of the stream that could not be read.
     pub is_lost: bool,
+    /// There are too many definitions to keep this one, or nobody wants it: names are not known.
+    pub is_dropped: bool,
     /// A call of this function ends a frame.
     pub ends_frame: bool,
     /// Length and first letter of a name of up to five bytes: they look like a detail.
@@ -34,6 +45,16 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Neither lost nor dropped.
+    pub fn is_at_hand(&self) -> bool {
+        !self.is_lost && !self.is_dropped
+    }
+
+    fn bytes(&self) -> usize {
+        let definition = if self.definition.is_empty() { 0 } else { self.definition.len() + HEAP_BYTES };
+        size_of::<Self>() + definition
+    }
+
     /// Name of a function, structure or enumeration value of the old form; empty for the others.
     pub fn name(&self) -> &[u8] {
         Scan::new(&self.definition).string().unwrap_or_default()
@@ -103,6 +124,31 @@ impl Table {
         &self.rows
     }
 
+    /// Memory for finding ids.
+    fn index_bytes(&self) -> usize {
+        self.dense.len() * size_of::<u32>() + self.sparse.len() * SPARSE_BYTES
+    }
+
+    /// Makes room to find an id by index, where enough of those below it are used.
+    fn widen(&mut self, id: u64) {
+        let Ok(id) = usize::try_from(id) else { return };
+        let wanted = (self.rows.len() * DENSE_SHARE).min(DENSE_IDS_MAX);
+        if id < self.dense.len() || id >= wanted {
+            return;
+        }
+        let mut dense = std::mem::take(&mut self.dense).into_vec();
+        dense.resize((id + 1).next_power_of_two(), NONE);
+        self.sparse.retain(|id, slot| {
+            let place = usize::try_from(*id).ok().and_then(|id| dense.get_mut(id));
+            let is_sparse = place.is_none();
+            if let Some(place) = place {
+                *place = *slot;
+            }
+            is_sparse
+        });
+        self.dense = dense.into_boxed_slice();
+    }
+
     fn point(&mut self, id: u64, slot: u32) {
         match usize::try_from(id).ok().and_then(|id| self.dense.get_mut(id)) {
             Some(place) => *place = slot,
@@ -121,25 +167,43 @@ impl Table {
 pub struct Signatures {
     tables: [Table; 5],
     bytes: usize,
+    signatures_max: usize,
     journal: Option<Vec<(Space, u64, u32)>>,
     /// Definitions may have stood in a part that could not be read.
     pub(crate) may_be_lost: bool,
-    is_full: bool,
+    /// Only functions keep their definitions.
+    pub(crate) drops_definitions: bool,
+    shortage: Shortage,
+}
+
+/// What there was no room for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    /// A signature.
+    pub(crate) of_signatures: bool,
+    /// Its definition only.
+    pub(crate) of_definitions: bool,
 }
 
 impl Default for Signatures {
     fn default() -> Self {
-        Self {
-            tables: std::array::from_fn(|_| Table::new()),
-            bytes: 0,
-            journal: None,
-            may_be_lost: false,
-            is_full: false,
-        }
+        Self::new(&Limits::default())
     }
 }
 
 impl Signatures {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            tables: std::array::from_fn(|_| Table::new()),
+            bytes: 0,
+            signatures_max: limits.distinct_max.saturating_mul(SIGNATURES_PER_KEY),
+            journal: None,
+            may_be_lost: false,
+            drops_definitions: false,
+            shortage: Shortage::default(),
+        }
+    }
+
     /// The table of one space.
     #[inline]
     pub fn table(&self, space: Space) -> &Table {
@@ -169,16 +233,24 @@ impl Signatures {
             }
             _ => (0, false),
         };
-        let table = &mut self.tables[space as usize];
-        self.bytes += definition.len();
-        if table.rows.len() >= SIGNATURES_MAX || self.bytes > DEFINITION_BYTES_MAX {
-            self.is_full = true;
+        let bytes = self.bytes + self.tables.iter().map(Table::index_bytes).sum::<usize>();
+        let rows: usize = self.tables.iter().map(|table| table.rows.len()).sum();
+        if rows >= self.signatures_max || bytes > TABLE_BYTES_MAX {
+            self.shortage.of_signatures = true;
             return NONE;
         }
+        let is_unwanted = self.drops_definitions && space != Space::Function;
+        let is_short = !is_unwanted && bytes + definition.len() > DEFINITIONS_BYTES_MAX;
+        self.shortage.of_definitions |= is_short;
+        let is_dropped = !is_lost && (is_unwanted || is_short);
+        let table = &mut self.tables[space as usize];
         let slot = u32::try_from(table.rows.len()).unwrap_or(NONE);
         let short_name = definition.first_chunk::<2>().copied().filter(|[length, _]| *length <= 5);
-        let definition = definition.into();
-        table.rows.push(Signature { id, definition, count, is_lost, ends_frame: ends, short_name });
+        let definition = if is_dropped { Box::default() } else { definition.into() };
+        let row = Signature { id, definition, count, is_lost, is_dropped, ends_frame: ends, short_name };
+        self.bytes += row.bytes();
+        table.rows.push(row);
+        table.widen(id);
         let before = table.slot(id).unwrap_or(NONE);
         table.point(id, slot);
         if let Some(journal) = &mut self.journal {
@@ -187,14 +259,9 @@ impl Signatures {
         slot
     }
 
-    /// Fails when a bound was met since the start.
-    pub(crate) fn check_bounds(&self) -> Result<(), Error> {
-        if self.is_full {
-            return Err(Error::limit(format!(
-                "the trace defines more than {SIGNATURES_MAX} signatures of a kind or {DEFINITION_BYTES_MAX} bytes of them"
-            )));
-        }
-        Ok(())
+    /// What there was no room for since the last call.
+    pub(crate) fn take_shortage(&mut self) -> Shortage {
+        std::mem::take(&mut self.shortage)
     }
 
     /// Starts noting what is defined, so that it can be taken back.
@@ -207,11 +274,11 @@ impl Signatures {
         for (space, id, before) in self.journal.take().unwrap_or_default().into_iter().rev() {
             let table = &mut self.tables[space as usize];
             if let Some(row) = table.rows.pop() {
-                self.bytes -= row.definition.len();
+                self.bytes -= row.bytes();
             }
             table.point(id, before);
         }
-        self.is_full = false;
+        self.shortage = Shortage::default();
     }
 }
 
@@ -229,6 +296,37 @@ mod tests {
             assert_eq!((row.name(), row.argument(0), row.argument(1)), (&b"f"[..], Some(&b"x"[..]), None));
         }
         assert_eq!(signatures.table(Space::Struct).slot(0), None);
+    }
+
+    #[test]
+    fn ids_that_follow_one_another_are_found_by_index_and_others_all_the_same() {
+        let mut signatures = Signatures::default();
+        let ids: Vec<u64> = (0..3).map(|n| 9000 + n).chain((0..20_000).rev()).chain((1..9).map(|n| n << 40)).collect();
+        for id in &ids {
+            signatures.define(Space::Frame, *id, b"\x00", false);
+        }
+        let table = signatures.table(Space::Frame);
+        assert!(table.sparse.len() < 4000, "{}", table.sparse.len());
+        for (slot, id) in (0..).zip(&ids).filter(|(slot, _)| *slot > 2) {
+            assert_eq!(table.slot(*id), Some(slot));
+        }
+    }
+
+    #[test]
+    fn definitions_are_dropped_before_signatures_are() {
+        let mut signatures = Signatures::default();
+        let definition = [b"\xf0\x07".as_slice(), &[b'x'; 1008]].concat();
+        for id in 0..30_000 {
+            signatures.define(Space::Function, id, &definition, false);
+        }
+        assert_eq!(signatures.take_shortage(), Shortage { of_signatures: false, of_definitions: true });
+        let rows = signatures.table(Space::Function).rows();
+        assert!(rows[20_000].is_at_hand() && !rows[29_999].is_at_hand() && !rows[29_999].is_lost);
+        for id in 0..2_000_000 {
+            signatures.define(Space::Frame, id, b"\x00", false);
+        }
+        assert!(signatures.take_shortage().of_signatures);
+        assert!(signatures.table(Space::Frame).slot(200_000).is_some());
     }
 
     #[test]

@@ -179,8 +179,8 @@ fn json_lines_give_the_same_raw_stream_for_all_samples() {
         include_bytes!("../corpus/allvals_v3.trace"),
         include_bytes!("../corpus/allvals_v6.trace"),
         include_bytes!("../corpus/container_brotli.trace"),
-        include_bytes!("../corpus/bad/deepnest.trace"),
-        include_bytes!("../corpus/bad/varint12.trace"),
+        include_bytes!("../corpus/bad/deep-nesting--levels-of-1000.trace"),
+        include_bytes!("../corpus/bad/long-number--of-12-bytes.trace"),
         include_bytes!("../corpus/upstream_zlib-no-eof.trace"),
         include_bytes!("../corpus/empty_snappy_header_only.trace"),
     ];
@@ -236,4 +236,11 @@ fn wrong_json_lines_are_refused_with_line_and_field() {
         let diagnostic = error.diagnostic().unwrap_or_else(|| panic!("{line}: {error}"));
         assert_eq!((diagnostic.field.as_deref(), diagnostic.line.map(|l| l.0)), (Some(field), Some(2)), "{line}");
     }
+}
+
+#[test]
+fn json_lines_say_that_a_small_zstd_file_is_seekable() {
+    let sample = include_bytes!("../corpus/container_zstdseek.trace");
+    let jsonl = String::from_utf8(examine(&Apitrace, sample).jsonl).unwrap();
+    assert!(jsonl.lines().next().unwrap().contains("\"container\":\"zstd-seekable\""), "{:?}", jsonl.lines().next());
 }

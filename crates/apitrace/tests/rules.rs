@@ -174,6 +174,24 @@ fn gap_cases() -> Vec<Case> {
     vec![Case { code: "apitrace/gap", offset: first.at("here"), bytes }]
 }
 
+/// More frames than are told apart, and more functions than keep their names.
+fn bound_cases() -> Vec<Case> {
+    let mut frames = begun();
+    // The function is a signature too, so the last frame is one too many.
+    let count = 12 * 65_536;
+    frames.label("here").enter(0, 0).add(&[4]).add(&leb(count));
+    for id in 0..count {
+        frames.add(&leb(id)).add(&[0]);
+    }
+    frames.end().leave(1).end();
+    let mut functions = begun();
+    let name = "f".repeat(13 << 20);
+    functions.enter_new(0, 1, &name, &[]).end().leave(1).end();
+    functions.label("here").enter_new(0, 2, &name, &[]).end().leave(2).end();
+    functions.enter(0, 2).end().leave(3).end();
+    vec![case("apitrace/signature-limit", &frames, "here"), case("apitrace/definition-limit", &functions, "here")]
+}
+
 fn brotli_cases() -> Vec<Case> {
     let brotli = include_bytes!("../corpus/container_brotli.trace");
     let mut corrupt = brotli.to_vec();
@@ -185,7 +203,7 @@ fn brotli_cases() -> Vec<Case> {
 }
 
 fn cases() -> Vec<Case> {
-    [container_cases(), header_cases(), grammar_cases(), meaning_cases(), gap_cases(), brotli_cases()]
+    [container_cases(), header_cases(), grammar_cases(), meaning_cases(), gap_cases(), brotli_cases(), bound_cases()]
         .into_iter()
         .flatten()
         .collect()
