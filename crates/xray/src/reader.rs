@@ -6,7 +6,7 @@ use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule};
 
 use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
-use crate::recover::{PREAMBLE_LOOK, is_headless_preamble, is_introducer, is_preamble};
+use crate::recover::{PREAMBLE_LOOK, is_before_preamble_record, is_headless_preamble, is_introducer, is_preamble};
 use crate::rules;
 
 /// Most bytes of function records handed out at once: stays in the first cache.
@@ -329,6 +329,14 @@ impl Reader {
     fn body<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let first = self.cursor.offset();
         self.first = first;
+        let layout = self.layout;
+        let (bytes, _) = self.look(PREAMBLE_LOOK)?;
+        if is_zero(bytes) && is_before_preamble_record(bytes, layout) {
+            // Not two function records with id 0.
+            let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(first));
+            let found = "zero bytes in place of a new-buffer record";
+            self.bad(visitor, left, &rules::UNKNOWN_METADATA, found.into())?;
+        }
         loop {
             let offset = self.cursor.offset();
             let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
@@ -342,7 +350,10 @@ impl Reader {
             if self.end.is_some() {
                 let window = self.cursor.window();
                 let window = window.get(..reach).unwrap_or(window);
-                let used = function_run(window, self.layout);
+                let mut used = function_run(window, self.layout);
+                if self.header.version == 1 {
+                    used = up_to_zeros(window, used);
+                }
                 if used > 0 {
                     let run = Run { bytes: window.get(..used).unwrap_or_default(), at: self.at(), layout: self.layout };
                     self.seq += run.len();
@@ -351,10 +362,23 @@ impl Reader {
                     continue;
                 }
             }
+            if offset != first && self.is_at_zero_filler(left)? {
+                self.is_ended = true;
+                return self.end_without_record(visitor);
+            }
             if !self.record(visitor, left, offset == first)? {
                 return Ok(());
             }
         }
+    }
+
+    /// Zeros in a version 1 buffer of known size are filler: its end-of-buffer record is damaged or missing.
+    fn is_at_zero_filler(&mut self, left: u64) -> Result<bool, Error> {
+        if self.header.version != 1 || self.end.is_none() {
+            return Ok(false);
+        }
+        let (bytes, _) = self.look(usize::try_from(left).unwrap_or(METADATA_BYTES).min(METADATA_BYTES))?;
+        Ok(bytes.len() >= FUNCTION_BYTES && is_zero(bytes))
     }
 
     /// A version 1 buffer that reaches its boundary has no end-of-buffer record.
@@ -428,6 +452,12 @@ impl Reader {
             }
         }
     }
+}
+
+/// How much of the function records at the start of `window` stands before one that is all zeros.
+fn up_to_zeros(window: &[u8], used: usize) -> usize {
+    let records = window.get(..used).unwrap_or(window).as_chunks::<FUNCTION_BYTES>().0;
+    records.iter().position(|record| *record == [0; FUNCTION_BYTES]).map_or(used, |n| n * FUNCTION_BYTES)
 }
 
 /// True for sixteen zero bytes, or fewer that are all there is.

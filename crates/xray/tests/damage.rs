@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use anytrace_core::testing::{assert_repairs, examine, rewrite};
+use anytrace_core::testing::{assert_repairs, assert_windows_agree, examine, rewrite};
 use anytrace_core::{Plan, TargetOptions};
 use anytrace_xray::Xray;
 
 mod common;
-use common::made::{Content, fdr};
+use common::made::{Content, Made, fdr};
 use common::slow::decode;
 
 /// Every trace whose record number `seq` begins with a byte that no record has.
@@ -83,4 +83,45 @@ fn a_repair_keeps_every_function_but_the_damaged_one() {
             assert!(functions(&repaired) as u64 + cost(source, at) >= functions(source) as u64, "{what}");
         }
     });
+}
+
+#[test]
+fn zeros_in_place_of_a_new_buffer_record_are_no_functions() {
+    for big in [false, true] {
+        for version in 1..=5 {
+            let source = fdr(version, big, Content::Rich).bytes;
+            let slow = decode(&source);
+            let first = if version == 1 { 0 } else { 1 };
+            let mut bytes = source.clone();
+            let at = slow.records[first].0;
+            bytes[at..at + 16].fill(0);
+            let what = format!("version {version} big {big}");
+            let exam = examine(&Xray, &bytes);
+            assert_eq!(exam.error_codes()[0], "xray/unknown-metadata-kind", "{what}");
+            assert_eq!((exam.info.1[0].offset, exam.info.1[0].skipped_bytes), (at as u64, 16), "{what}");
+            assert_eq!(exam.info.0.records, slow.records.len() as u64 - 1, "{what}");
+            let repaired = assert_repairs(&Xray, &bytes, &what);
+            assert_eq!(decode(&repaired).entries.len(), slow.entries.len(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn zero_filler_behind_a_damaged_end_of_buffer_is_no_functions() {
+    for damage in [0xff, 0x00] {
+        let body = |made: Made, thread| made.thread(thread).wall().cpu(100).pair();
+        let made = body(Made::header(1, 1, 16384), 1);
+        let end = made.bytes.len();
+        let mut made = made.end_of_buffer();
+        made.bytes[end] = damage;
+        made.bytes.resize(32 + 16384, 0);
+        let mut made = body(made, 2).end_of_buffer();
+        made.bytes.resize(32 + 2 * 16384, 0);
+        let exam = examine(&Xray, &made.bytes);
+        let codes: Vec<_> = exam.check.iter().map(|d| d.code()).collect();
+        assert!(codes.contains(&"xray/end-of-buffer-missing"), "{damage:#x}: {codes:?}");
+        assert_eq!(exam.info.0.records, 5 + 6, "{damage:#x}: {codes:?}");
+        assert_eq!(decode(&assert_repairs(&Xray, &made.bytes, "filler")).records.len(), 12, "{damage:#x}");
+        assert_windows_agree(&Xray, &made.bytes);
+    }
 }

@@ -239,7 +239,7 @@ fn fields(text: &str) -> Vec<(String, Vec<u8>)> {
             // Plain data, always the last, may hold commas.
             _ if key == "data" => (behind.as_bytes()[..behind.rfind(" }").unwrap()].to_vec(), behind.len()),
             _ => {
-                let end = behind.find([',']).or(behind.rfind(" }")).unwrap();
+                let end = behind.find(',').or(behind.rfind(" }")).unwrap();
                 (behind[..end].trim().as_bytes().to_vec(), end)
             }
         };
