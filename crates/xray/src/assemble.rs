@@ -12,7 +12,7 @@ use crate::record::{
 };
 use crate::writer::{Out, put_basic, put_function, put_header, put_metadata};
 use crate::yaml::YamlHeader;
-use crate::yaml_write::{put_yaml_end, put_yaml_entry, put_yaml_header};
+use crate::yaml_write::{put_entry, put_yaml_end, put_yaml_header};
 
 /// Size of the buffers made for FDR: the runtime's default.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -22,8 +22,14 @@ const THREADS_MAX: usize = 512;
 
 /// What is written, behind the header.
 pub(crate) enum Shape {
-    Yaml,
-    Basic { endian: Endian, version: u16 },
+    /// `is_always_named`: a function without a name gets its id for one, as the peer does.
+    Yaml {
+        is_always_named: bool,
+    },
+    Basic {
+        endian: Endian,
+        version: u16,
+    },
     Fdr(Fdr),
 }
 
@@ -76,7 +82,7 @@ impl About {
 
 impl Shape {
     /// Starts the form and writes its header.
-    pub(crate) fn yaml(out: &mut Out<'_>, about: &About) -> Self {
+    pub(crate) fn yaml(out: &mut Out<'_>, about: &About, is_always_named: bool) -> Self {
         let header = YamlHeader {
             version: u32::from(about.version),
             type_code: u32::from(about.type_code),
@@ -85,7 +91,7 @@ impl Shape {
             cycle_frequency: about.cycle_frequency,
         };
         put_yaml_header(&mut out.buffer, &header);
-        Self::Yaml
+        Self::Yaml { is_always_named }
     }
 
     pub(crate) fn basic(out: &mut Out<'_>, about: &About, layout: Layout) -> Self {
@@ -111,7 +117,7 @@ impl<'a, 't> Assembler<'a, 't> {
 
     pub(crate) fn finish(mut self) -> Result<Outcome, Error> {
         match &mut self.shape {
-            Shape::Yaml => put_yaml_end(&mut self.out.buffer, self.outcome.records_written),
+            Shape::Yaml { .. } => put_yaml_end(&mut self.out.buffer, self.outcome.records_written),
             Shape::Basic { .. } => {}
             Shape::Fdr(fdr) => fdr.flush_all(self.out, &mut self.outcome)?,
         }
@@ -142,14 +148,14 @@ impl<'a, 't> Assembler<'a, 't> {
 impl Moments for Assembler<'_, '_> {
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         self.outcome.records_read +=
-            1 + if matches!(self.shape, Shape::Yaml) { 0 } else { moment.arguments.len() as u64 };
+            1 + if matches!(self.shape, Shape::Yaml { .. }) { 0 } else { moment.arguments.len() as u64 };
         if !self.wants(moment) {
             return Ok(());
         }
         let has_name = !moment.name.is_empty() && moment.name != moment.function.to_string().as_bytes();
         match &mut self.shape {
-            Shape::Yaml => {
-                put_yaml_entry(&mut self.out.buffer, moment);
+            Shape::Yaml { is_always_named } => {
+                put_entry(&mut self.out.buffer, moment, *is_always_named);
                 self.outcome.records_written += 1;
             }
             Shape::Basic { endian, version } => {

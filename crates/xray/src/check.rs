@@ -5,7 +5,7 @@ use anytrace_core::{Diagnostic, Error, Severity, Sink};
 use crate::basic::BasicVisitor;
 use crate::moment::{Clock, Moment, MomentKind, Moments};
 use crate::pairing::{Pairing, Thread};
-use crate::reader::{At, Run, Visitor};
+use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{BasicBody, BasicRecord, Body, CustomTime, FunctionKind, Metadata};
 use crate::rules;
 
@@ -94,6 +94,8 @@ pub(crate) struct Checker<'s> {
     has_time: bool,
     /// A function record may take arguments now; Basic: whose.
     takes_arguments: bool,
+    /// Behind damage: arguments here are those of a function that was lost.
+    is_behind_damage: bool,
     last_basic: Option<BasicRecord>,
     zero_ids: u64,
     first_zero: Option<At>,
@@ -110,6 +112,7 @@ impl<'s> Checker<'s> {
             thread: None,
             has_time: false,
             takes_arguments: false,
+            is_behind_damage: false,
             last_basic: None,
             zero_ids: 0,
             first_zero: None,
@@ -213,6 +216,7 @@ impl Visitor for Checker<'_> {
         if self.state != State::Function {
             self.enter(State::Function, run.at)?;
         }
+        self.is_behind_damage = false;
         let mut nobody = Thread::default();
         let thread = self.thread.as_mut().map_or(&mut nobody, |(_, thread)| thread);
         let mut sum = 0;
@@ -236,6 +240,12 @@ impl Visitor for Checker<'_> {
         if matches!(body, Body::NewBuffer { .. } | Body::BufferExtents { .. }) {
             self.put_back();
         }
+        if self.is_behind_damage && matches!(body, Body::CallArgument { .. }) {
+            self.state = State::CallArgument;
+            let report = rules::BASIC_ARGUMENT.at(at.offset).record(at.seq).field("record before it");
+            return self.sink.report(report.expected("its function record").found("damage"));
+        }
+        self.is_behind_damage = false;
         self.enter(State::of(body), at)?;
         self.kind_in_version(body, at)?;
         self.times(body, at)?;
@@ -267,6 +277,12 @@ impl Visitor for Checker<'_> {
         self.put_back();
         self.state = State::Start;
         self.takes_arguments = false;
+        self.is_behind_damage = false;
+        Ok(())
+    }
+
+    fn gap(&mut self, kind: GapKind, _bytes: &[u8], _at: At) -> Result<(), Error> {
+        self.is_behind_damage |= kind == GapKind::Damage;
         Ok(())
     }
 

@@ -191,6 +191,7 @@ impl Visitor for Printer<'_> {
     }
 
     fn gap(&mut self, kind: GapKind, bytes: &[u8], at: At) -> Result<(), Error> {
+        self.is_owner_wanted &= kind != GapKind::Damage;
         if !self.is_jsonl() || !self.pick.is_all() || kind == GapKind::Damage {
             return Ok(());
         }

@@ -16,7 +16,7 @@ use crate::record::{
 };
 use crate::writer::{put_basic, put_function, put_header, put_metadata};
 use crate::yaml::YamlHeader;
-use crate::yaml_write::{put_yaml_end, put_yaml_entry, put_yaml_header};
+use crate::yaml_write::{put_entry, put_yaml_end, put_yaml_header};
 
 /// Most zero bytes one gap line stands for.
 const ZEROS_MAX: usize = 1 << 16;
@@ -431,7 +431,7 @@ fn put_yaml(out: &mut Vec<u8>, object: &Object, line: u64) -> Result<(), Error> 
             arguments.push(value.as_u64().ok_or_else(|| object.wrong("args", "unsigned numbers", value.to_string()))?);
         }
     }
-    put_yaml_entry(
+    put_entry(
         out,
         &Moment {
             kind,
@@ -446,6 +446,7 @@ fn put_yaml(out: &mut Vec<u8>, object: &Object, line: u64) -> Result<(), Error> 
             at: At { offset: 0, seq: line },
             buffer: 0,
         },
+        false,
     );
     Ok(())
 }

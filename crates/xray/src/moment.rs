@@ -255,11 +255,15 @@ impl<M: Moments> Visitor for FdrMoments<'_, M> {
     fn gap(&mut self, kind: GapKind, bytes: &[u8], _at: At) -> Result<(), Error> {
         if kind == GapKind::Damage {
             self.moments.lost(bytes.len() as u64);
+            // Arguments behind it are those of a function that was lost.
+            self.pending.flush(self.moments)?;
         }
         Ok(())
     }
 
     fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
+        // A buffer that lost its first record is of no known thread.
+        self.clock = Clock::new(self.clock.version());
         self.pending.flush(self.moments)
     }
 

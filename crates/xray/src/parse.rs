@@ -55,9 +55,14 @@ fn unlikeliness(header: &Header) -> (bool, u32) {
 fn layout_of(header: &Header, endian: Endian, body: &[u8]) -> Layout {
     let document = Layout::of(endian);
     let llvm = Layout { endian, bits: BitOrder::Low };
-    let introducers = [kind::BUFFER_EXTENTS, kind::NEW_BUFFER];
-    let fits =
-        |layout: Layout| body.first().is_some_and(|&b| introducers.map(|k| layout.metadata_byte(k)).contains(&b));
+    // The record behind it too, where it is there: a gap may begin with such a byte.
+    let first_two = [(kind::BUFFER_EXTENTS, kind::NEW_BUFFER), (kind::NEW_BUFFER, kind::WALL_TIME)];
+    let fits = |layout: Layout| {
+        first_two.into_iter().any(|(first, second)| {
+            body.first() == Some(&layout.metadata_byte(first))
+                && body.get(METADATA_BYTES).is_none_or(|&b| b == layout.metadata_byte(second))
+        })
+    };
     let is_fdr = header.type_code == TYPE_FDR;
     if is_fdr && endian == Endian::Big && !fits(document) && fits(llvm) { llvm } else { document }
 }

@@ -6,7 +6,10 @@ use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule};
 
 use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
-use crate::recover::{PREAMBLE_LOOK, is_before_preamble_record, is_headless_preamble, is_introducer, is_preamble};
+use crate::recover::{
+    INTRODUCER_LOOK, PREAMBLE_LOOK, is_behind_damaged_extents, is_best_introducer, is_headless_preamble, is_introducer,
+    is_likely_preamble, is_preamble,
+};
 use crate::rules;
 
 /// Most bytes of function records handed out at once: stays in the first cache.
@@ -183,23 +186,36 @@ impl Reader {
     fn open_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         loop {
             let (layout, at) = (self.layout, self.at());
-            let (bytes, eof) = self.look(PREAMBLE_LOOK)?;
+            let (bytes, eof) = self.look(INTRODUCER_LOOK)?;
             if bytes.is_empty() {
                 return Ok(false);
             }
-            if is_introducer(bytes, eof, layout) {
+            if is_best_introducer(bytes, eof, layout) {
                 return self.extents(visitor);
             }
-            if is_preamble(bytes, layout) {
+            let is_damaged = is_behind_damaged_extents(bytes, layout);
+            if is_damaged || is_preamble(bytes, layout) {
                 let first = layout.metadata_byte(crate::record::kind::BUFFER_EXTENTS);
-                let expected = format!("{first:#04x} (buffer extents)");
-                visitor.report(
-                    rules::EXTENTS_MISSING.at(at.offset).record(at.seq).expected(expected).found("a new buffer"),
-                )?;
+                let report = rules::EXTENTS_MISSING.at(at.offset).record(at.seq);
+                let report = report.expected(format!("{first:#04x} (buffer extents)"));
+                let byte = bytes.first().copied().unwrap_or_default();
+                let report = if is_damaged {
+                    let damaged = bytes.get(..METADATA_BYTES).unwrap_or_default();
+                    visitor.gap(GapKind::Damage, damaged, at)?;
+                    self.cursor.advance(METADATA_BYTES);
+                    report.found(format!("{byte:#04x}")).skipped(METADATA_BYTES as u64).resumed(at.seq)
+                } else {
+                    report.found("a new buffer")
+                };
+                visitor.report(report)?;
                 self.end = None;
                 return Ok(true);
             }
-            self.gap(visitor, |bytes, eof| is_introducer(bytes, eof, layout) || is_preamble(bytes, layout))?;
+            self.gap(visitor, |bytes, eof| {
+                is_best_introducer(bytes, eof, layout)
+                    || is_preamble(bytes, layout)
+                    || is_behind_damaged_extents(bytes, layout)
+            })?;
         }
     }
 
@@ -229,17 +245,36 @@ impl Reader {
         (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
     }
 
+    /// A version 1 buffer must begin at each multiple of the buffer size behind the header (page, section 1.3).
+    fn is_at_boundary(&self) -> bool {
+        let size = self.header.buffer_size;
+        (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&size)
+            && self.cursor.offset().checked_sub(self.start).is_some_and(|length| length % size == 0)
+    }
+
+    /// True when the next preamble stands within what should be one buffer: something was put in front of it.
+    fn begins_late(&mut self) -> Result<bool, Error> {
+        let (layout, size) = (self.layout, self.header.buffer_size.min(FILLER_LOOK_BYTES));
+        let size = usize::try_from(size).unwrap_or(0);
+        let (bytes, _) = self.look(size + PREAMBLE_LOOK)?;
+        let is_late = |at: usize| bytes.get(at..).is_some_and(|rest| is_preamble(rest, layout));
+        Ok((1..size).any(is_late))
+    }
+
     fn open_version_1<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         let layout = self.layout;
         if self.is_ended {
             self.filler(visitor)?;
         }
+        let is_at_boundary = self.is_at_boundary();
         let (bytes, _) = self.look(PREAMBLE_LOOK)?;
         if bytes.is_empty() {
             return Ok(false);
         }
         let new_buffer = layout.metadata_byte(crate::record::kind::NEW_BUFFER);
-        if bytes.first() != Some(&new_buffer) && !is_headless_preamble(bytes, layout) {
+        let is_likely = is_likely_preamble(bytes, layout) || is_headless_preamble(bytes, layout);
+        let may_begin = !is_zero(bytes) && (is_at_boundary || bytes.first() == Some(&new_buffer));
+        if !is_likely && (!may_begin || self.begins_late()?) {
             self.gap(visitor, |bytes, _| is_preamble(bytes, layout))?;
             if self.look(1)?.0.is_empty() {
                 return Ok(false);
@@ -259,7 +294,7 @@ impl Reader {
         let (bytes, eof) = self.look(need + PREAMBLE_LOOK)?;
         let is_seen = need as u64 == length;
         let is_regular =
-            is_seen && bytes.get(need..).is_some_and(|behind| behind.is_empty() || is_preamble(behind, layout));
+            is_seen && bytes.get(need..).is_some_and(|behind| behind.is_empty() || is_likely_preamble(behind, layout));
         if !is_regular && (is_seen || eof) {
             // Written without filler, or bytes are missing: the next buffer begins before this one should end.
             let early = (0..need.min(bytes.len())).find(|&n| is_preamble(bytes.get(n..).unwrap_or_default(), layout));
@@ -293,7 +328,7 @@ impl Reader {
         let (mut is_zero, mut false_introducer) = (true, None);
         loop {
             let at = self.at();
-            let (bytes, eof) = self.look(GAP_BYTES + PREAMBLE_LOOK)?;
+            let (bytes, eof) = self.look(GAP_BYTES + INTRODUCER_LOOK)?;
             let here = bytes.len().min(GAP_BYTES);
             let skip = usize::from(at.offset == start.offset);
             let found = (skip..here).find(|&n| {
@@ -329,14 +364,7 @@ impl Reader {
     fn body<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let first = self.cursor.offset();
         self.first = first;
-        let layout = self.layout;
-        let (bytes, _) = self.look(PREAMBLE_LOOK)?;
-        if is_zero(bytes) && is_before_preamble_record(bytes, layout) {
-            // Not two function records with id 0.
-            let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(first));
-            let found = "zero bytes in place of a new-buffer record";
-            self.bad(visitor, left, &rules::UNKNOWN_METADATA, found.into())?;
-        }
+        self.without_new_buffer(visitor)?;
         loop {
             let offset = self.cursor.offset();
             let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
@@ -465,7 +493,7 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().take(METADATA_BYTES).all(|&b| b == 0)
 }
 
-fn bad_rule(bad: Bad) -> (&'static Rule, Cow<'static, str>) {
+pub(crate) fn bad_rule(bad: Bad) -> (&'static Rule, Cow<'static, str>) {
     match bad {
         Bad::FunctionKind(number) => (&rules::UNKNOWN_FUNCTION, format!("kind {number}").into()),
         Bad::MetadataKind(number) => (&rules::UNKNOWN_METADATA, format!("kind {number}").into()),

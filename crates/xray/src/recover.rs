@@ -1,10 +1,15 @@
 //! Judgements on bytes that are not where or what they should be: pure, over a bounded look ahead.
 
+use anytrace_core::bytes::array_at;
+
 use crate::parse::{Need, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Layout, METADATA_BYTES, Metadata, Record, kind};
 
 /// Bytes a judgement at one place may need: extents, new buffer, wall time, and the first byte of the record after.
 pub(crate) const PREAMBLE_LOOK: usize = 3 * METADATA_BYTES + 1;
+
+/// Bytes a judgement on an introducer may need: a better one may begin before its preamble ends.
+pub(crate) const INTRODUCER_LOOK: usize = 4 * METADATA_BYTES + PREAMBLE_LOOK;
 
 /// Records in a row that make a place count as the start of a record.
 const CHAIN_RECORDS: usize = 6;
@@ -28,7 +33,7 @@ pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
         // Nothing, or only part of the extents, follows: the last buffer of a cut file.
         return eof;
     }
-    let is_empty = bytes.get(1..9).is_some_and(|size| size.iter().all(|&b| b == 0));
+    let is_empty = is_empty_extents(bytes);
     // Its new-buffer record may be damaged, or was left out for it.
     let is_headless = is(METADATA_BYTES, kind::WALL_TIME) == Some(true)
         && (is(2 * METADATA_BYTES, kind::PID) == Some(true) || is(2 * METADATA_BYTES, kind::NEW_CPU) == Some(true));
@@ -36,6 +41,57 @@ pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
         || is_headless
         || is(2 * METADATA_BYTES, kind::WALL_TIME) == Some(true)
         || (is_empty && is(METADATA_BYTES, kind::BUFFER_EXTENTS) == Some(true))
+}
+
+/// True when buffer extents begin here and no better ones inside what would be their buffer's preamble: a gap that ends
+/// in introducers hides the true one otherwise. The slice reaches [`INTRODUCER_LOOK`] bytes, or to the end of the data.
+pub(crate) fn is_best_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
+    if !is_introducer(bytes, eof, layout) {
+        return false;
+    }
+    let score = introducer_score(bytes, layout);
+    if score == SCORE_MAX {
+        return true;
+    }
+    let is_certain_enough = score >= 2 || bytes.len() < PREAMBLE_LOOK || is_empty_extents(bytes);
+    let is_better = |at: &usize| {
+        bytes.get(*at..).is_some_and(|rest| introducer_score(rest, layout) > score) && !leads_to(bytes, *at, layout)
+    };
+    is_certain_enough && !(1..4 * METADATA_BYTES).any(|at| is_better(&at))
+}
+
+const SCORE_MAX: u32 = 4;
+
+/// How many of a buffer's first records stand where they should, and whether its size is one that may be.
+fn introducer_score(bytes: &[u8], layout: Layout) -> u32 {
+    let is = |at: usize, number: u8| bytes.get(at) == Some(&layout.metadata_byte(number));
+    if !is(0, kind::BUFFER_EXTENTS) {
+        return 0;
+    }
+    let (is_new, is_wall) = (is(METADATA_BYTES, kind::NEW_BUFFER), is(2 * METADATA_BYTES, kind::WALL_TIME));
+    let is_size = extents_size(bytes, layout).is_some_and(|size| size < 1 << 40);
+    if is_headless_preamble(bytes.get(METADATA_BYTES..).unwrap_or_default(), layout) && !is_new {
+        return 2 + u32::from(is_size);
+    }
+    let third = 3 * METADATA_BYTES;
+    let is_third = is(third, kind::PID) || is(third, kind::NEW_CPU) || (is_new && is_wall && bytes.len() <= third);
+    [is_new, is_wall, is_third, is_size].into_iter().map(u32::from).sum()
+}
+
+fn extents_size(bytes: &[u8], layout: Layout) -> Option<u64> {
+    array_at(bytes, 1).map(|size| layout.endian.u64(size))
+}
+
+fn is_empty_extents(bytes: &[u8]) -> bool {
+    bytes.get(1..9).is_some_and(|size| size.iter().all(|&b| b == 0))
+}
+
+/// True when the buffer of these extents may end where the next one's begin, `at` bytes on.
+fn leads_to(bytes: &[u8], at: usize, layout: Layout) -> bool {
+    let is = |at: usize, number: u8| bytes.get(at) == Some(&layout.metadata_byte(number));
+    let is_cut = at == 2 * METADATA_BYTES || (at == 3 * METADATA_BYTES && is(2 * METADATA_BYTES, kind::WALL_TIME));
+    extents_size(bytes, layout).is_some_and(|size| size.checked_add(METADATA_BYTES as u64) == Some(at as u64))
+        || (is_cut && is(METADATA_BYTES, kind::NEW_BUFFER))
 }
 
 /// True when a buffer's preamble begins here: new buffer, wall time, then process or processor.
@@ -46,6 +102,11 @@ pub(crate) fn is_preamble(bytes: &[u8], layout: Layout) -> bool {
         && (is(2 * METADATA_BYTES, kind::PID) || is(2 * METADATA_BYTES, kind::NEW_CPU))
 }
 
+/// True when a preamble follows 16 bytes that should be, and are not, its extents.
+pub(crate) fn is_behind_damaged_extents(bytes: &[u8], layout: Layout) -> bool {
+    bytes.get(METADATA_BYTES..).is_some_and(|rest| is_preamble(rest, layout))
+}
+
 /// True when a preamble stands here whose new-buffer record is damaged, or missing.
 pub(crate) fn is_headless_preamble(bytes: &[u8], layout: Layout) -> bool {
     let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
@@ -53,6 +114,28 @@ pub(crate) fn is_headless_preamble(bytes: &[u8], layout: Layout) -> bool {
         let next = at + METADATA_BYTES;
         is(at, kind::WALL_TIME) && (is(next, kind::PID) || is(next, kind::NEW_CPU))
     })
+}
+
+/// True when a preamble stands here whose new-buffer record became another.
+pub(crate) fn is_preamble_of_another(bytes: &[u8], layout: Layout) -> bool {
+    let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
+    let third = 2 * METADATA_BYTES;
+    !is(0, kind::NEW_BUFFER)
+        && is(METADATA_BYTES, kind::WALL_TIME)
+        && (is(third, kind::PID) || is(third, kind::NEW_CPU))
+}
+
+/// True when at least two of the three records of a preamble stand where they should: enough at a place where a
+/// preamble must be.
+pub(crate) fn is_likely_preamble(bytes: &[u8], layout: Layout) -> bool {
+    let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
+    let third = 2 * METADATA_BYTES;
+    let marks = [
+        is(0, kind::NEW_BUFFER),
+        is(METADATA_BYTES, kind::WALL_TIME),
+        is(third, kind::NEW_CPU) || is(third, kind::PID),
+    ];
+    marks.into_iter().filter(|&mark| mark).count() >= 2
 }
 
 /// True when a record that only a preamble has stands 16 bytes on, behind one that is damaged.

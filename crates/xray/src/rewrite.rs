@@ -28,6 +28,7 @@ enum To {
 
 /// Everything but source and output.
 struct Job<'p> {
+    own: To,
     to: To,
     version: Option<u32>,
     endian: Option<Endian>,
@@ -68,7 +69,7 @@ pub(crate) fn rewrite(
         Some("yaml") => To::Yaml,
         Some(other) => return Err(Error::usage(format!("an xray trace cannot be written as {other}"))),
     };
-    let job = Job { to, version: options.version, endian: options.endian, selection, purpose, limits };
+    let job = Job { own, to, version: options.version, endian: options.endian, selection, purpose, limits };
     let mut out = Out::new(target);
     let (mut outcome, cursor) = match form {
         Form::Empty => (Outcome::default(), cursor),
@@ -133,7 +134,7 @@ impl Job<'_> {
         let layout = self.layout(own);
         match self.to {
             To::Yaml if self.endian.is_some() => Err(Error::usage("--to-endian means nothing for YAML")),
-            To::Yaml => Ok(Shape::yaml(out, &about)),
+            To::Yaml => Ok(Shape::yaml(out, &about, self.own != To::Yaml)),
             To::Basic => Ok(Shape::basic(out, &about, Layout::of(layout.endian))),
             To::Fdr => Ok(Shape::fdr(out, &about, Layout::of(layout.endian))),
         }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use anytrace_core::{Error, Rule, Severity};
 
-use crate::reader::{GAP_BYTES, GapKind, Reader, Visitor, is_zero};
-use crate::record::{FUNCTION_BYTES, METADATA_BYTES};
+use crate::parse::{Need, parse_record};
+use crate::reader::{GAP_BYTES, GapKind, Reader, Visitor, bad_rule, is_zero};
+use crate::record::{FUNCTION_BYTES, METADATA_BYTES, Record, kind};
 use crate::recover::{
-    CHAIN_SURE, ChainEnd, PREAMBLE_LOOK, chain, is_before_preamble_record, is_introducer, is_preamble, records_behind,
-    resume,
+    CHAIN_SURE, ChainEnd, PREAMBLE_LOOK, chain, is_before_preamble_record, is_behind_damaged_extents,
+    is_headless_preamble, is_introducer, is_preamble, is_preamble_of_another, records_behind, resume,
 };
 use crate::rules;
 
@@ -168,7 +169,10 @@ impl Reader {
         let (layout, version, at) = (self.layout, self.header.version, self.at());
         let is_in_preamble = at.seq > 0 && at.offset > self.first && at.offset - self.first <= PREAMBLE_LOOK as u64;
         let (bytes, eof) = self.look(PREAMBLE_LOOK)?;
-        if bytes.is_empty() || is_zero(bytes) || is_introducer(bytes, eof, layout) || is_preamble(bytes, layout) {
+        let is_next = is_introducer(bytes, eof, layout)
+            || is_preamble(bytes, layout)
+            || (!is_in_preamble && is_behind_damaged_extents(bytes, layout));
+        if bytes.is_empty() || is_zero(bytes) || is_next {
             return Ok(false);
         }
         let (bytes, eof) = self.look(OVERRUN_BYTES)?;
@@ -187,6 +191,31 @@ impl Reader {
             visitor.report(report.expected("the end of the buffer").found(found).help(help))?;
         }
         Ok(true)
+    }
+
+    /// A buffer whose first record is not the new-buffer record that must be there: what stands in its place is passed,
+    /// and not taken for a record of the buffer.
+    pub(crate) fn without_new_buffer<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        let (layout, version, payload_max, offset) =
+            (self.layout, self.header.version, self.payload_max, self.cursor.offset());
+        let (bytes, _) = self.look(PREAMBLE_LOOK)?;
+        let new_buffer = layout.metadata_byte(kind::NEW_BUFFER);
+        // A version 1 buffer must begin where it does, so whatever is there is part of one.
+        let is_needed = version == 1 && bytes.first() != Some(&new_buffer) && !is_headless_preamble(bytes, layout);
+        let is_zeroed = is_zero(bytes) && is_before_preamble_record(bytes, layout);
+        if !is_zeroed && !is_needed && !is_preamble_of_another(bytes, layout) {
+            return Ok(());
+        }
+        let (rule, found) = match parse_record(bytes, layout, version, payload_max) {
+            _ if is_zeroed => (&rules::UNKNOWN_METADATA, "zero bytes in place of a new-buffer record".into()),
+            Ok((Record::Function(function), _)) => (&rules::BAD_TRANSITION, function.kind.name().into()),
+            Ok((Record::Metadata(metadata), _)) => (&rules::BAD_TRANSITION, metadata.body.name().into()),
+            Err(Need::Bad(bad)) => bad_rule(bad),
+            Err(Need::More(_)) => (&rules::BAD_TRANSITION, "part of a record".into()),
+        };
+        let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
+        self.bad(visitor, left, rule, found)?;
+        Ok(())
     }
 
     /// Passes bytes that are no record and goes on at the next place where records follow each other.

@@ -529,7 +529,11 @@ impl Visitor for Structured<'_, '_> {
 
     fn gap(&mut self, kind: GapKind, bytes: &[u8], at: At) -> Result<(), Error> {
         match kind {
-            GapKind::Damage => self.outcome.bytes_lost += bytes.len() as u64,
+            GapKind::Damage => {
+                self.outcome.bytes_lost += bytes.len() as u64;
+                // Arguments behind it are those of a function that was lost.
+                self.takes_arguments = false;
+            }
             GapKind::Between => {
                 if self.purpose != Purpose::Trim {
                     self.note("pieces of bytes between buffers were left out");
@@ -546,7 +550,9 @@ impl Visitor for Structured<'_, '_> {
     }
 
     fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
-        self.close()
+        self.close()?;
+        self.clock = Clock::new(self.from_version);
+        Ok(())
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {

@@ -16,7 +16,8 @@ use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
 use crate::parse::parse_header;
 use crate::reader::{At, BUFFER_SIZE_MAX, Reader};
-use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, TYPE_BASIC, TYPE_FDR, kind};
+use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, METADATA_BYTES, TYPE_BASIC, TYPE_FDR, kind};
+use crate::recover::is_preamble;
 use crate::rewrite;
 use crate::rules;
 use crate::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
@@ -101,6 +102,8 @@ fn probe_bytes(bytes: &[u8]) -> Confidence {
     let fits_fdr = starts_as_fdr(body, layout);
     match (header.is_known(), header.type_code) {
         (true, TYPE_FDR) if body.is_empty() || fits_fdr => Confidence::Certain,
+        // A gap in front of the first buffer.
+        (true, TYPE_FDR) if has_preamble(body, layout) => Confidence::Certain,
         (true, TYPE_BASIC) => probe_basic(&header, body, layout),
         (true, _) => Confidence::Likely,
         // One wrong number in front of what is a buffer all the same.
@@ -118,6 +121,11 @@ fn probe_cut_header(bytes: &[u8]) -> Confidence {
         [1..=5, 0, 0..=1] | [0, 1..=5, 0] => Confidence::Maybe,
         _ => Confidence::No,
     }
+}
+
+/// True when a buffer's preamble stands in the first bytes.
+fn has_preamble(body: &[u8], layout: Layout) -> bool {
+    (0..body.len().min(4096)).any(|at| body.get(at..).is_some_and(|rest| is_preamble(rest, layout)))
 }
 
 fn starts_as_fdr(body: &[u8], layout: Layout) -> bool {
@@ -180,8 +188,8 @@ impl XrayTrace {
         let limits = self.limits;
         let is_yaml = looks_like_yaml(self.input.head().bytes);
         let mut cursor = Cursor::new(self.input);
-        // One byte more than the header tells the bit order of a big-endian trace.
-        let length = cursor.fill(HEADER_BYTES + 1)?;
+        // The first bytes of two records behind the header tell the bit order of a big-endian trace.
+        let length = cursor.fill(HEADER_BYTES + METADATA_BYTES + 1)?;
         let form = if length == 0 {
             Form::Empty
         } else if is_yaml {

@@ -9,7 +9,7 @@ use crate::moment::{Moment, MomentKind};
 use crate::reader::At;
 use crate::record::FunctionKind;
 use crate::rules;
-use crate::yaml_scan::{Bad, Scanner};
+use crate::yaml_scan::{Bad, FIELDS, Scanner};
 
 /// The header of a YAML trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -290,8 +290,9 @@ fn entry_end(window: &[u8]) -> Option<usize> {
         loop {
             let rest = window.get(at..)?;
             let next = rest.get(..line_end(rest)?).unwrap_or_default();
+            // An item further to the right is one of a list within the entry.
             let is_more = next.first().is_some_and(|&b| b == b' ' || b == b'\t')
-                && !is_item(next)
+                && (!is_item(next) || indent(next) > indent(line))
                 && !next.trim_ascii().is_empty();
             if !is_more {
                 return Some(at);
@@ -328,6 +329,10 @@ fn entry_end(window: &[u8]) -> Option<usize> {
     None
 }
 
+fn indent(line: &[u8]) -> usize {
+    line.iter().take_while(|&&b| b == b' ' || b == b'\t').count()
+}
+
 /// The line without a comment that begins it or stands behind a space.
 fn strip_comment(line: &[u8]) -> &[u8] {
     if line.trim_ascii_start().starts_with(b"#") {
@@ -351,17 +356,38 @@ fn header_line(header: &mut YamlHeader, text: &[u8]) -> Result<(), Bad> {
     Ok(())
 }
 
+/// The fields an entry had so far.
+#[derive(Default)]
+struct Seen(u16);
+
+impl Seen {
+    /// A field that stands twice says two things, of which none can be believed.
+    fn add(&mut self, key: &[u8], at: usize) -> Result<(), Bad> {
+        let Some(n) = FIELDS.iter().position(|name| name.as_bytes() == key) else { return Ok(()) };
+        let bit = 1 << n;
+        if self.0 & bit != 0 {
+            let field = FIELDS.get(n).copied().unwrap_or_default();
+            return Err(Bad { at, field: Some(field.into()), expected: "one value".into(), found: "a second".into() });
+        }
+        self.0 |= bit;
+        Ok(())
+    }
+}
+
 fn read_entry(entry: &mut YamlEntry, text: &[u8], unknown: &mut Option<String>) -> Result<(), Bad> {
     let mut scanner = Scanner::new(text);
     scanner.item()?;
     let is_flow = scanner.take(b'{');
     let (mut kind, mut has_tsc, mut has_thread) = (None, false, false);
+    let mut seen = Seen::default();
     (entry.event_type, entry.function, entry.cpu, entry.process) = (0, 0, 0, 0);
     entry.name.clear();
     entry.arguments.clear();
     entry.data.clear();
     while !scanner.is_over(is_flow)? {
+        let place = scanner.place();
         let key = scanner.key()?;
+        seen.add(&key, place)?;
         let value = scanner.value(is_flow)?;
         match key.as_slice() {
             b"type" => entry.event_type = value.number("type")?,

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+/// The fields of an entry (page, section 1.6).
+pub(crate) const FIELDS: [&str; 10] =
+    ["type", "func-id", "function", "args", "cpu", "thread", "process", "kind", "tsc", "data"];
+
 /// What is wrong, and where in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bad {
@@ -120,6 +124,12 @@ impl<'a> Scanner<'a> {
         Bad { at: self.at, field: None, expected: expected.into(), found }
     }
 
+    /// Where the next word begins.
+    pub(crate) fn place(&mut self) -> usize {
+        self.space();
+        self.at
+    }
+
     pub(crate) fn take(&mut self, byte: u8) -> bool {
         self.space();
         let is_there = self.peek() == Some(byte);
@@ -180,6 +190,8 @@ impl<'a> Scanner<'a> {
             Some(quote @ (b'"' | b'\'')) => Ok(Value { at, bytes: self.quoted(quote)?, is_list: false }),
             Some(b'[') => self.list(),
             Some(b'!') => self.binary(),
+            // Nothing on this line: the items of a list, each on a line of its own, or nothing at all.
+            None | Some(b'\r' | b'\n' | b'#') if !is_flow => self.block_list(),
             _ => {
                 let end = self.plain_end(is_flow);
                 let bytes = self.text.get(at..end).unwrap_or_default().trim_ascii();
@@ -210,8 +222,6 @@ impl<'a> Scanner<'a> {
 
     /// The peer leaves commas in data unquoted: only a comma before a field name separates.
     fn is_before_key(&self, at: usize) -> bool {
-        const KEYS: [&[u8]; 10] =
-            [b"type", b"func-id", b"function", b"args", b"cpu", b"thread", b"process", b"kind", b"tsc", b"data"];
         let behind_comma = self.text.get(at..).unwrap_or_default();
         let rest = behind_comma.trim_ascii_start();
         let is_comment = rest.starts_with(b"#") && rest.len() < behind_comma.len();
@@ -222,7 +232,7 @@ impl<'a> Scanner<'a> {
         let (key, behind) = rest.split_at(length);
         let has_colon = behind.trim_ascii_start().first() == Some(&b':');
         let is_quoted = rest.first().is_some_and(|&b| b == b'"' || b == b'\'');
-        is_quoted || (has_colon && (KEYS.contains(&key) || behind.first() == Some(&b':')))
+        is_quoted || (has_colon && (FIELDS.iter().any(|name| name.as_bytes() == key) || behind.first() == Some(&b':')))
     }
 
     fn list(&mut self) -> Result<Value<'a>, Bad> {
@@ -231,6 +241,34 @@ impl<'a> Scanner<'a> {
         let bytes = self.rest().get(1..length).unwrap_or_default();
         self.at += length + 1;
         Ok(Value { at, bytes: Cow::Borrowed(bytes), is_list: true })
+    }
+
+    /// Items in block style, each behind a hyphen; without any the value is empty.
+    fn block_list(&mut self) -> Result<Value<'a>, Bad> {
+        let at = self.at;
+        let mut items = Vec::new();
+        loop {
+            let before = self.at;
+            self.space();
+            let is_item =
+                self.rest().first_chunk::<2>().is_some_and(|[dash, next]| *dash == b'-' && next.is_ascii_whitespace());
+            if !is_item {
+                let is_list = !items.is_empty();
+                self.at = if is_list { self.at } else { before };
+                return Ok(Value { at, bytes: Cow::Owned(items), is_list });
+            }
+            self.at += 1;
+            if !items.is_empty() {
+                items.push(b',');
+            }
+            let end = self.plain_end(false);
+            let item = self.text.get(self.at..end).unwrap_or_default().trim_ascii();
+            if item.is_empty() || item.contains(&b',') {
+                return Err(self.bad("a number"));
+            }
+            items.extend_from_slice(item);
+            self.at = end;
+        }
     }
 
     fn binary(&mut self) -> Result<Value<'a>, Bad> {

@@ -27,19 +27,24 @@ pub fn put_yaml_end(out: &mut Vec<u8>, entries: u64) {
     out.extend_from_slice(if entries == 0 { b"         []\n...\n" } else { b"\n...\n" });
 }
 
-/// Appends one entry.
+/// Appends one entry, as the peer does with the id in place of a name that is not known.
 pub fn put_yaml_entry(out: &mut Vec<u8>, moment: &Moment<'_>) {
+    put_entry(out, moment, true);
+}
+
+/// Appends one entry; without the field `function` where there is no name and `is_always_named` is false.
+pub(crate) fn put_entry(out: &mut Vec<u8>, moment: &Moment<'_>, is_always_named: bool) {
     out.extend_from_slice(b"\n  - { type: ");
     push_dec(out, if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 });
     out.extend_from_slice(b", func-id: ");
     push_dec(out, moment.function.cast_signed());
-    out.extend_from_slice(b", function: ");
-    if moment.name.is_empty() {
-        out.push(b'\'');
+    if !moment.name.is_empty() {
+        out.extend_from_slice(b", function: ");
+        put_scalar(out, moment.name);
+    } else if is_always_named {
+        out.extend_from_slice(b", function: '");
         push_dec(out, moment.function.cast_signed());
         out.push(b'\'');
-    } else {
-        put_scalar(out, moment.name);
     }
     if !moment.arguments.is_empty() {
         out.extend_from_slice(b", args: [ ");

@@ -45,7 +45,10 @@ fn the_header_line_of_this_test_is_that_of_a_dump() {
     let fields = |line: &str| -> Vec<String> {
         line.split(',').map(|field| field.split(':').next().unwrap().trim_matches(['{', '"']).to_owned()).collect()
     };
-    assert_eq!(fields(FDR)[2..], fields(&dumped)[fields(&dumped).len() - 9..]);
+    let dumped = fields(&dumped);
+    for field in fields(FDR) {
+        assert!(dumped.contains(&field), "{field} is not in {dumped:?}");
+    }
 }
 
 #[test]
