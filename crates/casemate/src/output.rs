@@ -25,6 +25,8 @@ pub(crate) enum Line {
 /// Starts of lines that the reference checker prints (seen in its logs, its `-p` and `-d` output and the transcripts
 /// of the corpus).
 const STARTS: [&[u8]; 18] = [
+    // The example programs of the first document's date named their pages so, before the first record.
+    b"#define",
     b"casemate error",
     b"casemate-check:",
     b"msg:",
@@ -41,7 +43,6 @@ const STARTS: [&[u8]; 18] = [
     b"[stderr]",
     b"[stdout]",
     b"[exit]",
-    b"*",
     b"[0x",
 ];
 
@@ -55,8 +56,10 @@ pub(crate) fn classify(bytes: &[u8], is_all: bool, is_first: bool) -> Option<Lin
     match bytes.first()? {
         b';' => Some(Line::Comment),
         b')' => Some(Line::Close),
+        // A record right behind it is worth more than a verdict that begins so.
+        b'!' if bytes.get(1) == Some(&b'(') => Some(Line::Stray),
         b'!' => cell(bytes, is_all, Line::Claim),
-        b'+' | b'-' => cell(bytes, is_all, Line::Stray),
+        b'*' | b'+' | b'-' => cell(bytes, is_all, Line::Stray),
         0x1b => colour(bytes, is_all),
         0xef if is_first => match prefix(bytes, BYTE_ORDER_MARK, is_all)? {
             true => Some(Line::ByteOrderMark(BYTE_ORDER_MARK.len())),
@@ -136,6 +139,10 @@ mod tests {
         assert_eq!(classify(b"! [0x....55c1dba6f000]=0x0", true, false), Some(Line::Output));
         assert_eq!(classify(b"!$[0x..", true, false), Some(Line::Output));
         assert_eq!(classify(b"-* [0x..", true, false), Some(Line::Output));
+        assert_eq!(classify(b"*  [0x..", true, false), Some(Line::Output));
+        assert_eq!(classify(b"*mem-init", false, false), Some(Line::Stray));
+        assert_eq!(classify(b"!(lock", true, false), Some(Line::Stray));
+        assert_eq!(classify(b"!", false, false), None);
         assert_eq!(classify(b"! [", false, false), None);
         assert_eq!(classify(b"! [", true, false), Some(Line::Claim));
     }

@@ -18,6 +18,7 @@ pub(crate) struct Skip {
     inside: Inside,
     at_line_start: bool,
     is_first: bool,
+    in_word: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,8 @@ enum Inside {
     Nothing,
     String,
     Comment,
+    /// After the escape character: the `;` of a colour code begins no comment.
+    Colour,
 }
 
 /// How far a skip came in a window.
@@ -39,20 +42,33 @@ pub(crate) enum Skipped {
 impl Skip {
     /// Passes over a record; the first byte of the window is its `(`.
     pub(crate) fn record() -> Self {
-        Self { depth: 0, inside: Inside::Nothing, at_line_start: false, is_first: true }
+        Self { depth: 0, inside: Inside::Nothing, at_line_start: false, is_first: true, in_word: false }
     }
 
     /// Passes over text between records, to the end of its line.
     pub(crate) fn line() -> Self {
-        Self { depth: 0, inside: Inside::Nothing, at_line_start: false, is_first: false }
+        Self { depth: 0, inside: Inside::Nothing, at_line_start: false, is_first: false, in_word: false }
     }
 
     /// Goes on in a window. `is_last`: nothing follows the window.
     pub(crate) fn step(&mut self, window: &[u8], is_last: bool) -> Skipped {
         let mut at = 0;
         while let Some(&byte) = window.get(at) {
+            // A lost quote turns the rest of its line inside out: records are looked for in strings too.
+            let may_begin = byte == b'(' && self.inside == Inside::String;
+            if may_begin {
+                match begins_record(&window[at..], is_last) {
+                    Some(true) => return Skipped::Ends(at),
+                    Some(false) => {}
+                    None => return Skipped::GoesOn(at),
+                }
+            }
             if self.inside != Inside::Nothing {
-                let ends = byte == b'\n' || self.inside == Inside::String && byte == b'"';
+                let ends = match self.inside {
+                    Inside::String => byte == b'"',
+                    Inside::Colour => byte.is_ascii_alphabetic(),
+                    _ => false,
+                } || byte == b'\n';
                 if ends {
                     self.inside = Inside::Nothing;
                 }
@@ -60,6 +76,7 @@ impl Skip {
                     return Skipped::Ends(at);
                 }
                 self.at_line_start = byte == b'\n';
+                self.in_word = false;
                 at += 1;
                 continue;
             }
@@ -83,7 +100,9 @@ impl Skip {
                     }
                 }
                 b'"' => self.inside = Inside::String,
-                b';' => self.inside = Inside::Comment,
+                // Within a word it is a damaged character and hides nothing.
+                b';' if !self.in_word => self.inside = Inside::Comment,
+                0x1b => self.inside = Inside::Colour,
                 b'\n' if self.depth == 0 => return Skipped::Ends(at),
                 b'!' | b'c' if was_line_start && self.depth > 0 => match begins_verdict(&window[at..], is_last) {
                     Some(true) => return Skipped::Ends(at),
@@ -96,6 +115,7 @@ impl Skip {
                 _ => {}
             }
             self.is_first = false;
+            self.in_word = class(byte) == Class::Word || byte == b';' && self.in_word;
             at += 1;
         }
         Skipped::GoesOn(at)
@@ -158,6 +178,9 @@ mod tests {
         assert_eq!(skipped("(x (a 1)\n(LOCK 1 2 3)", Skip::record()), 9);
         assert_eq!(skipped("(x (a 1) (mem-write 1", Skip::record()), 9);
         assert_eq!(skipped("((lock 1 1 2))", Skip::record()), 1);
+        assert_eq!(skipped("(x (a 1( \u{1b}[46;37;1m(LOCK 1 2 3)", Skip::record()), 19);
+        assert_eq!(skipped("(x \"a)) (lock 1 1 2 \"b\") (lock", Skip::record()), 8);
+        assert_eq!(skipped("(x (a 1;2)) (lock", Skip::record()), 11);
         assert_eq!(skipped("(x \"lost\n(lock 1 1 2))", Skip::record()), 9);
         assert_eq!(skipped("(x (a 1)\n! claim", Skip::record()), 9);
         assert_eq!(skipped("(x (a 1)\n casemate error", Skip::record()), 10);
