@@ -33,6 +33,7 @@ mod dump;
 mod info;
 mod jsonl;
 mod memory;
+pub mod model;
 mod output;
 mod parse;
 mod preamble;
