@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use anytrace_core::{Error, Radix, Rule, Severity};
 
+use crate::field::Field;
 use crate::output::claim_text;
-use crate::parse::{Field, value_offset};
+use crate::parse::value_offset;
 use crate::reader::{Item, Place};
 use crate::record::{Barrier, Dialect, Operand, Record, Source, Transition};
 use crate::rules;

@@ -168,7 +168,8 @@ fn push_number(out: &mut Vec<u8>, open: &[u8], value: u64) {
 fn dump_jsonl(reader: &mut Reader, options: &DumpOptions, out: &mut Out<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
     let is_all = options.selection.is_all();
     jsonl::Lines::header(&mut out.buffer, reader.radix());
-    let mut lines = jsonl::Lines::new(options.offsets && !options.without_positions);
+    let is_plain = options.without_positions;
+    let mut lines = if is_plain { jsonl::Lines::plain() } else { jsonl::Lines::new(options.offsets) };
     reader.for_each(sink, |item, place| {
         let buffer = &mut out.buffer;
         match item {

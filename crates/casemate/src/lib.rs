@@ -30,6 +30,7 @@
 
 mod check;
 mod dump;
+mod field;
 mod info;
 mod jsonl;
 mod memory;
@@ -52,7 +53,8 @@ mod words;
 mod writer;
 
 pub use check::Checker;
-pub use parse::{Fault, Field, Need, parse};
+pub use field::Field;
+pub use parse::{Fault, Need, parse};
 pub use reader::{Item, Place, Reader};
 pub use record::{
     Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp,
@@ -60,3 +62,8 @@ pub use record::{
 };
 pub use trace::Casemate;
 pub use writer::Form;
+
+/// The README's example compiles too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,81 +6,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use anytrace_core::{Radix, Rule, text};
+use anytrace_core::{Radix, Rule};
 
+use crate::field::{Field, extra_fields, mask, own_fields};
 use crate::record::{
     Barrier, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp, Transition,
 };
 use crate::rules;
-use crate::words::{Class, DIGIT, Key, class, key_at, key_of, keywords};
+use crate::words::{Class, DIGIT, Key, class, key_at, key_of};
 
-keywords! {
-    /// The fields of records, in the order the document gives them; the name is the key on the wire.
-    Field {
-        /// Sequence number.
-        Id = "id",
-        /// Thread.
-        Tid = "tid" | "thread" | "cpu",
-        /// Memory order.
-        MemOrder = "mem-order" | "order",
-        /// Which barrier or TLBI; a bare word in every known log.
-        Op = "op",
-        /// System register.
-        Sysreg = "sysreg",
-        /// Kind of DSB, hint or (in the oldest logs) lock operation.
-        Kind = "kind",
-        /// What a hint is about.
-        Location = "location",
-        /// Address.
-        Address = "address",
-        /// Page number of a TLBI in its older form.
-        Addr = "addr",
-        /// Length in bytes.
-        Size = "size",
-        /// Level of a TLBI in its older form.
-        Level = "level",
-        /// Value.
-        Value = "value",
-        /// Place in the source.
-        Src = "src",
-        /// The oldest logs' `(DSB INNER_SHAREABLE)`.
-        Dsb = "dsb",
-        /// The same for ISB.
-        Isb = "isb",
-    }
-}
-
-impl Field {
-    const fn bit(self) -> u16 {
-        1 << self as u16
-    }
-}
-
-const fn mask(fields: &[Field]) -> u16 {
-    let mut bits = 0;
-    let mut at = 0;
-    while at < fields.len() {
-        bits |= fields[at].bit();
-        at += 1;
-    }
-    bits
-}
-
-/// Fields that each kind must have besides id and tid; for barriers and TLBIs the operation decides more.
-const fn own_fields(kind: Kind) -> u16 {
-    use Field::{Address, Kind as Of, Location, MemOrder, Op, Size, Sysreg, Value};
-    match kind {
-        Kind::MemWrite => mask(&[MemOrder, Address, Value]),
-        Kind::MemRead => mask(&[Address, Value]),
-        Kind::MemInit | Kind::MemFree => mask(&[Address, Size]),
-        Kind::MemSet => mask(&[Address, Size, Value]),
-        Kind::Barrier => mask(&[Op, Of]),
-        Kind::Tlbi => mask(&[Op, Value]),
-        Kind::SysregWrite => mask(&[Sysreg, Value]),
-        Kind::Hint => mask(&[Of, Location, Value]),
-        Kind::Lock | Kind::Unlock | Kind::Trylock => mask(&[Address]),
-    }
-}
+mod complaints;
+mod older;
 
 /// Why [`parse`] gives no record.
 #[derive(Debug)]
@@ -329,35 +265,6 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         self.value(field, first)
     }
 
-    /// The oldest logs put `LOCK` or `UNLOCK` before the address.
-    fn positional_of_lock(&mut self) -> Result<(), Need> {
-        self.spelling.set(Spelling::POSITIONAL);
-        let (start, end) = self.word()?;
-        self.at = start;
-        let is_kind = matches!(Kind::from_key(key_at(self.bytes, start, end)), Some(k) if own_fields(k) == self.own);
-        let field = if is_kind { Field::Kind } else { Field::Address };
-        self.claim_field(field, start)?;
-        self.value(field, self.bytes[start])
-    }
-
-    /// A second bare value after a TLBI by address: the older form, page number and level.
-    #[cold]
-    fn second_operand(&mut self) -> Result<(), Need> {
-        let is_older_form = self.kind == Kind::Tlbi
-            && self.seen & Field::Value.bit() != 0
-            && self.seen & mask(&[Field::Addr, Field::Level]) == 0;
-        if !is_older_form {
-            let (start, end) = self.word()?;
-            return Err(self.bad(&rules::UNEXPECTED_FIELD, start, Some("value"), "')' or the source", start, end));
-        }
-        self.numbers[Field::Addr as usize] = self.numbers[Field::Value as usize];
-        self.seen = self.seen & !Field::Value.bit() | mask(&[Field::Addr, Field::Level]);
-        self.required = self.seen;
-        self.own |= mask(&[Field::Addr, Field::Level]);
-        self.spelling.set(Spelling(Spelling::SYNONYM.0 | Spelling::POSITIONAL.0));
-        self.value(Field::Level, self.bytes[self.at])
-    }
-
     /// Marks a field as read; complains when it does not belong or came before.
     #[inline(always)]
     fn claim_field(&mut self, field: Field, at: usize) -> Result<(), Need> {
@@ -415,15 +322,6 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         }
         self.watch.field(field, start..self.at);
         Ok(())
-    }
-
-    /// `(addr p)` and `(level l)` stand for `(value v)`.
-    fn older_operand(&mut self) {
-        self.spelling.set(Spelling::SYNONYM);
-        let both = const { mask(&[Field::Addr, Field::Level]) };
-        self.required = self.required & !Field::Value.bit() | both;
-        self.allowed &= !Field::Value.bit();
-        self.own = self.own & !Field::Value.bit() | both;
     }
 
     #[inline(always)]
@@ -503,25 +401,6 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         self.required &= !fields;
         self.allowed &= !fields;
         self.own &= !fields;
-    }
-
-    /// `(DSB INNER_SHAREABLE)` and `(ISB)`; after the key.
-    #[cold]
-    fn oldest_barrier(&mut self, field: Field, open: usize) -> Result<(), Need> {
-        if self.kind != Kind::Barrier {
-            return Err(self.unwanted(field, open));
-        }
-        self.spelling.set(Spelling::SYNONYM);
-        self.claim_field(Field::Op, open)?;
-        if field == Field::Isb {
-            self.barrier = Barrier::Isb;
-            self.refuse_rest(const { mask(&[Field::Kind]) });
-            return Ok(());
-        }
-        self.barrier = Barrier::Dsb(self.domain);
-        self.claim_field(Field::Kind, open)?;
-        let first = self.skip_space()?;
-        self.value(Field::Kind, first)
     }
 
     #[inline(always)]
@@ -625,7 +504,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
             let Some(&byte) = self.bytes.get(self.at) else { return Err(Need::More) };
             match class(byte) {
                 Class::Space => self.at += 1,
-                Class::Mark if byte == b';' => self.skip_comment()?,
+                Class::Word if byte == b';' => self.skip_comment()?,
                 Class::Control => return Err(self.control_character()),
                 _ => return Ok(byte),
             }
@@ -693,133 +572,6 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         })
     }
 }
-
-/// Fields that a kind may have besides those of [`own_fields`].
-const fn extra_fields(kind: Kind) -> u16 {
-    match kind {
-        Kind::Tlbi => mask(&[Field::Addr, Field::Level]),
-        Kind::Lock | Kind::Unlock | Kind::Trylock => mask(&[Field::Kind]),
-        _ => 0,
-    }
-}
-
-/// Complaints, out of the way of the fast path.
-impl<W: Watch> Parser<'_, '_, W> {
-    #[cold]
-    fn bad(
-        &self,
-        rule: &'static Rule,
-        at: usize,
-        field: Option<&'static str>,
-        expected: &'static str,
-        start: usize,
-        end: usize,
-    ) -> Need {
-        let found = self.bytes.get(start..end).unwrap_or_default();
-        let shown = &found[..found.len().min(SHOWN_BYTES_MAX)];
-        let dots = if found.len() > SHOWN_BYTES_MAX { "…" } else { "" };
-        Need::Bad(Box::new(Fault {
-            rule,
-            at,
-            field,
-            expected: (!expected.is_empty()).then_some(Cow::Borrowed(expected)),
-            found: Some(format!("'{}{dots}'", text::escaped(shown)).into()),
-        }))
-    }
-
-    #[cold]
-    fn bad_word(&self, rule: &'static Rule, field: Field, names: &'static str, start: usize, end: usize) -> Need {
-        self.bad(rule, start, Some(field.name()), names, start, end)
-    }
-
-    #[cold]
-    fn bad_number(&mut self, field: Field, too_large: bool) -> Need {
-        let (start, end) = match self.word() {
-            Ok(word) => word,
-            Err(need) => return need,
-        };
-        let word = &self.bytes[start..end];
-        let name = Some(field.name());
-        if too_large && word.iter().all(|b| b.is_ascii_hexdigit() || b | 0x20 == b'x') {
-            return self.bad(&rules::NUMBER_TOO_LARGE, start, name, "a number of 64 bits", start, end);
-        }
-        if word.eq_ignore_ascii_case(b"0x") {
-            return self.bad(&rules::EMPTY_NUMBER, start, name, "digits after 0x", start, end);
-        }
-        let expected = if word.first() == Some(&b'-') { "a number that is not negative" } else { "a number" };
-        self.bad(&rules::BAD_NUMBER, start, name, expected, start, end)
-    }
-
-    #[cold]
-    fn control_character(&self) -> Need {
-        self.bad(&rules::CONTROL_CHARACTER, self.at, None, "text", self.at, self.at + 1)
-    }
-
-    #[cold]
-    fn misplaced_mark(&self) -> Need {
-        self.bad(&rules::MALFORMED_FIELD, self.at, None, "a word", self.at, self.at + 1)
-    }
-
-    /// A field that does not belong here, or a second time.
-    #[cold]
-    fn unwanted(&self, field: Field, at: usize) -> Need {
-        let rule = if self.seen & self.allowed & field.bit() != 0 {
-            &rules::DUPLICATE_FIELD
-        } else {
-            &rules::UNEXPECTED_FIELD
-        };
-        let expected = match rule.code {
-            "casemate/duplicate-field" => "it once".into(),
-            _ => self.wanted(),
-        };
-        let found = Some(format!("'{}'", field.name()).into());
-        Need::Bad(Box::new(Fault { rule, at, field: Some(field.name()), expected: Some(expected), found }))
-    }
-
-    /// A key no record has, or the start of the next record.
-    #[cold]
-    fn unknown_key(&self, open: usize, start: usize, end: usize, key: Key) -> Need {
-        if Kind::from_key(key).is_some() {
-            return self.bad(&rules::UNCLOSED_RECORD, open, None, "')'", open, end);
-        }
-        let found = self.bytes.get(start..end).unwrap_or_default();
-        let shown = text::escaped(&found[..found.len().min(SHOWN_BYTES_MAX)]);
-        Need::Bad(Box::new(Fault {
-            rule: &rules::UNEXPECTED_FIELD,
-            at: open,
-            field: None,
-            expected: Some(self.wanted()),
-            found: Some(format!("'{shown}'").into()),
-        }))
-    }
-
-    #[cold]
-    fn missing(&self) -> Need {
-        let left = self.required & !self.seen;
-        let first = Field::ALL[left.trailing_zeros() as usize % Field::ALL.len()];
-        Need::Bad(Box::new(Fault {
-            rule: &rules::MISSING_FIELD,
-            at: self.at,
-            field: Some(first.name()),
-            expected: Some(self.wanted()),
-            found: Some("')'".into()),
-        }))
-    }
-
-    /// The fields that may come now.
-    fn wanted(&self) -> Cow<'static, str> {
-        let left = self.allowed & !self.seen;
-        let first = |of: u16| Field::ALL.iter().find(|f| of & f.bit() != 0).map(|f| f.name());
-        match (first(left & self.required), first(left)) {
-            (Some(name), _) => format!("'{name}'").into(),
-            (None, Some(_)) if left & Field::Src.bit() != 0 => "')' or 'src'".into(),
-            _ => "')'".into(),
-        }
-    }
-}
-
-/// How much of a wrong word a complaint shows.
-const SHOWN_BYTES_MAX: usize = 64;
 
 /// Where the value of a field stands in a record that parsed, for located complaints.
 #[cold]

@@ -2,8 +2,9 @@
 
 use anytrace_core::{Confidence, Head, Radix};
 
+use crate::field::Field;
 use crate::output::{Line, classify};
-use crate::parse::{Field, Need, parse};
+use crate::parse::{Need, parse};
 use crate::record::Kind;
 use crate::words::{Class, class, key_at};
 

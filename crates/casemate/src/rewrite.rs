@@ -6,9 +6,10 @@ use anytrace_core::jsonl::Object;
 use anytrace_core::{Error, ImportOptions, Input, Outcome, Radix, Sink, Style, Target, TargetOptions, text};
 
 use crate::check::{Claims, is_erroneous};
+use crate::field::Field;
 use crate::jsonl::{self, Piece};
 use crate::output::claim_text;
-use crate::parse::{Field, parse_watched};
+use crate::parse::parse_watched;
 use crate::reader::{Item, Reader};
 use crate::record::{Record, Spelling};
 use crate::words::{Class, class};

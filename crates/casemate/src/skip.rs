@@ -115,7 +115,7 @@ impl Skip {
                 _ => {}
             }
             self.is_first = false;
-            self.in_word = class(byte) == Class::Word || byte == b';' && self.in_word;
+            self.in_word = class(byte) == Class::Word && self.inside == Inside::Nothing;
             at += 1;
         }
         Skipped::GoesOn(at)

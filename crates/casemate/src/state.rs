@@ -173,12 +173,7 @@ impl State {
     }
 
     fn write_entry(&mut self, thread: u32, order: MemoryOrder, word: u64, value: u64, table: Table) {
-        if let Some(lock) = self.root_locks.get(&table.root)
-            && let Some(held) = self.locks.get_mut(lock)
-            && held.thread == thread
-        {
-            held.written = Some(word);
-        }
+        self.note_written(thread, word, table.root);
         let old = self.memory.value(word);
         let is_valid = value & 1 != 0;
         let was_unclean = self.unclean.contains_key(&word);
@@ -203,6 +198,18 @@ impl State {
         }
     }
 
+    /// A plain write under the root's lock is no longer free.
+    fn note_written(&mut self, thread: u32, word: u64, root: u64) {
+        // An entry that belongs to a thread needs no lock.
+        if !self.thread_owners.contains_key(&word)
+            && let Some(lock) = self.root_locks.get(&root)
+            && let Some(held) = self.locks.get_mut(lock)
+            && held.thread == thread
+        {
+            held.written = Some(word);
+        }
+    }
+
     fn step(&self, thread: u32, transition: Transition) -> Step {
         let held = self.locks.iter().filter(|(_, held)| held.thread == thread).map(|(lock, _)| *lock).collect();
         Step { seq: self.seq, thread, transition, held }
@@ -221,6 +228,11 @@ impl State {
         let entries: Vec<u64> = self.memory.values.range(range.clone()).filter_map(valid).collect();
         for word in entries {
             self.write(thread, MemoryOrder::Plain, word, value);
+        }
+        let pages = range.start & !(PAGE_BYTES - 1)..range.end;
+        let tables: Vec<(u64, u64)> = self.tables.range(pages).map(|(page, table)| (*page, table.root)).collect();
+        for (page, root) in tables {
+            self.note_written(thread, page.max(range.start), root);
         }
         self.memory.set(range, value & 0xff);
     }

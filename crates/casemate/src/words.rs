@@ -58,11 +58,11 @@ fn short_key(word: &[u8]) -> Key {
 /// What a byte is to the grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Part of a word.
+    /// Part of a word. `;` is one too: it begins a comment only where a token may begin.
     Word,
     /// White space.
     Space,
-    /// `(`, `)`, `"` or `;`.
+    /// `(`, `)` or `"`.
     Mark,
     /// A control character that has no place outside strings and comments.
     Control,
@@ -87,7 +87,6 @@ pub(crate) static CLASS: [Class; 256] = {
     table[b'(' as usize] = Class::Mark;
     table[b')' as usize] = Class::Mark;
     table[b'"' as usize] = Class::Mark;
-    table[b';' as usize] = Class::Mark;
     table
 };
 

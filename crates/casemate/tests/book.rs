@@ -1,0 +1,36 @@
+//! The book's chapter against the table of rules and the words of the format.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use anytrace_casemate::{Casemate, HintKind, Kind, Sysreg, TlbiOp};
+use anytrace_core::Format;
+
+fn chapter() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/formats/casemate.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_code_is_in_the_chapter_with_its_severity_and_meaning() {
+    let chapter = chapter();
+    for rule in Casemate.rules() {
+        let row = chapter.lines().find(|line| line.starts_with(&format!("| `{}` |", rule.code)));
+        let row = row.unwrap_or_else(|| panic!("{} has no row", rule.code));
+        assert!(row.contains(rule.severity.name()), "{row}");
+        assert!(row.contains(rule.summary), "{row}: {}", rule.summary);
+    }
+    let rows = chapter.lines().filter(|line| line.starts_with("| `casemate/")).count();
+    assert_eq!(rows, Casemate.rules().len());
+}
+
+#[test]
+fn every_word_of_the_format_is_in_the_chapter() {
+    let chapter = chapter();
+    let kinds = Kind::ALL.iter().map(|kind| kind.name());
+    let ops = TlbiOp::ALL.iter().map(|op| op.name());
+    let registers = Sysreg::ALL.iter().map(|register| register.name());
+    let hints = HintKind::ALL.iter().map(|hint| hint.name());
+    for word in kinds.chain(ops).chain(registers).chain(hints) {
+        assert!(chapter.contains(word), "{word}");
+    }
+}
