@@ -47,6 +47,7 @@ mod skip;
 mod state;
 #[cfg(test)]
 mod state_oracle;
+pub mod tools;
 mod trace;
 mod trim;
 mod words;

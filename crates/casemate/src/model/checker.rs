@@ -284,10 +284,10 @@ impl<W: Watch> Checker<W> {
 
     fn set(&mut self, thread: u32, address: u64, size: u64, value: u64) -> Flow {
         if self.has(Quirk::MemSetPage) {
-            if address % PAGE_BYTES != 0 {
+            if !address.is_multiple_of(PAGE_BYTES) {
                 self.fire(&breach::ASSERT_SET_ADDRESS, address)?;
             }
-            if size % PAGE_BYTES != 0 {
+            if !size.is_multiple_of(PAGE_BYTES) {
                 self.fire(&breach::ASSERT_SET_SIZE, address)?;
             }
         }

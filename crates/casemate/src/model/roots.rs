@@ -275,7 +275,7 @@ impl<W: Watch> Checker<W> {
     }
 
     pub(crate) fn set_owner_root(&mut self, location: u64) -> Flow {
-        if location % PAGE_BYTES == 0 && self.has(Quirk::SetOwnerRootAlignedEmpty) {
+        if location.is_multiple_of(PAGE_BYTES) && self.has(Quirk::SetOwnerRootAlignedEmpty) {
             return Ok(());
         }
         let Some(page) = self.memory.find(location).and_then(|index| self.memory.pages.get(index)) else {

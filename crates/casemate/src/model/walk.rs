@@ -34,7 +34,7 @@ pub(crate) enum Visit {
 impl<W: Watch> Checker<W> {
     /// Walks a table and what hangs from it; true when what was looked for was met.
     pub(crate) fn traverse(&mut self, thread: u32, visit: Visit, address: u64, table: Table) -> Result<bool, Stop> {
-        if address % PAGE_BYTES != 0 {
+        if !address.is_multiple_of(PAGE_BYTES) {
             self.fire(&breach::ASSERT_TABLE_ALIGNED, address)?;
             return Ok(false);
         }
