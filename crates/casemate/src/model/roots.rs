@@ -53,8 +53,12 @@ impl Roots {
         self.slots.get(slot)?.as_ref().map(|root| root.id)
     }
 
+    pub(crate) fn of_base(&self, stage: u8, base: u64, is_blind: bool) -> Option<&Root> {
+        self.slots.get(*self.by_base.get(&(base, key(stage, is_blind)))?)?.as_ref()
+    }
+
     pub(crate) fn id_of(&self, stage: u8, base: u64, is_blind: bool) -> Option<u64> {
-        self.id_in(*self.by_base.get(&(base, key(stage, is_blind)))?)
+        self.of_base(stage, base, is_blind).map(|root| root.id)
     }
 
     /// The slot of a base of any stage.
@@ -209,7 +213,7 @@ impl<W: Watch> Checker<W> {
         match self.threads.get(thread).and_then(|thread| thread.register(base)) {
             Some(value) => self.activate(thread, stage, value),
             None if self.options.no_sysreg => self.fire(&breach::UNSET_REGISTER, NOWHERE),
-            None if self.has(Quirk::AbortWithoutBase) => self.fire(&breach::ABORT_NO_BASE, NOWHERE),
+            None if self.has(Quirk::UnreadBaseAborts) => self.fire(&breach::ABORT_NO_BASE, NOWHERE),
             None => Ok(()),
         }
     }

@@ -155,8 +155,8 @@ impl Sync {
         match domain {
             Domain::Ish | Domain::Sy | Domain::Osh => Self::Full,
             Domain::Ishst | Domain::St | Domain::Oshst => Self::Stores,
-            Domain::Nsh | Domain::Nshst => Self::Local,
-            Domain::Ishld | Domain::Nshld | Domain::Oshld | Domain::Ld => Self::Loads,
+            Domain::Nsh | Domain::Nshst | Domain::Nshld => Self::Local,
+            Domain::Ishld | Domain::Oshld | Domain::Ld => Self::Loads,
         }
     }
 
@@ -303,7 +303,7 @@ impl<W: Watch> Checker<W> {
         if matches!(sync, Sync::Local) {
             self.miss(visited, Miss::LocalBarrier)?;
             // Recovery: the barrier does not count.
-            return self.fire(&breach::DSB_NSH, visited.cell);
+            return if self.has(Quirk::NshFires) { self.fire(&breach::DSB_NSH, visited.cell) } else { Ok(()) };
         }
         if visited.unclean.thread != thread {
             return self.miss(visited, Miss::OtherThread);
@@ -325,7 +325,7 @@ impl<W: Watch> Checker<W> {
         if !tlbi.is_broadcast {
             self.miss(visited, Miss::NotBroadcast)?;
             // Recovery: the TLBI does not count.
-            return self.fire(&breach::TLBI_LOCAL, visited.cell);
+            return if self.has(Quirk::LocalTlbiFires) { self.fire(&breach::TLBI_LOCAL, visited.cell) } else { Ok(()) };
         }
         if let Some(operand) = tlbi.operand
             && let Some(miss) = self.address_miss(tlbi, operand, visited)
@@ -363,7 +363,7 @@ impl<W: Watch> Checker<W> {
         if address.wrapping_sub(input) >= size {
             return Some(Miss::WrongAddress);
         }
-        if tlbi.op.is_last_level() && level != 3 && self.has(Quirk::LastLevelIsLevel3) {
+        if tlbi.op.is_last_level() && level != 3 && self.has(Quirk::LastLevelIs3) {
             return Some(Miss::WrongLevel);
         }
         if self.has(Quirk::TtlIgnored) {
@@ -385,7 +385,7 @@ impl<W: Watch> Checker<W> {
             Some(if self.has(Quirk::IdsAsidZero) { 0 } else { asid })
         } else {
             match self.threads.current(thread, 2).and_then(|slot| self.roots.id_in(slot)) {
-                None if self.has(Quirk::VmidOfFirstRoot) => self.roots.id_in(0),
+                None if self.has(Quirk::NoVttbrIsSlot0) => self.roots.id_in(0),
                 None => {
                     self.fire(&breach::NO_CURRENT_ROOT, visited.cell)?;
                     None

@@ -134,6 +134,10 @@ impl<W: Watch> Checker<W> {
                 continue;
             }
             if owner >= 0 && owner as u32 != thread {
+                if !self.has(Quirk::ThreadOwnedStopsTable) {
+                    self.is_irregular |= matches!(visit, Visit::Mark | Visit::Unmark | Visit::Freeze);
+                    continue;
+                }
                 self.is_irregular |= matches!(visit, Visit::Mark | Visit::Unmark | Visit::Freeze);
                 return Ok(is_met);
             }
@@ -209,7 +213,7 @@ impl<W: Watch> Checker<W> {
     pub(crate) fn geometry(&mut self, thread: u32, stage: u8) -> Result<Option<Start>, Stop> {
         let register = if stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let Some(value) = self.register(thread, register)? else { return Ok(None) };
-        match descriptor::start(value, stage, self.has(Quirk::NoConcatenatedTables)) {
+        match descriptor::start(value, stage, self.has(Quirk::ConcatenatedUnsupported)) {
             Ok(start) => Ok(Some(start)),
             Err(bad) => {
                 let breach = match bad {
@@ -222,6 +226,17 @@ impl<W: Watch> Checker<W> {
                 Ok(None)
             }
         }
+    }
+
+    /// The shape of the root of an entry.
+    fn shape(&mut self, thread: u32, table: Table) -> Result<Option<Start>, Stop> {
+        if !self.has(Quirk::ActingGeometry) {
+            let is_blind = self.has(Quirk::StageBlindIds);
+            if let Some(root) = self.roots.of_base(table.stage, table.root, is_blind) {
+                return Ok(Some(Start { level: root.level, tables: root.tables }));
+            }
+        }
+        self.geometry(thread, table.stage)
     }
 
     /// Walks a tree from its root, all tables of a concatenated start included.
@@ -269,7 +284,7 @@ impl<W: Watch> Checker<W> {
         if self.is_irregular || self.options.no_sysreg || self.options.goes_on {
             return Ok(false);
         }
-        let Some(start) = self.geometry(thread, table.stage)? else { return Ok(false) };
+        let Some(start) = self.shape(thread, table)? else { return Ok(false) };
         let root = self.memory.peek(table.root).and_then(|index| self.memory.pages.get(index));
         Ok(root.is_some_and(|page| {
             let top = page.table;
@@ -279,7 +294,7 @@ impl<W: Watch> Checker<W> {
 
     #[cold]
     fn is_found(&mut self, thread: u32, table: Table, word: u64) -> Result<bool, Stop> {
-        let Some(start) = self.geometry(thread, table.stage)? else { return Ok(true) };
+        let Some(start) = self.shape(thread, table)? else { return Ok(true) };
         let top = Table { level: start.level, input: 0, parent: NOWHERE, thread, ..table };
         self.traverse_root(thread, Visit::Find(word), top, start.tables)
     }

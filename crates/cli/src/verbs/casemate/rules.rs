@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anytrace_casemate::model::{BREACHES, QUIRKS};
+use anytrace_casemate::model::{BREACHES, QUIRKS, QuirkRow};
 use clap::Args;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
         let rules: Vec<_> = QUIRKS
             .iter()
             .map(|row| {
-                json!({"name": row.name, "sound": "off", "compat": "on", "on": row.compat, "off": row.sound,
+                json!({"name": row.name, "sound": state(row), "compat": "on", "on": row.compat, "off": row.sound,
                        "reference": row.reference})
             })
             .collect();
@@ -42,9 +42,12 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
         return Ok(Verdict::Fine);
     }
     let mut out = anstream::stdout();
-    writeln!(out, "Every rule is off by default (sound) and on with --compat. --rule NAME=on|off switches one.\n")?;
+    writeln!(
+        out,
+        "The default is the sound rule set; with --compat every rule is on. --rule NAME=on|off switches one.\n"
+    )?;
     for row in QUIRKS {
-        writeln!(out, "{}  (default off, compat on)", row.name)?;
+        writeln!(out, "{}  (default {}, compat on)", row.name, state(row))?;
         writeln!(out, "  on:  {}\n  off: {}\n  see: {}", row.compat, row.sound, row.reference)?;
     }
     if options.messages {
@@ -55,4 +58,9 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     }
     out.flush()?;
     Ok(Verdict::Fine)
+}
+
+/// The default.
+fn state(row: &QuirkRow) -> &'static str {
+    if row.is_on_in_sound { "on" } else { "off" }
 }
