@@ -35,6 +35,7 @@ mod info;
 mod jsonl;
 mod memory;
 pub mod model;
+mod model_check;
 mod output;
 mod parse;
 mod preamble;
@@ -61,7 +62,7 @@ pub use record::{
     Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp,
     Transition,
 };
-pub use trace::Casemate;
+pub use trace::{Casemate, GrammarOnly};
 pub use writer::Form;
 
 /// The README's example compiles too.

@@ -133,3 +133,46 @@ fn every_final_state_of_the_corpus_is_reproduced() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// The chapter's tables of switches and messages; `cargo test ... -- --ignored --nocapture` prints them.
+#[test]
+#[ignore = "prints what the book's chapter holds"]
+fn tables_of_the_chapter() {
+    use anytrace_casemate::model::{BREACHES, QUIRKS};
+    for row in QUIRKS {
+        let default = if row.is_on_in_sound { "on" } else { "off" };
+        println!("| `{}` | {default} | {} | {} | {} |", row.name, row.compat, row.sound, row.reference);
+    }
+    println!();
+    for breach in BREACHES {
+        let rule = breach.rule;
+        println!("| `{}` | {} | {} | `{}` |", rule.code, rule.severity.name(), rule.summary, breach.message);
+    }
+}
+
+/// What the two rule sets say of each trace of the corpus where they differ.
+#[test]
+#[ignore = "prints what the book's chapter holds"]
+fn differences_of_the_rule_sets() {
+    let Some(corpus) = shared_corpus("casemate") else { return };
+    for row in rows(&corpus.join("verdicts.tsv")) {
+        let steps = steps(&corpus.join("traces").join(&row[0]));
+        let compat = options(&row[2]);
+        let sound = Options { quirks: anytrace_casemate::model::Quirks::SOUND, ..compat };
+        let show = |found: Option<(usize, u64, &str, bool)>| {
+            found.map_or("ok".to_owned(), |(_, id, message, _)| format!("{id}: {message}"))
+        };
+        let (one, other) = (show(verdict(&steps, compat)), show(verdict(&steps, sound)));
+        if one != other {
+            let why: Vec<&str> = anytrace_casemate::model::QUIRKS
+                .iter()
+                .filter(|row| !row.is_on_in_sound)
+                .filter(|row| {
+                    show(verdict(&steps, Options { quirks: sound.quirks.with(row.quirk, true), ..sound })) != other
+                })
+                .map(|row| row.name)
+                .collect();
+            println!("| {} | {one} | {other} | {} |", row[0], why.join(", "));
+        }
+    }
+}

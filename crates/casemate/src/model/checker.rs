@@ -110,6 +110,11 @@ impl<W: Watch> Checker<W> {
         &self.found
     }
 
+    /// The rules that the last step broke.
+    pub fn found(&self) -> &[Violation] {
+        &self.found
+    }
+
     /// The options it was made with.
     pub fn options(&self) -> &Options {
         &self.options

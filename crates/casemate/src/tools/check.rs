@@ -324,8 +324,12 @@ pub(crate) fn source_text(source: &Source<'_>) -> Option<String> {
 
 /// The first bytes of a record, on one line.
 pub(crate) fn short(bytes: &[u8]) -> String {
-    let shown = text::escaped(bytes.get(..200).unwrap_or(bytes));
-    if bytes.len() > 200 { format!("{shown}…") } else { shown }
+    let shown = String::from_utf8_lossy(bytes.get(..200).unwrap_or(bytes));
+    let mut shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if bytes.len() > 200 {
+        shown.push('…');
+    }
+    shown
 }
 
 #[cfg(test)]
