@@ -147,7 +147,7 @@ fn every_message_is_fired_by_the_last_step_of_its_trace() {
                 format!(
                     "(mem-init {n} 0 {:x} 1000)(sysreg-write {n} 0 vttbr_el2 {:x})",
                     0x1000 * n,
-                    n << 48 | 0x1000 * n
+                    (n << 48) | (0x1000 * n)
                 )
             },
             "too-many-roots",
