@@ -1,0 +1,57 @@
+//! Makes traces from seeds: scenarios that keep the rules, the same with injected bugs, recipes for rare messages, and
+//! chaos. The same seed always makes the same trace.
+
+mod chain;
+mod chaos;
+mod mutate;
+mod recipes;
+mod rng;
+mod scenario;
+mod world;
+
+use super::step::{Step, renumber};
+pub(crate) use rng::Rng;
+
+/// What a trace is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Keeps all rules.
+    Valid,
+    /// A valid one with a few records dropped, doubled, swapped or altered.
+    Buggy,
+    /// Random transitions over a few addresses.
+    Chaos,
+    /// Built to fire one rare message, with random addresses.
+    Recipe,
+}
+
+/// The kind of trace a seed makes.
+pub(crate) fn kind(seed: u64) -> Kind {
+    match Rng::new(seed).below(100) {
+        0..20 => Kind::Valid,
+        20..70 => Kind::Buggy,
+        70..85 => Kind::Chaos,
+        _ => Kind::Recipe,
+    }
+}
+
+/// The trace of a seed.
+pub(crate) fn trace(seed: u64) -> Vec<Step> {
+    trace_of(kind(seed), seed)
+}
+
+/// A trace of the kind wanted.
+pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed.rotate_left(17) ^ 0xa5a5);
+    let mut steps = match kind {
+        Kind::Valid => scenario::scenario(&mut rng, true),
+        Kind::Buggy => {
+            let valid = scenario::scenario(&mut rng, false);
+            mutate::mutate(&mut rng, valid)
+        }
+        Kind::Chaos => chaos::chaos(&mut rng),
+        Kind::Recipe => recipes::recipe(&mut rng),
+    };
+    renumber(&mut steps);
+    steps
+}

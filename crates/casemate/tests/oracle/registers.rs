@@ -1,0 +1,153 @@
+//! System registers, the geometry they give, and roots (2.1, 2.2, 2.7).
+
+use anytrace_casemate::Sysreg;
+
+use super::descriptor::{Stage, entry_bytes};
+use super::model::{Act, Model};
+use super::tables::Visit;
+use super::verdict::{
+    ASID, ASSERT_CONCATENATED, ASSERT_FALSE, ASSERT_GRANULE, DUPLICATE_ID, Fault, INPUT_SIZE, MANY_ROOTS, OTHER_ID,
+    UNSET,
+};
+
+const ROOTS_MAX: usize = 64;
+const BITS_47_1: u64 = 0x0000_ffff_ffff_fffe;
+const DEFAULT_GEOMETRY: u64 = 16;
+
+/// Shape of a tree's top.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    /// Level of its first table.
+    pub(crate) level: u64,
+    /// How many tables stand side by side there.
+    pub(crate) tables: u64,
+}
+
+/// A slot of the table of roots.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root {
+    /// Is the slot in use?
+    pub(crate) present: bool,
+    /// Stage.
+    pub(crate) stage: Stage,
+    /// Address of its first table.
+    pub(crate) base: u64,
+    /// VMID or ASID.
+    pub(crate) id: u64,
+    /// Threads whose current root it is.
+    pub(crate) refcount: i64,
+    /// Shape at its registration.
+    pub(crate) geometry: Option<Geometry>,
+}
+
+impl Model {
+    /// A write of a register.
+    pub(crate) fn sysreg_write(&mut self, act: Act, register: Sysreg, value: u64) -> Result<(), Fault> {
+        match register {
+            Sysreg::VttbrEl2 if self.is_enabled(act, Stage::Two) => self.activate(act, Stage::Two, value)?,
+            Sysreg::Ttbr0El2 if self.is_enabled(act, Stage::One) => self.activate(act, Stage::One, value)?,
+            Sysreg::HcrEl2 if !self.is_enabled(act, Stage::Two) && value & 1 == 1 => {
+                self.activate_recorded(act, Stage::Two, Sysreg::VttbrEl2)?;
+            }
+            Sysreg::SctlrEl2 if !self.is_enabled(act, Stage::One) && value & 1 == 1 => {
+                self.activate_recorded(act, Stage::One, Sysreg::Ttbr0El2)?;
+            }
+            _ => {}
+        }
+        self.registers.insert((act.thread, register.name()), value);
+        Ok(())
+    }
+
+    fn recorded(&self, act: Act, register: Sysreg) -> Option<u64> {
+        self.registers.get(&(act.thread, register.name())).copied()
+    }
+
+    fn is_enabled(&self, act: Act, stage: Stage) -> bool {
+        let register = if stage == Stage::One { Sysreg::SctlrEl2 } else { Sysreg::HcrEl2 };
+        let default = u64::from(!self.options.no_sysreg);
+        self.recorded(act, register).unwrap_or(default) & 1 == 1
+    }
+
+    fn activate_recorded(&mut self, act: Act, stage: Stage, register: Sysreg) -> Result<(), Fault> {
+        match self.recorded(act, register) {
+            Some(value) => self.activate(act, stage, value),
+            None if self.options.no_sysreg => Err(Fault::Fire(UNSET)),
+            None if self.options.quirks.unread_base_aborts => Err(Fault::Abort),
+            None => Ok(()),
+        }
+    }
+
+    /// A mapping of stage 1 was decoded: its attributes come from MAIR_EL2.
+    pub(crate) fn read_mair(&self, act: Act) -> Result<(), Fault> {
+        let unset = self.options.no_sysreg && self.recorded(act, Sysreg::MairEl2).is_none();
+        if unset { Err(Fault::Fire(UNSET)) } else { Ok(()) }
+    }
+
+    /// The shape that the thread's registers give a tree.
+    pub(crate) fn acting_geometry(&self, act: Act, stage: Stage) -> Result<Geometry, Fault> {
+        let register = if stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+        let value = match self.recorded(act, register) {
+            Some(value) => value,
+            None if self.options.no_sysreg => return Err(Fault::Fire(UNSET)),
+            None => DEFAULT_GEOMETRY,
+        };
+        let bits = 64 - (value & 63);
+        if !(21..=48).contains(&bits) {
+            return Err(Fault::Fire(INPUT_SIZE));
+        }
+        match value >> 14 & 3 {
+            0 => {}
+            3 => return Err(Fault::Assert(ASSERT_FALSE)),
+            _ => return Err(Fault::Assert(ASSERT_GRANULE)),
+        }
+        let level = (48 - bits) / 9;
+        let entries = (1_u64 << bits) / entry_bytes(level);
+        if stage == Stage::One || entries > 16 {
+            return Ok(Geometry { level, tables: 1 });
+        }
+        if self.options.quirks.concatenated_unsupported {
+            return Err(Fault::Assert(ASSERT_CONCATENATED));
+        }
+        Ok(Geometry { level: level + 1, tables: entries.max(1) })
+    }
+
+    /// The slot of a root; `stage` counts unless lookups are blind to it.
+    pub(crate) fn root_slot(&self, stage: Stage, is_it: impl Fn(&Root) -> bool) -> Option<usize> {
+        let is_blind = self.options.quirks.stage_blind_ids;
+        self.roots.iter().position(|root| root.present && (is_blind || root.stage == stage) && is_it(root))
+    }
+
+    fn activate(&mut self, act: Act, stage: Stage, value: u64) -> Result<(), Fault> {
+        let (base, id) = (value & BITS_47_1, value >> 48);
+        if stage == Stage::One && id != 0 {
+            return Err(Fault::Fire(ASID));
+        }
+        let slot = match self.root_slot(stage, |root| root.base == base) {
+            Some(slot) if self.roots[slot].id == id => slot,
+            Some(_) => return Err(Fault::Fire(OTHER_ID)),
+            None if self.root_slot(stage, |root| root.id == id).is_some() => return Err(Fault::Fire(DUPLICATE_ID)),
+            None => self.register(act, stage, base, id)?,
+        };
+        let current = self.current.entry((act.thread, self.roots[slot].stage)).or_insert(None);
+        if let Some(previous) = current.replace(slot) {
+            self.roots[previous].refcount -= 1;
+        }
+        self.roots[slot].refcount += 1;
+        Ok(())
+    }
+
+    fn register(&mut self, act: Act, stage: Stage, base: u64, id: u64) -> Result<usize, Fault> {
+        let free = self.roots.iter().position(|root| !root.present).unwrap_or(self.roots.len());
+        if self.options.quirks.limits && free >= ROOTS_MAX {
+            return Err(Fault::Fire(MANY_ROOTS));
+        }
+        let geometry = self.acting_geometry(act, stage)?;
+        let root = Root { present: true, stage, base, id, refcount: 0, geometry: Some(geometry) };
+        match self.roots.get_mut(free) {
+            Some(slot) => *slot = root,
+            None => self.roots.push(root),
+        }
+        self.walk_root(act, base, stage, Visit::Mark)?;
+        Ok(free)
+    }
+}

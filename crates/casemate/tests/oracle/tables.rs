@@ -1,0 +1,153 @@
+//! Walks over whole trees (2.2), and what is done on the way (2.3, 2.5, 2.8).
+
+use super::descriptor::{Descriptor, PAGE, Shape, Stage, WORDS, entry_bytes, explode, is_valid};
+use super::memory::Automaton;
+use super::model::{Act, Model};
+use super::registers::Geometry;
+use super::verdict::{ASSERT_FALSE, ASSERT_TABLE, DOUBLE_USE, FREEZE_OWNED, Fault, UNINIT_PTE, UNMARK};
+
+/// What is done with each entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Visit {
+    /// It becomes an entry of the tree.
+    Mark,
+    /// It is no entry any more.
+    Unmark,
+    /// A table above it became unclean.
+    Freeze,
+    /// Is it unclean?
+    FindUnclean,
+    /// Is it the entry at this address?
+    Find(u64),
+}
+
+/// The tree that is walked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tree {
+    /// Its root.
+    pub(crate) root: u64,
+    /// Its stage.
+    pub(crate) stage: Stage,
+}
+
+impl Model {
+    /// Decodes a descriptor; a mapping of stage 1 needs MAIR_EL2.
+    pub(crate) fn explode(&self, act: Act, place: &Descriptor, value: u64) -> Result<Descriptor, Fault> {
+        let desc = explode(place.input, value, place.level, place.stage)?;
+        if desc.shape == Shape::Map && desc.stage == Stage::One {
+            self.read_mair(act)?;
+        }
+        Ok(desc)
+    }
+
+    /// Walks a table and all below it; true when the visit found what it looks for.
+    pub(crate) fn traverse(
+        &mut self,
+        act: Act,
+        tree: Tree,
+        (table, input, level): (u64, u64, u64),
+        visit: Visit,
+    ) -> Result<bool, Fault> {
+        if !table.is_multiple_of(PAGE) {
+            return Err(Fault::Assert(ASSERT_TABLE));
+        }
+        let mut found = false;
+        for i in 0..WORDS {
+            let address = table + 8 * i;
+            let Some(cell) = self.memory.initialised(address) else { return Err(Fault::Fire(UNINIT_PTE)) };
+            if cell.thread().is_some_and(|owner| owner != act.thread) {
+                if self.options.quirks.thread_owned_stops_table {
+                    return Ok(found);
+                }
+                continue;
+            }
+            let value = match act.writing {
+                Some((at, value)) if at == address => value,
+                _ => cell.value,
+            };
+            let input = input + i * entry_bytes(level);
+            let place = Descriptor { shape: Shape::Invalid, level, stage: tree.stage, input };
+            let desc = self.explode(act, &place, value)?;
+            found |= self.visit(tree, address, (desc, value), visit)?;
+            if let Shape::Table(next) = desc.shape {
+                found |= self.traverse(act, tree, (next, input, level + 1), visit)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit(
+        &mut self,
+        tree: Tree,
+        address: u64,
+        (desc, value): (Descriptor, u64),
+        visit: Visit,
+    ) -> Result<bool, Fault> {
+        let Some(cell) = self.memory.get_mut(address) else { return Ok(false) };
+        match visit {
+            Visit::Mark if cell.is_pte => return Err(Fault::Fire(DOUBLE_USE)),
+            Visit::Mark => {
+                cell.is_pte = true;
+                cell.frozen = false;
+                cell.owner = tree.root;
+                cell.desc = Some(desc);
+                cell.automaton = match is_valid(value) {
+                    true => Automaton::Valid,
+                    false => Automaton::Clean { was_table: false },
+                };
+            }
+            Visit::Unmark if !cell.is_pte => return Err(Fault::Fire(UNMARK)),
+            Visit::Unmark => cell.is_pte = false,
+            Visit::Freeze if cell.thread().is_some() => return Err(Fault::Fire(FREEZE_OWNED)),
+            Visit::Freeze => cell.frozen = true,
+            Visit::FindUnclean => return Ok(cell.is_pte && matches!(cell.automaton, Automaton::Unclean { .. })),
+            Visit::Find(wanted) => return Ok(address == wanted),
+        }
+        Ok(false)
+    }
+
+    /// Walks a root by the shape its registers give it.
+    pub(crate) fn walk_root(&mut self, act: Act, base: u64, stage: Stage, visit: Visit) -> Result<bool, Fault> {
+        let kept = self.root_slot(stage, |root| root.base == base).and_then(|slot| self.roots[slot].geometry);
+        let geometry = match kept {
+            Some(geometry) if !self.options.quirks.acting_geometry => geometry,
+            _ => self.acting_geometry(act, stage)?,
+        };
+        self.walk_tables(act, Tree { root: base, stage }, geometry, visit)
+    }
+
+    /// Walks the tables at a tree's top, side by side.
+    pub(crate) fn walk_tables(
+        &mut self,
+        act: Act,
+        tree: Tree,
+        geometry: Geometry,
+        visit: Visit,
+    ) -> Result<bool, Fault> {
+        let mut found = false;
+        for i in 0..geometry.tables {
+            let input = i * WORDS * entry_bytes(geometry.level);
+            found |= self.traverse(act, tree, (tree.root + i * PAGE, input, geometry.level), visit)?;
+        }
+        Ok(found)
+    }
+
+    /// Walks what an entry's cached descriptor points to, if it is a table.
+    pub(crate) fn walk_children(&mut self, act: Act, address: u64, visit: Visit) -> Result<bool, Fault> {
+        let Some(cell) = self.memory.get(address).copied() else { return Ok(false) };
+        let Some(desc) = cell.desc else { return Ok(false) };
+        let Shape::Table(next) = desc.shape else { return Ok(false) };
+        let tree = Tree { root: cell.owner, stage: desc.stage };
+        self.traverse(act, tree, (next, desc.input, desc.level + 1), visit)
+    }
+
+    /// True when no entry under the cached descriptor is unclean.
+    pub(crate) fn children_clean(&mut self, act: Act, address: u64) -> Result<bool, Fault> {
+        let Some(cell) = self.memory.get(address).copied() else { return Ok(true) };
+        let Some(desc) = cell.desc else { return Ok(true) };
+        if cell.thread().is_none() && !self.walk_root(act, cell.owner, desc.stage, Visit::Find(address))? {
+            return Err(Fault::Assert(ASSERT_FALSE));
+        }
+        Ok(!self.walk_children(act, address, Visit::FindUnclean)?)
+    }
+}
