@@ -3,11 +3,13 @@
 mod advice;
 pub mod check;
 pub mod checkpoints;
+pub mod compare;
 pub mod explain;
 pub mod history;
 pub mod machine;
 pub mod minimise;
 pub mod render;
+pub mod rewrite;
 pub mod timeline;
 pub mod walk;
 
