@@ -8,6 +8,7 @@ pub mod explain;
 pub mod history;
 pub mod machine;
 pub mod minimise;
+pub mod reference;
 pub mod render;
 pub mod rewrite;
 pub mod timeline;
