@@ -10,12 +10,13 @@ use anytrace_core::{Input, InputOptions};
 use clap::Args;
 
 use super::options::RuleArguments;
+use super::reference::ReferenceArguments;
 use crate::arguments::{CheckForm, InputArguments};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::info::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, for_each_file, open};
 
 /// `casemate check`.
 #[derive(Debug, Args)]
@@ -33,6 +34,8 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_enum, default_value_t = CheckForm::Text)]
     format: CheckForm,
     #[command(flatten)]
+    reference: ReferenceArguments,
+    #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
     input: InputArguments,
@@ -43,6 +46,9 @@ type Outcome = Result<Report, Failure>;
 
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     let mut model = options.rules.model();
+    if options.reference.is_asked_for() {
+        return for_each_file(&options.files, |path| options.reference.run(path, model, &options.input));
+    }
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: options.reads == "error", limit: options.input.limit };
     let outcomes: Vec<Mutex<Option<Outcome>>> = options.files.iter().map(|_| Mutex::new(None)).collect();

@@ -5,6 +5,7 @@ mod diff;
 mod explain;
 mod minimise;
 mod options;
+mod reference;
 mod rewrite;
 mod rules;
 mod state;
@@ -37,7 +38,8 @@ enum CasemateVerb {
     #[command(after_help = "Exit codes: 0 no violation, 1 a violation, a damaged trace or a log that claims another \
                             verdict, 2 the command failed.\n\nExample:\n  anytrace casemate check hyp.log\n  \
                             anytrace casemate check --compat --format json *.log\n  \
-                            anytrace casemate check --all --rule by-id-promoted=on hyp.log")]
+                            anytrace casemate check --all --rule by-id-promoted=on hyp.log\n  \
+                            anytrace casemate check --compat -d hyp.log")]
     Check(check::CheckArguments),
     /// Tell the story of each violation: what led to it, what is missing, what came near
     #[command(after_help = "Exit codes: as check.\n\nExample:\n  anytrace casemate explain hyp.log\n  \
