@@ -17,6 +17,9 @@ use crate::record::Transition;
 /// Near misses told.
 const NEAR_MAX: usize = 5;
 
+/// Unclean entries listed.
+const LISTED_MAX: usize = 16;
+
 /// Steps on a lock told.
 const LOCK_STEPS_MAX: usize = 4;
 
@@ -35,6 +38,8 @@ pub struct Story {
     pub near: Vec<Event>,
     /// Last steps on the lock, in order.
     pub lock_steps: Vec<Where>,
+    /// Unclean entries below the location, where they are what is wrong.
+    pub unclean_below: Vec<Cell>,
     /// What is missing.
     pub missing: String,
     /// A correct sequence.
@@ -127,6 +132,18 @@ impl Teller {
         self.checker.lock_of_root(self.checker.cell(cell)?.place.root)
     }
 
+    fn unclean_below(&self, found: &Found, location: u64) -> Vec<Cell> {
+        if !matches!(found.breach.name(), "bbm-unclean-children" | "release-unclean") {
+            return Vec::new();
+        }
+        let is_below = |cell: &Cell| {
+            cell.place.root == location || self.checker.parents(cell).iter().any(|above| above.address == location)
+        };
+        let unclean = self.checker.unclean_entries();
+        let cells = unclean.iter().filter_map(|entry| self.checker.cell(entry.address));
+        cells.filter(|cell| is_below(cell)).take(LISTED_MAX).collect()
+    }
+
     /// The state is the one before the violating step.
     fn tell(&mut self, found: &Found) {
         let location = found.location.unwrap_or(u64::MAX);
@@ -148,6 +165,7 @@ impl Teller {
             steps,
             near,
             lock_steps: steps_on_lock.map(|(_, at)| at.clone()).collect(),
+            unclean_below: self.unclean_below(found, location),
             missing,
             correct,
         });
@@ -242,6 +260,15 @@ impl Story {
         for step in &self.steps {
             writeln!(out, "    {}: {}\n      {}", step.at.words(), step.what.words(), step.at.text)?;
         }
+        for cell in &self.unclean_below {
+            writeln!(
+                out,
+                "  unclean below it: {:#x}: {}, {}",
+                cell.address,
+                place_words(cell),
+                state_words(&cell.state)
+            )?;
+        }
         writeln!(out, "  missing: {}", self.missing)?;
         if !self.near.is_empty() {
             writeln!(out, "  what came near and did not count, the latest first")?;
@@ -283,6 +310,8 @@ impl Story {
             "lock": self.lock.map(|(lock, holder)| json!({"location": render::hex(lock), "holder": holder})),
             "lock_steps": self.lock_steps.iter().map(at).collect::<Vec<_>>(),
             "steps": self.steps.iter().map(event).collect::<Vec<_>>(),
+            "unclean_below": self.unclean_below.iter().map(|cell| json!({
+                "location": render::hex(cell.address), "state": state_words(&cell.state)})).collect::<Vec<_>>(),
             "missing": self.missing,
             "near_misses": self.near.iter().map(event).collect::<Vec<_>>(),
             "correct": self.correct,
