@@ -111,6 +111,27 @@ fn shapes_of_the_walking_thread_or_of_registration_agree() {
     compare_states(engine, 2_000_000..2_000_000 + seeds() / 4, base);
 }
 
+#[test]
+fn going_on_begins_with_the_violation_at_which_stopping_stops() {
+    for seed in 0..seeds() / 4 {
+        let steps = oracle::generate::trace(seed);
+        for base in [Options::SOUND, Options::COMPAT] {
+            let first = |options| {
+                let mut checker = Checker::new(options);
+                let mut first = None;
+                for (index, step) in steps.iter().enumerate() {
+                    let found = checker.step(step.thread, &step.action).iter().find(|found| found.is_error());
+                    let found = found.map(|found| (index, found.breach.rule.code, found.location));
+                    first = first.or(found);
+                }
+                first
+            };
+            // After it stopped, the one that stops goes on in another state; only the first counts.
+            assert_eq!(first(base), first(Options { goes_on: true, ..base }), "seed {seed}");
+        }
+    }
+}
+
 /// Seeds a test; `ANYTRACE_SEEDS` asks for more.
 fn seeds() -> u64 {
     std::env::var("ANYTRACE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)

@@ -11,9 +11,6 @@ use super::hash::Map;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;
 
-/// Ranges of more pages than this are kept as ranges.
-const SPAN_PAGES_MIN: u64 = 64;
-
 /// No cell.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
@@ -203,6 +200,7 @@ pub(crate) struct Memory {
     index: Map<u64, u32>,
     pub(crate) pages: Vec<Box<Page>>,
     spans: BTreeMap<u64, Span>,
+    span_pages: u64,
     /// The page found last and its number plus one.
     last: (u64, u32),
 }
@@ -291,6 +289,7 @@ impl Memory {
             self.spans.range(..end).rev().take_while(|(_, span)| span.end > first).map(|(f, s)| (*f, *s)).collect();
         for (from, span) in hit {
             self.spans.remove(&from);
+            self.span_pages -= span.end.min(end) - from.max(first);
             if from < first {
                 self.spans.insert(from, Span { end: first, ..span });
             }
@@ -298,6 +297,24 @@ impl Memory {
                 self.spans.insert(end, span);
             }
         }
+    }
+
+    /// Adds a range that overlaps no other; neighbours of the same value become one.
+    fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
+        self.span_pages += end - first;
+        if let Some((start, before)) = self.spans.range(..first).next_back()
+            && before.end == first
+            && before.value == value
+        {
+            first = *start;
+        }
+        if let Some(after) = self.spans.get(&end).copied()
+            && after.value == value
+        {
+            self.spans.remove(&end);
+            end = after.end;
+        }
+        self.spans.insert(first, Span { end, value });
     }
 
     /// Divides words into pieces, in order of addresses. Grows with what is known of the range, not with the range.
@@ -364,9 +381,9 @@ impl Memory {
     pub(crate) fn initialise_unknown(&mut self, first_word: u64, end_word: u64) {
         let words = WORDS as u64;
         let (first, end) = (first_word.div_ceil(words), end_word / words);
-        if end.saturating_sub(first) > SPAN_PAGES_MIN {
+        if end > first {
             self.initialise_pages(first_word, first * words);
-            self.spans.insert(first, Span { end, value: 0 });
+            self.insert_span(first, end, 0);
             self.initialise_pages(end * words, end_word);
         } else {
             self.initialise_pages(first_word, end_word);
@@ -390,7 +407,7 @@ impl Memory {
     /// Gives whole pages of a range another value.
     pub(crate) fn fill(&mut self, first: u64, end: u64, value: u64) {
         self.remove_span(first, end);
-        self.spans.insert(first, Span { end, value });
+        self.insert_span(first, end, value);
     }
 
     /// Forgets whole pages of a range.
@@ -400,7 +417,7 @@ impl Memory {
 
     /// How many pages are in use, those in ranges included.
     pub(crate) fn page_count(&self) -> u64 {
-        self.pages.len() as u64 + self.spans.iter().map(|(first, span)| span.end - first).sum::<u64>()
+        self.pages.len() as u64 + self.span_pages
     }
 }
 
@@ -437,7 +454,9 @@ mod tests {
         );
         memory.fill(number - 1, number, 7);
         assert_eq!(memory.peek_value((number - 1) * PAGE_BYTES), Some(7));
+        assert_eq!(memory.page_count(), (1 << 38) + 1);
         memory.forget(number + 1, number + 2);
+        assert_eq!(memory.page_count(), 1 << 38);
         assert_eq!(memory.peek_value((number + 1) * PAGE_BYTES), None);
         assert_eq!(memory.peek_value((number + 2) * PAGE_BYTES), Some(0));
     }
@@ -450,6 +469,18 @@ mod tests {
         assert_eq!(describe(&mut memory, 0x1ff8, 0x1010), "page 511..512, unknown 1024..1536, page 0..1");
         assert_eq!(describe(&mut memory, 0x9000, 0), "");
         assert_eq!(describe(&mut memory, u64::MAX - 7, 16), "");
+    }
+
+    #[test]
+    fn neighbours_of_the_same_value_are_one_range() {
+        let mut memory = Memory::default();
+        for page in [5, 3, 4, 9] {
+            memory.initialise_unknown(512 * page, 512 * (page + 1));
+        }
+        assert_eq!(memory.spans().collect::<Vec<_>>(), [(3, 6, 0), (9, 10, 0)]);
+        memory.fill(4, 5, 1);
+        assert_eq!(memory.spans().collect::<Vec<_>>(), [(3, 4, 0), (4, 5, 1), (5, 6, 0), (9, 10, 0)]);
+        assert_eq!((memory.page_count(), memory.pages.len()), (4, 0));
     }
 
     #[test]

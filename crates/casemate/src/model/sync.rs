@@ -219,7 +219,10 @@ impl<W: Watch> Checker<W> {
     fn put_back(&mut self, at: usize, mut entries: Vec<(u64, u64)>) {
         let cells = &self.unclean.cells;
         entries.retain(|(cell, number)| cells.get(cell).is_some_and(|unclean| unclean.number == *number));
-        if let Some(list) = self.unclean.lists.get_mut(at) {
+        if entries.is_empty() && at < self.unclean.lists.len() {
+            // What stands after it was put back already.
+            self.unclean.lists.swap_remove(at);
+        } else if let Some(list) = self.unclean.lists.get_mut(at) {
             list.entries = entries;
         }
     }
@@ -242,7 +245,7 @@ impl<W: Watch> Checker<W> {
             lists.iter().filter_map(|at| self.unclean.lists.get(*at)).flat_map(|list| list.entries.clone()).collect();
         merged.sort_unstable_by_key(|(_, number)| *number);
         let flow = self.sync_entries(thread, sync, &mut merged);
-        for at in lists {
+        for at in lists.into_iter().rev() {
             let entries = self.unclean.lists.get_mut(at).map(|list| std::mem::take(&mut list.entries));
             self.put_back(at, entries.unwrap_or_default());
         }

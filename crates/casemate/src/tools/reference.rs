@@ -262,7 +262,7 @@ impl Printer<'_> {
                 counts.push_str(&format!(", {count} {name}"));
             }
         }
-        self.line(&format!("<blob {}->{}, {counts}>", dotted(page), dotted(page + 4096)))?;
+        self.line(&format!("<blob {}->{}, {counts}>", dotted(page), dotted(page.wrapping_add(4096))))?;
         for cell in shown {
             self.line(&format!("  {}", cell_line(cell)))?;
         }

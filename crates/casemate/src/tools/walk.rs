@@ -111,12 +111,15 @@ impl<'a> Tree<'a> {
         Entry { level, address, value, input, descriptor, attributes, state }
     }
 
-    /// The entries that translate an input address, from the root down.
+    /// The entries that translate an input address, from the root down; none for an address past the root's range.
     pub fn walk(&self, address: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         let (mut level, mut table) = (self.root.level, self.root.base);
         let top = address / entry_bytes(level);
-        let mut at = top % (512 * u64::from(self.root.tables));
+        let mut at = top;
+        if at >= 512 * u64::from(self.root.tables) {
+            return entries;
+        }
         loop {
             let input = address & !(entry_bytes(level) - 1);
             let entry = self.entry(table, at, level, input);
