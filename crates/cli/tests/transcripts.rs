@@ -13,5 +13,6 @@ fn every_command_shown_prints_what_is_shown() {
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .case("crates/cli/tests/cmd/*.trycmd")
-        .case("docs/book/src/verbs/*.md");
+        .case("docs/book/src/verbs/*.md")
+        .case("docs/book/src/formats/casemate-checker.md");
 }
