@@ -325,7 +325,8 @@ pub(crate) fn source_text(source: &Source<'_>) -> Option<String> {
 /// The first bytes of a record, on one line.
 pub(crate) fn short(bytes: &[u8]) -> String {
     let shown = String::from_utf8_lossy(bytes.get(..200).unwrap_or(bytes));
-    let mut shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let words = shown.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut shown = words.collect::<Vec<_>>().join(" ");
     if bytes.len() > 200 {
         shown.push('…');
     }

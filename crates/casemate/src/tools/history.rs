@@ -19,8 +19,8 @@ pub enum What {
     Table(TableChange, Place),
     /// A barrier or TLBI did not count for it.
     Miss(Miss),
-    /// A lock of interest was taken or released.
-    Lock,
+    /// A step broke a rule about it; what follows at the same record is assumed, so as to go on.
+    Violation(&'static str),
 }
 
 impl What {
@@ -42,7 +42,7 @@ impl What {
             Self::Table(TableChange::Left, _) => "left its tree".to_owned(),
             Self::Table(TableChange::Frozen, _) => "frozen: an entry above it is being removed".to_owned(),
             Self::Miss(miss) => format!("did not count: {}", miss_words(*miss)),
-            Self::Lock => "the lock of its root".to_owned(),
+            Self::Violation(message) => format!("VIOLATION: {message}; the rest of this record is assumed"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anytrace_core::{Error, Input, OpenOptions, Sink};
 use serde_json::{Value, json};
 
-use super::history::{Event, Filter, Notes, Where};
+use super::history::{Event, Filter, Notes, What, Where};
 use super::render;
 use crate::model::{Checker, Options};
 use crate::reader::{Item, Reader};
@@ -38,7 +38,14 @@ pub fn timeline(
     let mut checker = Checker::with_watch(Options { goes_on: true, ..options }, Notes::new(filter));
     Reader::new(input, open).for_each(sink, |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
-        checker.step(record.thread, &record.transition);
+        let found = checker.step(record.thread, &record.transition).iter().find(|found| found.is_error());
+        let broken = found.and_then(|found| Some((found.location?, found.breach.message)));
+        if let Some((location, message)) = broken
+            && is_wanted(of, location)
+            && checker.cell(location).is_some()
+        {
+            visit(&Event { cell: location, what: What::Violation(message), at: Where::of(record, place.seq) })?;
+        }
         if checker.watch.step.is_empty() {
             return Ok(());
         }
@@ -47,6 +54,13 @@ pub fn timeline(
         }
         Ok(())
     })
+}
+
+fn is_wanted(of: &Of, location: u64) -> bool {
+    match of {
+        Of::Locations(cells) => cells.iter().any(|cell| cell & !7 == location),
+        Of::AllUnclean => true,
+    }
 }
 
 /// One line for people.
@@ -67,4 +81,37 @@ pub fn event_json(event: &Event) -> Value {
         "what": event.what.words(),
         "record": event.at.text,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::Collect;
+
+    use super::*;
+
+    const LOG: &str = "(mem-init 1 0 1000 1000)(hint 2 0 set_root_lock 1000 90000)(sysreg-write 3 0 vtcr_el2 2b)\
+                       (sysreg-write 4 0 vttbr_el2 1000)(lock 5 0 90000)(mem-write 6 0 release 1008 0)\
+                       (mem-write 7 0 release 1008 50003)(mem-write 8 0 release 1008 0)(barrier 9 0 dsb ish)\
+                       (mem-write 10 0 release 1008 51003)";
+
+    fn run(of: &Of) -> Vec<String> {
+        let mut lines = Vec::new();
+        let input = Input::from_bytes("t", LOG.as_bytes().to_vec());
+        timeline(input, &OpenOptions::default(), Options::SOUND, of, &mut Collect::default(), |event| {
+            lines.push(format!("{} {}", event.at.id, event.what.state().unwrap_or("-")));
+            Ok(())
+        })
+        .unwrap();
+        lines
+    }
+
+    #[test]
+    fn each_change_is_told_at_its_record_and_a_violation_before_what_is_assumed() {
+        assert_eq!(
+            run(&Of::Locations(vec![0x1008])),
+            ["4 -", "6 -", "7 V", "8 IU n", "9 IU d", "10 -", "10 I", "10 V"]
+        );
+        assert_eq!(run(&Of::AllUnclean), ["6 -", "7 V", "8 IU n", "9 IU d", "10 -", "10 I", "10 V"]);
+        assert_eq!(run(&Of::Locations(vec![0x1010])), ["4 -"]);
+    }
 }
