@@ -245,3 +245,34 @@ fn every_switch_changes_a_verdict() {
         assert_ne!(of(true), of(false), "{quirk:?}");
     }
 }
+
+#[test]
+fn mutated_samples_and_huge_ranges_do_no_harm() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let mut samples = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "log") {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        anytrace_core::testing::mutations(&bytes[..bytes.len().min(6000)], 23, 25, |changed| {
+            examine(&Casemate, changed);
+        });
+        samples += 1;
+    }
+    assert!(samples > 5);
+    for log in [
+        "(mem-init 1 0 0 ffffffffffffffff)(mem-set 2 0 1000 fffffffffffff000 ff)(mem-free 3 0 0 fffffffffffffff8)",
+        "(mem-init 1 0 fffffffffffff000 fff)(sysreg-write 2 0 vttbr_el2 fffffffffffff000)(mem-write 3 0 plain ffffffffffffffff 3)",
+        "(mem-init 1 0 0 800000000000)(mem-set 2 0 0 800000000000 3)(sysreg-write 3 0 vttbr_el2 1000)",
+        "(tlbi 1 0 vae2is ffffffffffffffff)(hint 2 0 release_table ffffffffffffffff ffffffffffffffff)(unlock 3 4294967295 0)",
+    ] {
+        for goes_on in [false, true] {
+            for base in [Options::SOUND, Options::COMPAT] {
+                run(log, Options { goes_on, ..base });
+                run(log, Options { goes_on, ignores_uninitialised: true, no_sysreg: true, is_racy: true, ..base });
+            }
+        }
+    }
+}
