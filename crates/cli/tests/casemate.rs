@@ -120,7 +120,7 @@ fn explain_names_the_missing_step_and_the_near_miss() {
         assert!(story.contains(part), "{part}\n{story}");
     }
     let value = files.json("explain --format json bad.log");
-    assert_eq!(value["stories"][0]["near_misses"][1]["reason"], "wrong-address");
+    assert_eq!(value["stories"][0]["near_misses"][0]["reason"], "wrong-address");
     assert_eq!(value["stories"][0]["entry"]["level"], 3);
     assert_eq!(files.run("explain good.log").status.code(), Some(0));
 }

@@ -155,6 +155,8 @@ impl Teller {
         let steps: Vec<Event> = all.iter().filter(|event| !matches!(event.what, What::Miss(_))).cloned().collect();
         let mut near: Vec<Event> = all.iter().filter(|event| matches!(event.what, What::Miss(_))).cloned().collect();
         near.reverse();
+        // A DSB that only came too early or too often is the least of the near misses.
+        near.sort_by_key(|event| matches!(event.what, What::Miss(Miss::NoTlbiBefore | Miss::AlreadyDone)));
         near.truncate(NEAR_MAX);
         let (missing, correct) = advice::of(found, cell.as_ref());
         let steps_on_lock = self.lock_steps.iter().filter(|(other, _)| Some(*other) == lock);
@@ -271,7 +273,7 @@ impl Story {
         }
         writeln!(out, "  missing: {}", self.missing)?;
         if !self.near.is_empty() {
-            writeln!(out, "  what came near and did not count, the latest first")?;
+            writeln!(out, "  what came near and did not count, the nearest first")?;
         }
         for step in &self.near {
             writeln!(out, "    {}: {}\n      {}", step.at.words(), step.what.words(), step.at.text)?;
