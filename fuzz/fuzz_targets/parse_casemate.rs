@@ -2,6 +2,9 @@
 
 #![no_main]
 
-use anytrace_casemate::Casemate;
+use anytrace_casemate::{Casemate, GrammarOnly};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| anytrace_core::testing::fuzz_parse(&Casemate, bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    anytrace_core::testing::fuzz_parse(&GrammarOnly, bytes);
+    anytrace_core::testing::examine(&Casemate, bytes);
+});

@@ -34,6 +34,8 @@ mod field;
 mod info;
 mod jsonl;
 mod memory;
+pub mod model;
+mod model_check;
 mod output;
 mod parse;
 mod preamble;
@@ -46,6 +48,7 @@ mod skip;
 mod state;
 #[cfg(test)]
 mod state_oracle;
+pub mod tools;
 mod trace;
 mod trim;
 mod words;
@@ -59,7 +62,7 @@ pub use record::{
     Barrier, Dialect, Domain, HintKind, Kind, MemoryOrder, Operand, Record, Source, Spelling, Sysreg, TlbiOp,
     Transition,
 };
-pub use trace::Casemate;
+pub use trace::{Casemate, GrammarOnly};
 pub use writer::Form;
 
 /// The README's example compiles too.

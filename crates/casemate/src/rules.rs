@@ -2,6 +2,9 @@
 
 use anytrace_core::Rule;
 
+use crate::model::BREACHES;
+use crate::model::breach::BREACH_COUNT;
+
 // Grammar: reported by every verb.
 pub(crate) static UNCLOSED_RECORD: Rule =
     Rule::error("casemate/unclosed-record", "a record lacks its closing parenthesis");
@@ -58,7 +61,22 @@ pub(crate) static REFERENCE_OUTPUT: Rule =
 pub(crate) static MIXED_SPELLING: Rule =
     Rule::note("casemate/mixed-spelling", "records are written in several dialects");
 
-/// The table: grammar first, then rules.
+/// The table of all rules: the format's, then the break-before-make checker's.
+pub(crate) static ALL_RULES: [&Rule; RULES.len() + BREACH_COUNT] = {
+    let mut all = [RULES[0]; RULES.len() + BREACH_COUNT];
+    let mut at = 0;
+    while at < RULES.len() {
+        all[at] = RULES[at];
+        at += 1;
+    }
+    while at < all.len() {
+        all[at] = BREACHES[at - RULES.len()].rule;
+        at += 1;
+    }
+    all
+};
+
+/// The table of the format's own rules: grammar first, then rules.
 pub(crate) static RULES: [&Rule; 34] = [
     &UNCLOSED_RECORD,
     &TRUNCATED_RECORD,

@@ -8,6 +8,7 @@ use anytrace_core::{
 };
 
 use crate::check::Checker;
+use crate::model_check::ModelCheck;
 use crate::reader::Reader;
 use crate::{dump, info, probe, rewrite, rules, trim};
 
@@ -29,7 +30,7 @@ impl Format for Casemate {
     }
 
     fn rules(&self) -> &'static [&'static Rule] {
-        &rules::RULES
+        &rules::ALL_RULES
     }
 
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
@@ -47,8 +48,7 @@ impl Format for Casemate {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        options.only("casemate", &["radix"])?;
-        Ok(Box::new(Opened { reader: Reader::new(input, options), limits: options.limits }))
+        Opened::open(input, options, true)
     }
 
     fn import(
@@ -62,9 +62,64 @@ impl Format for Casemate {
     }
 }
 
+/// The casemate format without the break-before-make checker: its `check` asks whether the trace is well written, not
+/// whether the traced program kept the rules.
+///
+/// Repair and trim promise a trace that passes this check; a violation of the program stays a violation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GrammarOnly;
+
+impl Format for GrammarOnly {
+    fn name(&self) -> &'static str {
+        Casemate.name()
+    }
+
+    fn title(&self) -> &'static str {
+        Casemate.title()
+    }
+
+    fn noun(&self) -> &'static str {
+        Casemate.noun()
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &rules::RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        Casemate.targets()
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        Casemate.probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        Opened::open(input, options, false)
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        Casemate.import(input, options, out, sink)
+    }
+}
+
 struct Opened {
     reader: Reader,
     limits: Limits,
+    has_model: bool,
+}
+
+impl Opened {
+    fn open(input: Input, options: &OpenOptions, has_model: bool) -> Result<Box<dyn Trace>, Error> {
+        options.only("casemate", &["radix"])?;
+        Ok(Box::new(Self { reader: Reader::new(input, options), limits: options.limits, has_model }))
+    }
 }
 
 impl Trace for Opened {
@@ -83,7 +138,15 @@ impl Trace for Opened {
 
     fn check(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
         let mut checker = Checker::new(self.reader.radix(), self.limits.distinct_max);
-        self.reader.for_each(sink, |item, place| checker.take(&item, place))?;
+        if self.has_model {
+            let mut model = ModelCheck::new();
+            self.reader.for_each(sink, |item, place| {
+                checker.take(&item, place)?;
+                model.take(&item, place)
+            })?;
+        } else {
+            self.reader.for_each(sink, |item, place| checker.take(&item, place))?;
+        }
         Ok(Summary { records: self.reader.records(), bytes: self.reader.offset() })
     }
 

@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use anytrace_casemate::model::{BREACHES, QUIRKS};
 use anytrace_casemate::{Casemate, HintKind, Kind, Sysreg, TlbiOp};
 use anytrace_core::Format;
 
+/// The format's chapter and the checker's.
 fn chapter() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/formats/casemate.md");
-    std::fs::read_to_string(path).unwrap()
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/formats");
+    ["casemate.md", "casemate-checker.md"]
+        .map(|name| std::fs::read_to_string(format!("{folder}/{name}")).unwrap())
+        .join("\n")
 }
 
 #[test]
@@ -21,6 +25,19 @@ fn every_code_is_in_the_chapter_with_its_severity_and_meaning() {
     }
     let rows = chapter.lines().filter(|line| line.starts_with("| `casemate/")).count();
     assert_eq!(rows, Casemate.rules().len());
+}
+
+#[test]
+fn every_switch_and_every_message_of_the_checker_is_in_the_chapter() {
+    let chapter = chapter();
+    for row in QUIRKS {
+        let default = if row.is_on_in_sound { "on" } else { "off" };
+        let shown = format!("| `{}` | {default} | {} | {} | {} |", row.name, row.compat, row.sound, row.reference);
+        assert!(chapter.contains(&shown), "{shown}");
+    }
+    for breach in BREACHES {
+        assert!(chapter.contains(&format!("`{}`", breach.message)), "{}", breach.message);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod builder;
 
-use anytrace_casemate::{Casemate, Item, Reader};
+use anytrace_casemate::{GrammarOnly as Casemate, Item, Reader};
 use anytrace_core::testing::{assert_repairs, dripping, examine, rewrite, rewrite_with};
 use anytrace_core::{
     Collect, DumpForm, DumpOptions, Error, Format, ImportOptions, Input, Kind, Limits, MemoryTarget, OpenOptions,

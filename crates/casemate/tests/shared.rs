@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anytrace_casemate::Casemate;
+// Repaired and trimmed traces keep the violations of the traced program.
+use anytrace_casemate::GrammarOnly as Casemate;
 use anytrace_core::testing::{assert_repairs, assert_windows_agree, examine, rewrite, shared_corpus, through_jsonl};
 use anytrace_core::{OpenOptions, Plan, Severity, TargetOptions};
 

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use anytrace_casemate::Casemate;
+// Repaired and trimmed traces keep the violations of the traced program.
+use anytrace_casemate::GrammarOnly as Casemate;
 use anytrace_core::testing::{examine, rewrite, shared_corpus};
 use anytrace_core::{Kind, Plan, Selection, Style, TargetOptions};
 

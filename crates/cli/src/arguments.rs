@@ -54,6 +54,9 @@ pub(crate) enum Verb {
     /// Compare two traces record by record, aligned by content
     #[command(after_help = "Example:\n  anytrace diff before.heph after.heph --ignore start --ignore end")]
     Diff(DiffArguments),
+    /// Casemate's own verbs: the break-before-make checker and what explains it
+    #[command(after_help = "Example:\n  anytrace casemate check --compat hyp.log\n  anytrace casemate explain hyp.log")]
+    Casemate(crate::verbs::casemate::CasemateArguments),
     /// List the formats and what `convert --to` takes for each
     Formats,
     /// List the rules `check` knows, with their codes

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Verb::Convert(options) => verbs::convert::run(options),
         Verb::Trim(options) => verbs::trim::run(options),
         Verb::Diff(options) => verbs::diff::run(options),
+        Verb::Casemate(options) => verbs::casemate::run(options),
         Verb::Formats => verbs::formats::run(),
         Verb::Rules(options) => verbs::rules::run(options),
         Verb::Completions(options) => verbs::completions::run(options),

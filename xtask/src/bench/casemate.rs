@@ -46,7 +46,14 @@ enum Operation {
 
 /// Writes about `bytes` bytes.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let mut log = Log { out, text: Vec::new(), written: 0, id: 0, random: 0x9e37_79b9_7f4a_7c15 };
+    let mut log = Log {
+        out,
+        text: Vec::new(),
+        written: 0,
+        id: 0,
+        random: 0x9e37_79b9_7f4a_7c15,
+        current: [None; THREADS as usize],
+    };
     let mut entries = vec![0_u64; (ROOTS * LEAVES * ENTRIES) as usize];
     set_up(&mut log)?;
     let total: u64 = OPERATIONS.iter().map(|(_, weight)| weight).sum();
@@ -79,6 +86,58 @@ fn leaf(number: u64, index: u64) -> u64 {
 
 fn data(index: u64) -> u64 {
     BASE + ROOTS * ROOT_PAGES * PAGE + index * PAGE
+}
+
+/// About `bytes` bytes over wide trees: tables are removed and made again, entries of all of them change.
+pub(crate) fn generate_wide(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    // 1,584 pages for 4.6 MB, and as many more as the trace is longer.
+    let leaves = (bytes / 4_600_000).max(1) * 1_550 / THREADS;
+    let mut log = Log {
+        out,
+        text: Vec::new(),
+        written: 0,
+        id: 0,
+        random: 0x1234_5678_9abc_def1,
+        current: [None; THREADS as usize],
+    };
+    let pages = 2 + leaves.div_ceil(512) + leaves + 1;
+    let base = |number: u64| BASE + number * pages * PAGE;
+    let middle = |number: u64, index: u64| base(number) + (2 + index / 512) * PAGE + 8 * (index % 512);
+    let leaf = |number: u64, index: u64| base(number) + (2 + leaves.div_ceil(512) + index) * PAGE;
+    let lock = |number: u64| base(number) + (pages - 1) * PAGE;
+    for number in 0..THREADS {
+        log.event(0, "mem-init", &format!("(address {:#x}) (size {:#x})", base(number), (pages - 1) * PAGE))?;
+        let association = format!("(kind set_root_lock) (location {:#x}) (value {:#x})", base(number), lock(number));
+        log.event(0, "hint", &association)?;
+        log.write(0, base(number), (base(number) + PAGE) | TABLE_BITS)?;
+        for table in 0..leaves.div_ceil(512) {
+            log.write(0, base(number) + PAGE + 8 * table, (base(number) + (2 + table) * PAGE) | TABLE_BITS)?;
+        }
+        for index in 0..leaves {
+            log.write(0, middle(number, index), leaf(number, index) | TABLE_BITS)?;
+        }
+        let value = base(number) | (number + 1) << 48;
+        log.event(number, "sysreg-write", &format!("(sysreg vttbr_el2) (value {value:#x})"))?;
+    }
+    while log.written < bytes {
+        let (number, index) = (log.below(THREADS), log.below(leaves));
+        let is_table = log.below(2) == 0;
+        let (at, value) = if is_table {
+            (middle(number, index), leaf(number, index) | TABLE_BITS)
+        } else {
+            let entry = log.below(512);
+            (leaf(number, index) + 8 * entry, (0x8000_0000 + log.below(1 << 18) * PAGE) | LEAF_BITS)
+        };
+        let held = format!("(address {:#x})", lock(number));
+        log.event(number, "lock", &held)?;
+        log.write(number, at, 0)?;
+        log.event(number, "barrier", "dsb (kind ish)")?;
+        log.event(number, "tlbi", "vmalls12e1is")?;
+        log.event(number, "barrier", "dsb (kind ish)")?;
+        log.write(number, at, value)?;
+        log.event(number, "unlock", &held)?;
+    }
+    log.flush()
 }
 
 /// Tables, their locks, and each thread's registers.
@@ -115,6 +174,8 @@ struct Log<'a> {
     written: u64,
     id: u64,
     random: u64,
+    /// The current root of each thread.
+    current: [Option<u64>; THREADS as usize],
 }
 
 impl Log<'_> {
@@ -166,7 +227,9 @@ impl Log<'_> {
         if old != 0 {
             self.write(thread, at, 0)?;
             self.event(thread, "barrier", "dsb (kind ish)")?;
-            let operation = if self.below(2) == 0 { "vmalls12e1is" } else { "alle1is" };
+            // By VMID where the thread's current root is this one, so that both rule sets accept the round.
+            let is_current = self.current[thread as usize] == Some(number);
+            let operation = if is_current && self.below(4) > 0 { "vmalls12e1is" } else { "alle1is" };
             self.event(thread, "tlbi", operation)?;
             self.event(thread, "barrier", "dsb (kind ish)")?;
         }
@@ -175,6 +238,7 @@ impl Log<'_> {
     }
 
     fn switch(&mut self, thread: u64, number: u64) -> io::Result<()> {
+        self.current[thread as usize] = Some(number);
         let value = root(number) | (number + 1) << 48;
         self.event(thread, "sysreg-write", &format!("(sysreg vttbr_el2) (value {value:#x})"))
     }

@@ -51,4 +51,6 @@ pub(crate) use compare::{compare, compare_states, options_of, shrink};
 pub(crate) use options::{Options, QUIRKS};
 pub(crate) use spell::{SPELLINGS, spell};
 pub(crate) use step::{Step, read};
+#[allow(unused_imports, reason = "only the comparison with the engine names it")]
+pub(crate) use verdict::State;
 pub(crate) use verdict::{MESSAGES, Verdict, final_state, verdict, wrong_reads};

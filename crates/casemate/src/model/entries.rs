@@ -1,0 +1,254 @@
+//! Writes to entries of live tables.
+
+use super::breach::breach;
+use super::checker::{Checker, Flow, Stop, index_address};
+use super::descriptor::{ACCESS_FLAG, Descriptor, SOFTWARE_BITS, entry_bytes};
+use super::locks::Entry;
+use super::memory::{NOWHERE, Table};
+use super::quirk::Quirk;
+use super::walk::Visit;
+use super::watch::{Change, Watch};
+use crate::record::MemoryOrder;
+
+/// Section 2.1: what an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Valid,
+    Unclean,
+    Clean,
+}
+
+impl<W: Watch> Checker<W> {
+    /// A write to the entry at a position of a page.
+    pub(crate) fn write_entry(&mut self, thread: u32, order: MemoryOrder, index: usize, at: usize, value: u64) -> Flow {
+        let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
+        let is_valid = value & 1 != 0;
+        let state = match (page.unclean.has(at), page.valid.has(at)) {
+            (true, _) => State::Unclean,
+            (false, true) => State::Valid,
+            (false, false) => State::Clean,
+        };
+        if !self.options.is_racy {
+            let cell = Entry { word: page.address(at), root: page.table_of(at).root, owner: page.owner(at) };
+            let is_plain = order != MemoryOrder::Release;
+            self.authorise(thread, cell, is_plain, state == State::Valid || is_valid)?;
+        }
+        let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
+        if page.frozen.has(at) {
+            let old = page.value(at);
+            if old == value || (old | value) & 1 == 0 {
+                page.store(at, value);
+                return Ok(());
+            }
+            return self.write_frozen(index, at, value);
+        }
+        match (state, is_valid) {
+            (State::Valid, true) => self.rewrite(thread, index, at, value),
+            (State::Valid, false) => self.invalidate(thread, index, at, value),
+            (State::Unclean, true) => {
+                let word = page.address(at);
+                self.fire(&breach::BBM_UNCLEAN_VALID, word)?;
+                // Recovery: as if the entry had become clean before.
+                self.clean(thread, index, at)?;
+                self.make_valid(thread, index, at, value)
+            }
+            (State::Clean, true) => self.make_valid(thread, index, at, value),
+            (_, false) => {
+                page.store(at, value);
+                if W::IS_ON {
+                    self.watch.change(index_address(&self.memory, index, at), Change::RewrittenInvalid);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn write_frozen(&mut self, index: usize, at: usize, value: u64) -> Flow {
+        let word = index_address(&self.memory, index, at);
+        self.fire(&breach::WRITE_UNCLEAN_PARENT, word)?;
+        // Recovery: the value is stored, and an unclean entry that becomes valid counts as clean.
+        if value & 1 != 0 {
+            self.forget_unclean(index, at);
+        }
+        self.store(index, at, value);
+        if W::IS_ON {
+            self.watch.change(word, Change::Forced { is_valid: value & 1 != 0 });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn store(&mut self, index: usize, at: usize, value: u64) {
+        if let Some(page) = self.memory.pages.get_mut(index) {
+            page.store(at, value);
+        }
+    }
+
+    /// Valid to valid.
+    fn rewrite(&mut self, thread: u32, index: usize, at: usize, value: u64) -> Flow {
+        let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
+        let (old, table, word) = (page.value(at), page.table_of(at), page.address(at));
+        if self.needs_break(thread, table, word, old, value)? {
+            self.fire(&breach::BBM_VALID_VALID, word)?;
+            // Recovery: as if the entry had been broken, cleaned and made.
+            if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
+                self.traverse(thread, Visit::Unmark, next, below(table, word, at))?;
+            }
+            self.store(index, at, value);
+            return self.mark_below(thread, table, word, at, value);
+        }
+        if old != value {
+            if W::IS_ON {
+                self.shown.entry(word).or_insert(old);
+            }
+            self.store(index, at, value);
+        }
+        if W::IS_ON {
+            self.watch.change(word, Change::Rewritten);
+        }
+        Ok(())
+    }
+
+    /// Whether a live entry's change needs break-before-make.
+    fn needs_break(&mut self, thread: u32, table: Table, word: u64, old: u64, new: u64) -> Result<bool, Stop> {
+        let before = self.decode(thread, table, word, old)?;
+        let after = self.decode(thread, table, word, new)?;
+        if old == new && !self.has(Quirk::IdenticalTableRewrite) {
+            return Ok(false);
+        }
+        Ok(match (before, after) {
+            (Descriptor::Table(_), _) | (_, Descriptor::Table(_)) => true,
+            (Descriptor::Map(_), Descriptor::Map(_)) => {
+                let is_exempt =
+                    if self.has(Quirk::AfInverted) { (old | new) & ACCESS_FLAG != 0 } else { old & ACCESS_FLAG == 0 };
+                !is_exempt && (old ^ new) & !SOFTWARE_BITS != 0
+            }
+            _ => false,
+        })
+    }
+
+    /// Valid to invalid.
+    fn invalidate(&mut self, thread: u32, index: usize, at: usize, value: u64) -> Flow {
+        let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
+        let (old, table, word, owner) = (page.value(at), page.table_of(at), page.address(at), page.owner(at));
+        page.store(at, value);
+        page.unclean.put(at, true);
+        self.unclean.push(word, thread, old, table.root, owner);
+        self.count_unclean(index, at, 1);
+        if W::IS_ON {
+            self.watch.change(word, Change::Invalidated { old });
+        }
+        if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
+            self.traverse(thread, Visit::Freeze, next, below(table, word, at))?;
+        }
+        Ok(())
+    }
+
+    /// Invalid and clean to valid.
+    fn make_valid(&mut self, thread: u32, index: usize, at: usize, value: u64) -> Flow {
+        let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
+        let (table, word, was_table) = (page.table_of(at), page.address(at), page.was_table.has(at));
+        page.store(at, value);
+        if was_table && !self.is_clean_below(thread, index, at, None)? {
+            self.fire(&breach::BBM_UNCLEAN_CHILDREN, word)?;
+        }
+        self.mark_new(thread, table, word, at, value, was_table)?;
+        if let Some(page) = self.memory.pages.get_mut(index) {
+            page.was_table.put(at, false);
+        }
+        if W::IS_ON {
+            self.watch.change(word, Change::MadeValid);
+        }
+        Ok(())
+    }
+
+    /// Marks what hangs below a new value. The reference, when the entry was a table before, first walks the whole
+    /// tree with the new value in place; where both would complain it is that walk's complaint that counts.
+    fn mark_new(&mut self, thread: u32, table: Table, word: u64, at: usize, value: u64, was_table: bool) -> Flow {
+        let marked = self.mark_below(thread, table, word, at, value);
+        if marked.is_ok() || !was_table || !self.has(Quirk::ReachabilityAssert) {
+            return marked;
+        }
+        let first = self.unfire();
+        self.decode(thread, table, word, value)?;
+        if let Descriptor::Table(next) = Descriptor::decode(table.level, value) {
+            self.traverse(thread, Visit::Nothing, next, below(table, word, at))?;
+        }
+        self.refire(first);
+        marked
+    }
+
+    fn mark_below(&mut self, thread: u32, table: Table, word: u64, at: usize, value: u64) -> Flow {
+        match self.decode(thread, table, word, value)? {
+            Descriptor::Table(next) => {
+                let place = Table { thread, ..below(table, word, at) };
+                self.traverse(thread, Visit::Mark, next, place)?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Unclean to clean: what hung below a removed table leaves the tree.
+    pub(crate) fn clean(&mut self, thread: u32, index: usize, at: usize) -> Flow {
+        let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
+        let (table, word) = (page.table_of(at), page.address(at));
+        let old = self.unclean.get(word).map_or(0, |unclean| unclean.old);
+        let next = match Descriptor::decode(table.level, old) {
+            Descriptor::Table(next) => Some(next),
+            _ => None,
+        };
+        if let Some(next) = next {
+            if !self.is_clean_below(thread, index, at, Some(next))? {
+                self.fire(&breach::BBM_UNCLEAN_CHILDREN, word)?;
+                // Recovery: unclean entries below count as clean.
+            }
+            self.traverse(thread, Visit::Unmark, next, below(table, word, at))?;
+        }
+        self.forget_unclean(index, at);
+        if let Some(page) = self.memory.pages.get_mut(index) {
+            page.was_table.put(at, next.is_some());
+            page.set_cleaner(at, thread);
+        }
+        if W::IS_ON {
+            self.watch.change(word, Change::Cleaned);
+        }
+        Ok(())
+    }
+
+    /// The entry is no longer unclean.
+    pub(crate) fn forget_unclean(&mut self, index: usize, at: usize) {
+        let Some(page) = self.memory.pages.get_mut(index) else { return };
+        if !page.unclean.has(at) {
+            return;
+        }
+        page.unclean.put(at, false);
+        let word = page.address(at);
+        self.unclean.remove(word);
+        self.shown.remove(&word);
+        self.count_unclean(index, at, -1);
+    }
+
+    /// Counts an unclean entry in its table and in those above.
+    fn count_unclean(&mut self, mut index: usize, mut at: usize, change: i32) {
+        // Four levels, and no more, whatever the links say.
+        for _ in 0..4 {
+            let Some(page) = self.memory.pages.get_mut(index) else { return };
+            page.unclean_below = page.unclean_below.saturating_add_signed(change);
+            let parent = page.table_of(at).parent;
+            if parent == NOWHERE {
+                return;
+            }
+            let Some(above) = self.memory.peek(parent) else { return };
+            (index, at) = (above, super::memory::position(parent));
+        }
+    }
+}
+
+/// The place of the table an entry points at.
+#[inline]
+pub(crate) fn below(table: Table, word: u64, at: usize) -> Table {
+    let input = table.input.wrapping_add(entry_bytes(table.level).wrapping_mul(at as u64));
+    Table { input, parent: word, level: table.level + 1, ..table }
+}

@@ -1,0 +1,491 @@
+//! The memory of the model: pages of 512 words with a few flags a word, and long ranges nobody looked into yet.
+//!
+//! A page costs 4.5 KiB, and 2 to 4 KiB more when entries of it were cleaned or given to threads. A long range of
+//! fresh memory costs nothing until words of it are used.
+
+use std::collections::BTreeMap;
+
+use super::bits::Bits;
+use super::hash::Map;
+
+pub(crate) const PAGE_BYTES: u64 = 4096;
+pub(crate) const WORDS: usize = 512;
+
+/// No cell.
+pub(crate) const NOWHERE: u64 = u64::MAX;
+
+/// What a page is as a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Table {
+    /// Base of the root it hangs from.
+    pub(crate) root: u64,
+    /// Input address of its first entry.
+    pub(crate) input: u64,
+    /// The entry that points at it; [`NOWHERE`] for a root.
+    pub(crate) parent: u64,
+    /// The thread that put it into its tree.
+    pub(crate) thread: u32,
+    pub(crate) level: u8,
+    /// 1 or 2.
+    pub(crate) stage: u8,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    /// Address of the first word.
+    pub(crate) base: u64,
+    pub(crate) values: [u64; WORDS],
+    pub(crate) initialised: Bits,
+    /// Bit 0 of each value.
+    pub(crate) valid: Bits,
+    /// Which words are entries of tables.
+    pub(crate) entry: Bits,
+    /// Entries that are invalid and not yet clean.
+    pub(crate) unclean: Bits,
+    /// Entries below one that is being removed.
+    pub(crate) frozen: Bits,
+    /// Clean entries whose last valid value was a table.
+    pub(crate) was_table: Bits,
+    /// Where the entries hang, if they hang in one place.
+    pub(crate) table: Table,
+    /// Where each entry hangs, if they do not.
+    pub(crate) mixed: Option<Box<[Table; WORDS]>>,
+    /// The thread that owns each word; negative for none.
+    pub(crate) owners: Option<Box<[i32; WORDS]>>,
+    /// The thread that made each entry clean, plus one; 0 for the one that put the table into its tree.
+    pub(crate) cleaners: Option<Box<[u32; WORDS]>>,
+    /// Unclean entries in this table and below it.
+    pub(crate) unclean_below: u32,
+}
+
+impl Page {
+    fn new(base: u64) -> Box<Self> {
+        Box::new(Self {
+            base,
+            values: [0; WORDS],
+            initialised: Bits::default(),
+            valid: Bits::default(),
+            entry: Bits::default(),
+            unclean: Bits::default(),
+            frozen: Bits::default(),
+            was_table: Bits::default(),
+            table: Table::default(),
+            mixed: None,
+            owners: None,
+            cleaners: None,
+            unclean_below: 0,
+        })
+    }
+
+    fn filled(base: u64, value: u64) -> Box<Self> {
+        let mut page = Self::new(base);
+        page.initialised = Bits::ALL;
+        page.values = [value; WORDS];
+        page.valid = if value & 1 == 0 { Bits::default() } else { Bits::ALL };
+        page
+    }
+
+    #[inline]
+    pub(crate) fn store(&mut self, at: usize, value: u64) {
+        self.values[at & (WORDS - 1)] = value;
+        self.valid.put(at, value & 1 != 0);
+    }
+
+    #[inline]
+    pub(crate) fn value(&self, at: usize) -> u64 {
+        self.values[at & (WORDS - 1)]
+    }
+
+    #[inline]
+    pub(crate) fn address(&self, at: usize) -> u64 {
+        self.base + 8 * at as u64
+    }
+
+    #[inline]
+    pub(crate) fn table_of(&self, at: usize) -> Table {
+        match &self.mixed {
+            None => self.table,
+            Some(mixed) => mixed[at & (WORDS - 1)],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn owner(&self, at: usize) -> i32 {
+        self.owners.as_ref().map_or(-1, |owners| owners[at & (WORDS - 1)])
+    }
+
+    pub(crate) fn set_owner(&mut self, at: usize, owner: i32) {
+        self.owners.get_or_insert_with(|| Box::new([-1; WORDS]))[at & (WORDS - 1)] = owner;
+    }
+
+    /// Makes one word an entry of a table.
+    pub(crate) fn mark(&mut self, at: usize, table: Table) {
+        if self.mixed.is_none() && self.table != table {
+            if self.entry.is_empty() {
+                self.table = table;
+            } else {
+                self.mixed = Some(Box::new([self.table; WORDS]));
+            }
+        }
+        if let Some(mixed) = &mut self.mixed {
+            mixed[at & (WORDS - 1)] = table;
+        }
+        self.entry.put(at, true);
+        self.unclean.put(at, false);
+        self.frozen.put(at, false);
+        self.was_table.put(at, false);
+        if let Some(cleaners) = &mut self.cleaners {
+            cleaners[at & (WORDS - 1)] = 0;
+        }
+    }
+
+    /// Makes every word an entry of a table.
+    pub(crate) fn mark_all(&mut self, table: Table) {
+        self.table = table;
+        self.mixed = None;
+        self.cleaners = None;
+        self.entry = Bits::ALL;
+        self.unclean = Bits::default();
+        self.frozen = Bits::default();
+        self.was_table = Bits::default();
+    }
+
+    pub(crate) fn set_cleaner(&mut self, at: usize, thread: u32) {
+        let cleaners = self.cleaners.get_or_insert_with(|| Box::new([0; WORDS]));
+        cleaners[at & (WORDS - 1)] = thread.wrapping_add(1);
+    }
+
+    /// The thread that made a clean entry so.
+    pub(crate) fn cleaner(&self, at: usize) -> u32 {
+        match self.cleaners.as_ref().map_or(0, |cleaners| cleaners[at & (WORDS - 1)]) {
+            0 => self.table_of(at).thread,
+            thread => thread - 1,
+        }
+    }
+
+    /// Makes words initialised, with value 0.
+    pub(crate) fn initialise(&mut self, words: Bits) {
+        self.initialised = self.initialised.or(&words);
+        self.valid = self.valid.without(&words);
+        for at in words.ones() {
+            self.values[at] = 0;
+        }
+        if let Some(owners) = &mut self.owners {
+            words.ones().for_each(|at| owners[at] = -1);
+        }
+    }
+}
+
+/// Whole pages of one value that no record looked into.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// The page after the last.
+    end: u64,
+    value: u64,
+}
+
+/// A part of a range of words, in order of addresses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Piece {
+    /// Words of a page.
+    Page { page: usize, from: usize, to: usize },
+    /// Whole pages of one value.
+    Filled { first: u64, end: u64, value: u64 },
+    /// Pages of which nothing is known: the first and last words, by number.
+    Unknown { first_word: u64, end_word: u64 },
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    index: Map<u64, u32>,
+    pub(crate) pages: Vec<Box<Page>>,
+    spans: BTreeMap<u64, Span>,
+    span_pages: u64,
+    /// The page found last and its number plus one.
+    last: (u64, u32),
+}
+
+/// The words of `size` bytes from `address`, as word numbers; the model drops the low bits of addresses.
+pub(crate) fn word_range(address: u64, size: u64) -> (u64, u64) {
+    if address.checked_add(size).is_none() {
+        return (0, 0);
+    }
+    let first = address / 8;
+    (first, first + size.div_ceil(8))
+}
+
+/// Position in its page.
+#[inline]
+pub(crate) fn position(address: u64) -> usize {
+    (address >> 3) as usize & (WORDS - 1)
+}
+
+impl Memory {
+    /// The page of an address, if anything is known of it.
+    #[inline]
+    pub(crate) fn find(&mut self, address: u64) -> Option<usize> {
+        let number = address / PAGE_BYTES;
+        if self.last.0 == number + 1 {
+            return Some(self.last.1 as usize);
+        }
+        let page = match self.index.get(&number) {
+            Some(page) => *page,
+            None if self.spans.is_empty() => return None,
+            None => self.take_from_span(number)?,
+        };
+        self.last = (number + 1, page);
+        Some(page as usize)
+    }
+
+    /// [`Self::find`] that changes nothing; pages inside long ranges are not seen.
+    pub(crate) fn peek(&self, address: u64) -> Option<usize> {
+        self.index.get(&(address / PAGE_BYTES)).map(|page| *page as usize)
+    }
+
+    /// The value of an initialised word.
+    pub(crate) fn peek_value(&self, address: u64) -> Option<u64> {
+        if let Some(page) = self.peek(address).and_then(|page| self.pages.get(page)) {
+            let at = position(address);
+            return page.initialised.has(at).then(|| page.value(at));
+        }
+        let number = address / PAGE_BYTES;
+        let (_, span) = self.spans.range(..=number).next_back()?;
+        (number < span.end).then_some(span.value)
+    }
+
+    /// Bytes of whole pages that are kept as ranges: first page, page after the last, value.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.spans.iter().map(|(first, span)| (*first, span.end, span.value))
+    }
+
+    /// The page of an address, made if need be.
+    pub(crate) fn make(&mut self, address: u64) -> usize {
+        match self.find(address) {
+            Some(page) => page,
+            None => self.add(Page::new(address & !(PAGE_BYTES - 1))) as usize,
+        }
+    }
+
+    fn add(&mut self, page: Box<Page>) -> u32 {
+        let at = self.pages.len() as u32;
+        self.index.insert(page.base / PAGE_BYTES, at);
+        self.pages.push(page);
+        at
+    }
+
+    #[cold]
+    fn take_from_span(&mut self, number: u64) -> Option<u32> {
+        let (_, span) = self.spans.range(..=number).next_back()?;
+        if number >= span.end {
+            return None;
+        }
+        let value = span.value;
+        self.remove_span(number, number + 1);
+        Some(self.add(Page::filled(number * PAGE_BYTES, value)))
+    }
+
+    fn remove_span(&mut self, first: u64, end: u64) {
+        let hit: Vec<(u64, Span)> =
+            self.spans.range(..end).rev().take_while(|(_, span)| span.end > first).map(|(f, s)| (*f, *s)).collect();
+        for (from, span) in hit {
+            self.spans.remove(&from);
+            self.span_pages -= span.end.min(end) - from.max(first);
+            if from < first {
+                self.spans.insert(from, Span { end: first, ..span });
+            }
+            if span.end > end {
+                self.spans.insert(end, span);
+            }
+        }
+    }
+
+    /// Adds a range that overlaps no other; neighbours of the same value become one.
+    fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
+        self.span_pages += end - first;
+        if let Some((start, before)) = self.spans.range(..first).next_back()
+            && before.end == first
+            && before.value == value
+        {
+            first = *start;
+        }
+        if let Some(after) = self.spans.get(&end).copied()
+            && after.value == value
+        {
+            self.spans.remove(&end);
+            end = after.end;
+        }
+        self.spans.insert(first, Span { end, value });
+    }
+
+    /// Divides words into pieces, in order of addresses. Grows with what is known of the range, not with the range.
+    pub(crate) fn pieces(&mut self, (first_word, end_word): (u64, u64)) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        if first_word >= end_word {
+            return pieces;
+        }
+        let words = WORDS as u64;
+        let (first_page, last_page) = (first_word / words, (end_word - 1) / words);
+        // Pages that are covered in part stand alone.
+        if first_word % words != 0 {
+            self.find(first_page * PAGE_BYTES);
+        }
+        if end_word % words != 0 {
+            self.find(last_page * PAGE_BYTES);
+        }
+        let mut at = first_word;
+        for (number, page) in self.known(first_page, last_page) {
+            let start = (number * words).max(first_word);
+            self.gaps(at, start, &mut pieces);
+            at = ((number + 1) * words).min(end_word);
+            let from = (start % words) as usize;
+            pieces.push(Piece::Page { page, from, to: from + (at - start) as usize });
+        }
+        self.gaps(at, end_word, &mut pieces);
+        pieces
+    }
+
+    fn known(&self, first: u64, last: u64) -> Vec<(u64, usize)> {
+        if last - first < 2 * self.pages.len() as u64 {
+            let find = |number| Some((number, *self.index.get(&number)? as usize));
+            return (first..=last).filter_map(find).collect();
+        }
+        let all = self.pages.iter().enumerate().map(|(at, page)| (page.base / PAGE_BYTES, at));
+        let mut found: Vec<_> = all.filter(|(number, _)| (first..=last).contains(number)).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// What lies between known pages.
+    fn gaps(&self, first_word: u64, end_word: u64, pieces: &mut Vec<Piece>) {
+        let words = WORDS as u64;
+        let mut at = first_word;
+        if at >= end_word {
+            return;
+        }
+        let (first, end) = (at / words, end_word.div_ceil(words));
+        let before = self.spans.range(..first).next_back().filter(|(_, span)| span.end > first);
+        for (start, span) in before.into_iter().chain(self.spans.range(first..end)) {
+            let (start, stop) = ((*start).max(first), span.end.min(end));
+            if at < start * words {
+                pieces.push(Piece::Unknown { first_word: at, end_word: start * words });
+            }
+            pieces.push(Piece::Filled { first: start, end: stop, value: span.value });
+            at = stop * words;
+        }
+        if at < end_word {
+            pieces.push(Piece::Unknown { first_word: at, end_word });
+        }
+    }
+
+    /// Initialises words of which nothing is known.
+    pub(crate) fn initialise_unknown(&mut self, first_word: u64, end_word: u64) {
+        let words = WORDS as u64;
+        let (first, end) = (first_word.div_ceil(words), end_word / words);
+        if end > first {
+            self.initialise_pages(first_word, first * words);
+            self.insert_span(first, end, 0);
+            self.initialise_pages(end * words, end_word);
+        } else {
+            self.initialise_pages(first_word, end_word);
+        }
+    }
+
+    fn initialise_pages(&mut self, first_word: u64, end_word: u64) {
+        let words = WORDS as u64;
+        let mut at = first_word;
+        while at < end_word {
+            let stop = ((at / words + 1) * words).min(end_word);
+            let page = self.make(at * 8);
+            if let Some(page) = self.pages.get_mut(page) {
+                let from = (at % words) as usize;
+                page.initialise(Bits::range(from, from + (stop - at) as usize));
+            }
+            at = stop;
+        }
+    }
+
+    /// Gives whole pages of a range another value.
+    pub(crate) fn fill(&mut self, first: u64, end: u64, value: u64) {
+        self.remove_span(first, end);
+        self.insert_span(first, end, value);
+    }
+
+    /// Forgets whole pages of a range.
+    pub(crate) fn forget(&mut self, first: u64, end: u64) {
+        self.remove_span(first, end);
+    }
+
+    /// How many pages are in use, those in ranges included.
+    pub(crate) fn page_count(&self) -> u64 {
+        self.pages.len() as u64 + self.span_pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn describe(memory: &mut Memory, address: u64, size: u64) -> String {
+        let pieces = memory.pieces(word_range(address, size));
+        let shown = pieces.iter().map(|piece| match *piece {
+            Piece::Page { from, to, .. } => format!("page {from}..{to}"),
+            Piece::Filled { first, end, value } => format!("filled {first}..{end}={value}"),
+            Piece::Unknown { first_word, end_word } => format!("unknown {first_word}..{end_word}"),
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn a_long_range_costs_no_pages_until_it_is_used() {
+        let mut memory = Memory::default();
+        let (first, end) = word_range(0x1008, 1 << 50);
+        memory.initialise_unknown(first, end);
+        assert_eq!(memory.pages.len(), 2);
+        assert_eq!(memory.peek_value(1 << 40), Some(0));
+        assert_eq!(memory.peek_value(0x1000), None);
+        memory.find(1 << 40).unwrap();
+        assert_eq!(memory.pages.len(), 3);
+        let number = (1_u64 << 40) / PAGE_BYTES;
+        let shown = describe(&mut memory, (number - 1) * PAGE_BYTES, 3 * PAGE_BYTES);
+        let around = (number - 1, number, number + 1, number + 2);
+        assert_eq!(
+            shown,
+            format!("filled {}..{}=0, page 0..512, filled {}..{}=0", around.0, around.1, around.2, around.3)
+        );
+        memory.fill(number - 1, number, 7);
+        assert_eq!(memory.peek_value((number - 1) * PAGE_BYTES), Some(7));
+        assert_eq!(memory.page_count(), (1 << 38) + 1);
+        memory.forget(number + 1, number + 2);
+        assert_eq!(memory.page_count(), 1 << 38);
+        assert_eq!(memory.peek_value((number + 1) * PAGE_BYTES), None);
+        assert_eq!(memory.peek_value((number + 2) * PAGE_BYTES), Some(0));
+    }
+
+    #[test]
+    fn pieces_come_in_order_and_cover_the_range() {
+        let mut memory = Memory::default();
+        memory.make(0x3000);
+        memory.make(0x1000);
+        assert_eq!(describe(&mut memory, 0x1ff8, 0x1010), "page 511..512, unknown 1024..1536, page 0..1");
+        assert_eq!(describe(&mut memory, 0x9000, 0), "");
+        assert_eq!(describe(&mut memory, u64::MAX - 7, 16), "");
+    }
+
+    #[test]
+    fn neighbours_of_the_same_value_are_one_range() {
+        let mut memory = Memory::default();
+        for page in [5, 3, 4, 9] {
+            memory.initialise_unknown(512 * page, 512 * (page + 1));
+        }
+        assert_eq!(memory.spans().collect::<Vec<_>>(), [(3, 6, 0), (9, 10, 0)]);
+        memory.fill(4, 5, 1);
+        assert_eq!(memory.spans().collect::<Vec<_>>(), [(3, 4, 0), (4, 5, 1), (5, 6, 0), (9, 10, 0)]);
+        assert_eq!((memory.page_count(), memory.pages.len()), (4, 0));
+    }
+
+    #[test]
+    fn unaligned_ranges_cover_the_words_the_model_steps_over() {
+        assert_eq!(word_range(0x1004, 8), (0x200, 0x201));
+        assert_eq!(word_range(0x1004, 9), (0x200, 0x202));
+    }
+}

@@ -1,0 +1,34 @@
+//! The break-before-make checker: feed transitions one by one, get verdicts.
+//!
+//! A page-table entry that was valid may be in some TLB. Before it gets another valid value it must be made invalid,
+//! the write must be complete (DSB), every TLB must drop it (TLBI, broadcast) and that must be complete too (DSB): only
+//! then is it *clean*. [`Checker`] follows memory, trees of tables, locks, roots and system registers, and says which
+//! step of which thread breaks that order, or one of the rules around it.
+//!
+//! There are two rule sets and one engine: [`Options::COMPAT`] is what the reference checker does, message for message;
+//! [`Options::SOUND`], the default, is what the architecture and the trace format's document say. They differ by
+//! [`Quirk`]s, each a switch with a name.
+
+mod bits;
+pub(crate) mod breach;
+mod checker;
+mod descriptor;
+mod entries;
+mod hash;
+mod locks;
+mod memory;
+mod quirk;
+mod roots;
+mod sync;
+mod view;
+mod walk;
+mod watch;
+
+pub use breach::{BREACHES, Breach};
+pub use checker::{Checker, Violation};
+pub use descriptor::{Descriptor, Start, entry_bytes};
+pub use quirk::{Options, QUIRKS, Quirk, QuirkRow, Quirks};
+pub use roots::Root;
+pub use sync::Progress;
+pub use view::{Cell, CellState, LockView, ThreadView, UncleanView};
+pub use watch::{Change, Miss, Place, TableChange, Watch};

@@ -1,0 +1,250 @@
+//! The two rule sets: every point where the reference departs from the architecture or from the format's document is
+//! a named switch.
+
+/// A departure of the reference that can be switched on and off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Quirk {
+    /// The access flag is tested the wrong way round.
+    AfInverted,
+    /// Rewriting a table entry with its own value counts as a change.
+    IdenticalTableRewrite,
+    /// A wide write puts the byte into each word instead of each byte.
+    MemSetWord,
+    /// A wide write must cover whole pages.
+    MemSetPage,
+    /// Roots of the two stages share one space of identifiers.
+    StageBlindIds,
+    /// TLBIs by VMID or ASID drop everything.
+    ByIdPromoted,
+    /// The ASID of a TLBI's operand reads as 0.
+    IdsAsidZero,
+    /// Without VTTBR_EL2 a thread's VMID is that of the first root.
+    NoVttbrIsSlot0,
+    /// The level hint of a TLBI's operand is ignored.
+    TtlIgnored,
+    /// TLBIs of the last level drop entries of level 3 only.
+    LastLevelIs3,
+    /// Stage 2 cannot start with concatenated tables.
+    ConcatenatedUnsupported,
+    /// `set_owner_root` of an aligned page does nothing.
+    SetOwnerRootAlignedEmpty,
+    /// An entry changed or cleaned must be found by walking its root.
+    ReachabilityAssert,
+    /// Values of reads are not compared.
+    ReadsIgnored,
+    /// 64 roots, 64 lock associations, 64 held locks.
+    TableLimits,
+    /// 8,192 pages.
+    PageLimit,
+    /// A stage enabled before its base register was written aborts the checker.
+    UnreadBaseAborts,
+    /// Walks of a root take its shape from the walking thread's registers.
+    ActingGeometry,
+    /// A DSB NSH where unclean entries are is a violation.
+    NshFires,
+    /// A TLBI for one core where unclean entries are is a violation.
+    LocalTlbiFires,
+    /// A walk leaves a table at the first entry of another thread.
+    ThreadOwnedStopsTable,
+}
+
+/// What a switch is for people.
+#[derive(Debug, Clone, Copy)]
+pub struct QuirkRow {
+    /// The switch.
+    pub quirk: Quirk,
+    /// Its name: `af-inverted`.
+    pub name: &'static str,
+    /// What the reference does, one line.
+    pub compat: &'static str,
+    /// What happens when it is off, one line.
+    pub sound: &'static str,
+    /// True when it is on in the sound rule set too.
+    pub is_on_in_sound: bool,
+    /// Where the latter is said.
+    pub reference: &'static str,
+}
+
+macro_rules! quirks {
+    ($($set:ident $quirk:ident $name:literal $compat:literal $sound:literal $reference:literal;)*) => {
+        /// Every switch.
+        pub static QUIRKS: &[QuirkRow] = &[$(QuirkRow {
+            quirk: Quirk::$quirk, name: $name, compat: $compat, sound: $sound, reference: $reference,
+            is_on_in_sound: quirks!(@sound $set),
+        }),*];
+    };
+    (@sound compat) => { false };
+    (@sound both) => { true };
+}
+
+quirks! {
+    compat AfInverted "af-inverted"
+        "a live block or page may be changed when the old or the new entry has AF = 1"
+        "a live block or page may be changed only when the old entry has AF = 0: such an entry is in no TLB"
+        "Arm ARM D8.5.1 (access flag), D8.16.1 (break-before-make)";
+    compat IdenticalTableRewrite "identical-table-rewrite"
+        "writing a live table entry's own value again is a change"
+        "writing the same value again changes nothing"
+        "Arm ARM D8.16.1";
+    compat MemSetWord "mem-set-word"
+        "mem-set writes its byte zero-extended to each word"
+        "mem-set writes its byte to every byte"
+        "trace format document, section mem-set";
+    compat MemSetPage "mem-set-page"
+        "address and size of mem-set must be multiples of 4096"
+        "address and size of mem-set are multiples of 8"
+        "trace format document, section mem-set";
+    compat StageBlindIds "stage-blind-ids"
+        "a VMID and an ASID that are equal conflict, and a base is one root whatever its stage"
+        "VMIDs and ASIDs are separate; roots are looked up by stage"
+        "Arm ARM D8.16 (TLB tags)";
+    compat ByIdPromoted "by-id-promoted"
+        "a TLBI by VMID drops the entries of all VMIDs"
+        "a TLBI by VMID drops the entries of the thread's current VMID"
+        "Arm ARM D8.17 (TLB maintenance)";
+    compat IdsAsidZero "ids-asid-zero"
+        "the ASID in a TLBI's operand reads as 0"
+        "the ASID is bits 63:48 of the operand"
+        "Arm ARM C5.5 (TLBI VAE2IS)";
+    compat NoVttbrIsSlot0 "no-vttbr-is-slot-0"
+        "a thread that never wrote VTTBR_EL2 has the VMID of the first root"
+        "its TLBIs by VMID drop nothing, and a warning says so"
+        "format page, section 2.6";
+    compat TtlIgnored "ttl-ignored"
+        "the level hint in a TLBI's operand is ignored"
+        "with a hint only entries of that level are dropped; a hint for another granule drops nothing"
+        "Arm ARM D8.17.5 (TTL)";
+    compat LastLevelIs3 "last-level-is-3"
+        "a TLBI of the last level drops entries of level 3 only"
+        "it drops blocks too: they are the last level of their walk"
+        "Arm ARM C5.5 (TLBI VALE2IS)";
+    compat ConcatenatedUnsupported "concatenated-unsupported"
+        "stage 2 with up to 16 entries at the start level fails an assertion"
+        "stage 2 starts with up to 16 concatenated tables one level lower"
+        "Arm ARM D8.2.2 (concatenated translation tables)";
+    compat SetOwnerRootAlignedEmpty "set-owner-root-aligned-empty"
+        "set_owner_root of a page's first byte does nothing"
+        "it applies to the whole page"
+        "trace format document, hints";
+    compat ReachabilityAssert "reachability-assert"
+        "a table entry that is changed or cleaned must be found by walking its root, else an assertion fails"
+        "only the entries below it are looked at"
+        "format page, section 2.3";
+    compat ReadsIgnored "reads-ignored"
+        "the value of a mem-read is ignored"
+        "a value other than the one last written is a warning (an error with --reads error)"
+        "trace format document, section mem-read";
+    compat TableLimits "table-limits"
+        "at most 64 roots, 64 locks of roots and 64 held locks"
+        "no limit"
+        "format page, section 2";
+    compat PageLimit "page-limit"
+        "at most 8,192 pages"
+        "no limit"
+        "format page, section 2";
+    compat UnreadBaseAborts "unread-base-aborts"
+        "enabling a stage whose base register was never written aborts"
+        "nothing is activated until the base register is written"
+        "format page, section 2.1";
+    compat ActingGeometry "acting-geometry"
+        "a walk of a root takes its shape from the registers of the thread that walks"
+        "it takes it from those at its registration"
+        "Arm ARM D8.2 (translation regimes)";
+    both NshFires "nsh-fires"
+        "a DSB NSH is a violation where the thread may act on unclean entries"
+        "it has no effect on them"
+        "format page, section 2.5";
+    both LocalTlbiFires "local-tlbi-fires"
+        "a TLBI for one core is a violation where the thread may act on unclean entries"
+        "it has no effect on them"
+        "format page, section 2.6";
+    both ThreadOwnedStopsTable "thread-owned-stops-table"
+        "a walk leaves a table at the first entry that belongs to another thread"
+        "it passes over that entry only"
+        "format page, section 2.2";
+}
+
+impl Quirk {
+    /// The switch of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        QUIRKS.iter().find(|row| row.name == name).map(|row| row.quirk)
+    }
+
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// A set of switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quirks(u32);
+
+impl Quirks {
+    /// What the architecture and the document say. The default.
+    pub const SOUND: Self = Self(
+        1 << Quirk::NshFires as u32 | 1 << Quirk::LocalTlbiFires as u32 | 1 << Quirk::ThreadOwnedStopsTable as u32,
+    );
+    /// All: what the reference does.
+    pub const COMPAT: Self = Self((1 << 21) - 1);
+
+    /// True when the reference's way is on.
+    #[inline]
+    pub fn has(self, quirk: Quirk) -> bool {
+        self.0 & quirk.bit() != 0
+    }
+
+    /// The set with one switch changed.
+    pub fn with(self, quirk: Quirk, is_on: bool) -> Self {
+        Self(if is_on { self.0 | quirk.bit() } else { self.0 & !quirk.bit() })
+    }
+}
+
+/// How a [`crate::model::Checker`] works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The rule set.
+    pub quirks: Quirks,
+    /// Writes need no locks, and every barrier and TLBI counts for every entry (`-R`).
+    pub is_racy: bool,
+    /// Accesses to memory that was not initialised are passed over (`-I`).
+    pub ignores_uninitialised: bool,
+    /// Registers that were never written have no default (`-S`).
+    pub no_sysreg: bool,
+    /// Go on after a violation, recovering as the book says, instead of stopping there.
+    pub goes_on: bool,
+}
+
+impl Options {
+    /// The sound rules.
+    pub const SOUND: Self =
+        Self { quirks: Quirks::SOUND, is_racy: false, ignores_uninitialised: false, no_sysreg: false, goes_on: false };
+    /// The reference's rules.
+    pub const COMPAT: Self = Self { quirks: Quirks::COMPAT, ..Self::SOUND };
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::SOUND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_switch_has_one_row_and_is_on_in_compat() {
+        assert_eq!(QUIRKS.len(), 21);
+        for (at, row) in QUIRKS.iter().enumerate() {
+            assert_eq!(row.quirk as usize, at, "{}", row.name);
+            assert_eq!(Quirk::from_name(row.name), Some(row.quirk));
+            assert!(Quirks::COMPAT.has(row.quirk));
+            assert_eq!(Quirks::SOUND.has(row.quirk), row.is_on_in_sound);
+            let changed = Quirks::SOUND.with(row.quirk, !row.is_on_in_sound);
+            assert_ne!(changed, Quirks::SOUND);
+            assert_eq!(changed.with(row.quirk, row.is_on_in_sound), Quirks::SOUND);
+        }
+        assert_eq!(Quirks(QUIRKS.iter().fold(0, |set, row| set | row.quirk.bit())), Quirks::COMPAT);
+    }
+}

@@ -1,0 +1,117 @@
+//! What an onlooker of a [`super::Checker`] is told: every change of an entry's state, and every barrier and TLBI that
+//! did not count for an unclean entry, with the reason.
+
+use super::memory::Table;
+use super::sync::Progress;
+
+/// A change of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A live entry was made invalid; its old value.
+    Invalidated {
+        /// The value that TLBs may still hold.
+        old: u64,
+    },
+    /// A barrier or TLBI counted.
+    Advanced(Progress),
+    /// The old value is gone from every TLB.
+    Cleaned,
+    /// A clean entry was made valid.
+    MadeValid,
+    /// A live entry was changed and stayed valid.
+    Rewritten,
+    /// An invalid entry got another invalid value.
+    RewrittenInvalid,
+    /// A rule was broken; checking went on as if the entry were in this state.
+    Forced {
+        /// Whether it is valid now.
+        is_valid: bool,
+    },
+}
+
+/// A change of all entries of a table, or of one where a table was entered in part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableChange {
+    /// It became part of a tree.
+    Entered,
+    /// It left its tree.
+    Left,
+    /// An entry above it is being removed.
+    Frozen,
+}
+
+/// Why a barrier or TLBI did not count for an unclean entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Miss {
+    /// The thread does not hold the lock of the entry's root, or the entry belongs to another thread.
+    NotLocked,
+    /// The thread is not the one that invalidated the entry.
+    OtherThread,
+    /// A DSB of loads, or one of stores only where a full one is needed.
+    WeakBarrier,
+    /// A barrier for one core only.
+    LocalBarrier,
+    /// The barrier is not needed at this point: no TLBI since the last one.
+    NoTlbiBefore,
+    /// The TLBI is not broadcast.
+    NotBroadcast,
+    /// The TLBI is for the other stage.
+    WrongStage,
+    /// The TLBI drops stage 1 only, but stage 2 must come first.
+    StageOneOnly,
+    /// The TLBI drops stage 2 again; combined entries need a TLBI of stage 1 now.
+    StageTwoAgain,
+    /// No DSB since the write (or since the TLBI of stage 2).
+    NoBarrierBefore,
+    /// The TLBI names another VMID or ASID.
+    WrongId,
+    /// The TLBI names another address.
+    WrongAddress,
+    /// A TLBI by address does not drop what was below a table.
+    TableByAddress,
+    /// The TLBI is for another level.
+    WrongLevel,
+    /// A TLBI counted already; a DSB is missing.
+    AlreadyDone,
+}
+
+/// An onlooker.
+pub trait Watch {
+    /// False when nothing is told, so that telling costs nothing.
+    const IS_ON: bool;
+
+    /// An entry changed.
+    fn change(&mut self, _cell: u64, _change: Change) {}
+
+    /// A step did not count for an unclean entry.
+    fn miss(&mut self, _cell: u64, _miss: Miss) {}
+
+    /// Entries of a table changed: all of them, or the one given.
+    fn table(&mut self, _page: u64, _entry: Option<usize>, _table: &Place, _change: TableChange) {}
+}
+
+impl Watch for () {
+    const IS_ON: bool = false;
+}
+
+/// Where an entry hangs in its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Base of the root.
+    pub root: u64,
+    /// 1 or 2.
+    pub stage: u8,
+    /// 0 to 3.
+    pub level: u8,
+    /// First input address of the table's or entry's range.
+    pub input: u64,
+    /// The entry that points at the table; `None` for a root.
+    pub parent: Option<u64>,
+}
+
+impl From<Table> for Place {
+    fn from(table: Table) -> Self {
+        let parent = (table.parent != super::memory::NOWHERE).then_some(table.parent);
+        Self { root: table.root, stage: table.stage, level: table.level, input: table.input, parent }
+    }
+}

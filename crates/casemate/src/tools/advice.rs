@@ -1,0 +1,157 @@
+//! What is missing where a rule is broken, and what a correct sequence would have been.
+
+use super::check::Found;
+use crate::model::{Cell, CellState, Progress, entry_bytes};
+
+/// What is missing, and a correct sequence of steps.
+pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
+    match (found.breach.name(), cell) {
+        ("bbm-valid-valid", cell) => {
+            let missing = "the break: the entry is live and must be made invalid and cleaned before it may change";
+            let mut steps = vec!["write an invalid value".to_owned()];
+            steps.extend(cell.map_or_else(Vec::new, |cell| cleaning(cell, Progress::Unguarded)));
+            steps.push("write the new value".to_owned());
+            (missing.to_owned(), steps)
+        }
+        ("bbm-unclean-valid", Some(cell)) => {
+            let progress = match cell.state {
+                CellState::Unclean { progress, .. } => progress,
+                _ => Progress::Unguarded,
+            };
+            let rest = cleaning(cell, progress);
+            let missing = format!("{} before this write", rest.join(", then "));
+            let mut steps = vec!["write an invalid value".to_owned()];
+            steps.extend(cleaning(cell, Progress::Unguarded));
+            steps.push("write the new value".to_owned());
+            (missing, steps)
+        }
+        ("bbm-unclean-children", _) => (
+            "the cleaning of the entries below: they were made invalid and must be clean before the table goes"
+                .to_owned(),
+            vec!["clean every entry of the table".to_owned(), "then remove the table's own entry".to_owned()],
+        ),
+        (name, _) => plain(name),
+    }
+}
+
+/// What is left to do from a state.
+fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
+    let page = cell.place.input >> 12;
+    let is_table = cell.descriptor().is_table();
+    let full = match (cell.place.stage, is_table) {
+        (1, true) => "tlbi alle2is".to_owned(),
+        (1, false) if cell.place.level == 3 => {
+            format!("tlbi vae2is (or vale2is) with page number {page:#x}, or alle2is")
+        }
+        (1, false) => format!("tlbi vae2is with page number {page:#x}, or alle2is"),
+        (_, true) => "tlbi vmalls12e1is or alle1is".to_owned(),
+        (..) => format!(
+            "tlbi vmalls12e1is or alle1is (or ipas2e1is with page number {page:#x}, dsb ish, vmalle1is; entry of {:#x} bytes)",
+            entry_bytes(cell.place.level)
+        ),
+    };
+    let dsb = || "dsb ish".to_owned();
+    match from {
+        Progress::Unguarded => vec![dsb(), full, dsb()],
+        Progress::Dsbed => vec![full, dsb()],
+        Progress::TlbiIpa => vec![dsb(), "tlbi vmalle1is".to_owned(), dsb()],
+        Progress::TlbiIpaDsbed => vec!["tlbi vmalle1is (stage 1)".to_owned(), dsb()],
+        Progress::Tlbied => vec![dsb()],
+    }
+}
+
+/// Rules whose advice depends on nothing.
+const PLAIN: &[(&str, &str, &[&str])] = &[
+    (
+        "write-below-unclean-parent",
+        "the cleaning of the entry above, which was made invalid",
+        &["clean the entry above", "then write into the page, which is no table any more"],
+    ),
+    ("write-uninitialised", "an initialisation of this memory (mem-init)", &["mem-init of the page", "write"]),
+    (
+        "write-other-thread",
+        "the owner's own write: the entry belongs to another thread",
+        &["write by the thread that owns the entry"],
+    ),
+    (
+        "write-without-lock-association",
+        "a hint set_root_lock for the entry's root",
+        &["hint set_root_lock root lock", "lock", "write", "unlock"],
+    ),
+    ("write-unlocked", "the lock of the entry's root, held by the writing thread", &["lock", "write", "unlock"]),
+    ("write-plain-unauthorised", "a DSB between two plain writes (or a release write)", &["write", "dsb ish", "write"]),
+    (
+        "freeze-thread-owned",
+        "giving back the entries below that belong to a thread",
+        &["hint set_pte_thread_owner entry -1", "remove the table"],
+    ),
+    ("init-used", "a mem-free before the memory is initialised again", &["mem-free", "mem-init"]),
+    (
+        "free-entry",
+        "removing the table from its tree before its memory is freed",
+        &["make the entry that points at it invalid", "clean that entry", "mem-free"],
+    ),
+    ("invalid-descriptor", "a descriptor that its level allows (bits 1:0 = 01 at level 0 or 3 is reserved)", &[]),
+    (
+        "walk-uninitialised",
+        "an initialisation of the table's page before it is linked",
+        &["mem-init of the page", "write the entry that points at it"],
+    ),
+    (
+        "double-use",
+        "another page: this one is part of a tree already",
+        &["remove it from its first place and clean that", "then link it again"],
+    ),
+    ("dsb-nsh", "a DSB that reaches other cores (ISH)", &["dsb ish"]),
+    ("tlbi-local", "a TLBI that reaches other cores (the IS form)", &["the same TLBI with IS"]),
+    ("asid-reserved", "an ASID of 0: bits 63:48 of TTBR0_EL2 are reserved", &[]),
+    (
+        "root-other-id",
+        "the identifier under which the root was registered",
+        &["release_table of the root", "write the register with the new identifier"],
+    ),
+    (
+        "duplicate-root-id",
+        "an identifier that no other root has",
+        &["release_table of the other root, or another identifier"],
+    ),
+    (
+        "release-unclean",
+        "the cleaning of unclean entries in the tree",
+        &["dsb ish", "tlbi", "dsb ish", "release_table"],
+    ),
+    (
+        "release-in-use",
+        "switching every thread to another root first",
+        &["write VTTBR_EL2 or TTBR0_EL2 of each user", "release_table"],
+    ),
+    ("release-no-root", "a registered root at this address", &[]),
+    ("lock-held", "an unlock by the holder", &["unlock by the holder", "lock"]),
+    ("trylock-other-thread", "an unlock by the holder", &["unlock by the holder", "trylock"]),
+    ("unlock-not-held", "a lock before the unlock", &["lock", "unlock"]),
+    ("unlock-other-thread", "the holder's own unlock", &["unlock by the holder"]),
+    (
+        "owner-root-of-entry",
+        "the hint before the page becomes part of a tree",
+        &["hint set_owner_root", "link the page"],
+    ),
+    (
+        "thread-owner-uninitialised",
+        "an initialisation of the memory",
+        &["mem-init", "link the page", "hint set_pte_thread_owner"],
+    ),
+    ("thread-owner-non-entry", "linking the page into a tree first", &["link the page", "hint set_pte_thread_owner"]),
+    ("thread-owner-non-leaf", "an entry of level 3: only such may belong to a thread", &[]),
+    (
+        "no-base-register",
+        "a write of the stage's base register before the stage is enabled",
+        &["write VTTBR_EL2 or TTBR0_EL2", "write HCR_EL2 or SCTLR_EL2"],
+    ),
+];
+
+fn plain(name: &str) -> (String, Vec<String>) {
+    let row = PLAIN.iter().find(|row| row.0 == name);
+    row.map_or(("nothing: the configuration is not supported".to_owned(), Vec::new()), |(_, missing, steps)| {
+        ((*missing).to_owned(), steps.iter().map(|step| (*step).to_owned()).collect())
+    })
+}

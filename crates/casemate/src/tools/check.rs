@@ -1,0 +1,395 @@
+//! `casemate check`: the verdict on a trace, with everything a report needs.
+
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
+
+use crate::model::{Breach, Checker, Options, Violation, Watch};
+use crate::output::claim_text;
+use crate::reader::{Item, Place, Reader};
+use crate::record::{Record, Source};
+
+/// How far after the violation at which checking stops a claimed verdict is looked for.
+const CLAIM_ITEMS_MAX: u32 = 64;
+
+/// How to check.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckOptions {
+    /// The rules; [`Options::goes_on`] lists all violations.
+    pub model: Options,
+    /// Read values that differ from memory are errors.
+    pub reads_are_errors: bool,
+    /// Most violations kept; 0 is all. Counts are exact.
+    pub limit: u64,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self { model: Options::SOUND, reads_are_errors: false, limit: 1000 }
+    }
+}
+
+/// The verdict on a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// No rule is broken.
+    Ok,
+    /// The first broken rule is an assertion of the reference.
+    Assertion,
+    /// A rule is broken.
+    Violation,
+}
+
+impl Verdict {
+    /// `ok`, `assertion` or `violation`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Assertion => "assertion",
+            Self::Violation => "violation",
+        }
+    }
+}
+
+/// What a related place is to a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// An entry above the location, nearest first.
+    Above,
+    /// Another place where the same step broke the same rule.
+    Also,
+}
+
+impl Role {
+    /// `table entry above` or `also at`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Above => "table entry above",
+            Self::Also => "also at",
+        }
+    }
+}
+
+/// A place related to a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Related {
+    /// Its address.
+    pub location: u64,
+    /// What it is.
+    pub role: Role,
+}
+
+/// A violation with its place in the trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The rule.
+    pub breach: &'static Breach,
+    /// Error or warning.
+    pub severity: Severity,
+    /// The record's own number.
+    pub record_id: u64,
+    /// The record's number in the trace, from 0.
+    pub index: u64,
+    /// Byte offset of the record.
+    pub offset: u64,
+    /// Its line, from 1.
+    pub line: u64,
+    /// Its thread.
+    pub thread: u32,
+    /// Where in the traced program, escaped.
+    pub source: Option<String>,
+    /// The same as file and line.
+    pub source_line: Option<(String, u64)>,
+    /// What it is about.
+    pub location: Option<u64>,
+    /// Entries above the location, and further places.
+    pub related: Vec<Related>,
+    /// Further places not listed.
+    pub more: u64,
+    /// The record as it stands in the trace, at most 200 bytes of it.
+    pub text: String,
+}
+
+/// The verdict at the end of a log, `! message`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Its text, escaped.
+    pub text: String,
+    /// True when the first violation found has the same message.
+    pub is_same: bool,
+}
+
+/// What was found in one trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The name of the file.
+    pub file: String,
+    /// Records checked, the failing one included.
+    pub events: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What was found, at most as many as the limit.
+    pub violations: Vec<Found>,
+    /// How many violations there were.
+    pub errors: u64,
+    /// How many warnings there were.
+    pub warnings: u64,
+    /// The log's own verdict.
+    pub claim: Option<Claim>,
+    /// Errors of grammar: records were lost, and the verdict may be wrong.
+    pub damage: u64,
+}
+
+impl Report {
+    /// True when the trace is fine in every respect, the log's own verdict included.
+    pub fn is_fine(&self) -> bool {
+        self.errors == 0 && self.damage == 0 && self.claim.is_none()
+    }
+}
+
+/// Counts damage on its way to the caller.
+struct CountingSink<'a> {
+    inner: &'a mut dyn Sink,
+    errors: u64,
+}
+
+impl Sink for CountingSink<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.errors += u64::from(diagnostic.severity == Severity::Error);
+        self.inner.report(diagnostic)
+    }
+}
+
+/// Checks a trace in one pass; memory as [`Checker`] says, whatever the trace's length.
+///
+/// # Errors
+/// I/O, and what the sink returns. Damage goes to the sink and is read past.
+pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mut dyn Sink) -> Result<Report, Error> {
+    let mut run = Run::new(input.name().to_owned(), *options);
+    let mut checker = Checker::new(options.model);
+    let mut sink = CountingSink { inner: sink, errors: 0 };
+    let mut reader = Reader::new(input, open);
+    let ended = reader.for_each(&mut sink, |item, place| run.take(&mut checker, &item, place));
+    if let Err(error) = ended
+        && !run.is_over
+    {
+        return Err(error);
+    }
+    run.report.damage = sink.errors;
+    Ok(run.finish())
+}
+
+struct Run {
+    options: CheckOptions,
+    report: Report,
+    claim: Option<String>,
+    /// Items since checking stopped.
+    after: Option<u32>,
+    is_over: bool,
+}
+
+impl Run {
+    fn new(file: String, options: CheckOptions) -> Self {
+        let report = Report {
+            file,
+            events: 0,
+            verdict: Verdict::Ok,
+            violations: Vec::new(),
+            errors: 0,
+            warnings: 0,
+            claim: None,
+            damage: 0,
+        };
+        Self { options, report, claim: None, after: None, is_over: false }
+    }
+
+    #[inline]
+    fn take<W: Watch>(
+        &mut self,
+        checker: &mut Checker<W>,
+        item: &Item<'_>,
+        place: &mut Place<'_>,
+    ) -> Result<(), Error> {
+        if self.after.is_some() {
+            return self.look_for_claim(item);
+        }
+        match item {
+            Item::Record(record) => {
+                let found = checker.step(record.thread, &record.transition);
+                if !found.is_empty() {
+                    let found = found.to_vec();
+                    self.found(checker, &found, record, place);
+                }
+                self.report.events = place.seq + 1;
+            }
+            Item::Claim(line) => self.claim(line),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn claim(&mut self, line: &[u8]) {
+        self.claim.get_or_insert_with(|| text::escaped(claim_text(line)));
+    }
+
+    #[cold]
+    fn look_for_claim(&mut self, item: &Item<'_>) -> Result<(), Error> {
+        if let Item::Claim(line) = item {
+            self.claim(line);
+        }
+        let items = self.after.get_or_insert(0);
+        *items += 1;
+        if self.claim.is_none() && *items <= CLAIM_ITEMS_MAX {
+            return Ok(());
+        }
+        self.is_over = true;
+        Err(Error::usage("checking is over"))
+    }
+
+    #[cold]
+    fn found<W: Watch>(
+        &mut self,
+        checker: &Checker<W>,
+        found: &[Violation],
+        record: &Record<'_>,
+        place: &mut Place<'_>,
+    ) {
+        for violation in found {
+            let is_read = violation.breach.name() == "read-mismatch";
+            let is_error = violation.is_error() || is_read && self.options.reads_are_errors;
+            let (count, severity) = match is_error {
+                true => (&mut self.report.errors, Severity::Error),
+                false => (&mut self.report.warnings, Severity::Warning),
+            };
+            *count += 1;
+            if is_error && self.report.verdict == Verdict::Ok {
+                let is_assertion = violation.breach.is_assertion;
+                self.report.verdict = if is_assertion { Verdict::Assertion } else { Verdict::Violation };
+            }
+            if is_error && !self.options.model.goes_on {
+                self.after = Some(0);
+            }
+            let has_room = self.options.limit == 0 || (self.report.violations.len() as u64) < self.options.limit;
+            if has_room || *count == 1 {
+                let entry = describe(checker, violation, severity, record, place);
+                self.report.violations.push(entry);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        let first = self.report.violations.iter().find(|found| found.severity == Severity::Error);
+        let message = first.map(|found| found.breach.message);
+        self.report.claim = self.claim.map(|text| Claim { is_same: Some(text.as_str()) == message, text });
+        self.report
+    }
+}
+
+fn describe<W: Watch>(
+    checker: &Checker<W>,
+    violation: &Violation,
+    severity: Severity,
+    record: &Record<'_>,
+    place: &mut Place<'_>,
+) -> Found {
+    let (line, _) = place.complaint(violation.breach.rule, 0).line.unwrap_or((0, 0));
+    let cell = violation.location.and_then(|location| checker.cell(location));
+    let above = cell.map(|cell| checker.parents(&cell)).unwrap_or_default();
+    let above = above.iter().map(|cell| Related { location: cell.address, role: Role::Above });
+    let also = violation.also_at.iter().map(|location| Related { location: *location, role: Role::Also });
+    Found {
+        breach: violation.breach,
+        severity,
+        record_id: record.id,
+        index: place.seq,
+        offset: place.offset,
+        line,
+        thread: record.thread,
+        source: source_text(&record.source),
+        source_line: record.source.file_line().map(|(file, line)| (text::escaped(file), line)),
+        location: violation.location,
+        related: above.chain(also).collect(),
+        more: violation.more.saturating_sub(violation.also_at.len() as u64),
+        text: short(record.text),
+    }
+}
+
+/// A record's source as text.
+pub(crate) fn source_text(source: &Source<'_>) -> Option<String> {
+    match source {
+        Source::Absent => None,
+        Source::Text(bytes) => Some(text::escaped(bytes)),
+        Source::Key(key) => Some(key.to_string()),
+    }
+}
+
+/// The first bytes of a record, on one line.
+pub(crate) fn short(bytes: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(bytes.get(..200).unwrap_or(bytes));
+    let words = shown.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut shown = words.collect::<Vec<_>>().join(" ");
+    if bytes.len() > 200 {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::Collect;
+
+    use super::*;
+
+    fn run(log: &str, options: CheckOptions) -> Report {
+        let input = Input::from_bytes("t.log", log.as_bytes().to_vec());
+        check(input, &OpenOptions::default(), &options, &mut Collect::default()).unwrap()
+    }
+
+    const TWICE: &str = "(lock (id 7) (tid 1) (address 0x10) (src \"a.c:3\"))\n(lock (id 9) (tid 2) (address 0x10) (src \"b.c:4\"))\n(lock 11 1 20)\n";
+
+    #[test]
+    fn a_violation_has_its_place_in_trace_and_program() {
+        let report = run(TWICE, CheckOptions::default());
+        assert_eq!((report.verdict, report.events, report.errors), (Verdict::Violation, 2, 1));
+        let found = &report.violations[0];
+        assert_eq!((found.record_id, found.index, found.line, found.thread), (9, 1, 2, 2));
+        assert_eq!(found.source_line, Some(("b.c".to_owned(), 4)));
+        assert_eq!(found.location, Some(0x10));
+        assert!(!report.is_fine());
+    }
+
+    #[test]
+    fn going_on_lists_all() {
+        let mut options = CheckOptions::default();
+        options.model.goes_on = true;
+        let report = run(&format!("{TWICE}(unlock 12 1 30)(unlock 13 1 40)"), options);
+        assert_eq!((report.events, report.errors), (5, 3));
+        options.limit = 1;
+        let report = run(&format!("{TWICE}(unlock 12 1 30)(unlock 13 1 40)"), options);
+        assert_eq!((report.violations.len(), report.errors), (1, 3));
+    }
+
+    #[test]
+    fn a_claimed_verdict_is_compared() {
+        let claim = |log: &str| run(log, CheckOptions::default()).claim;
+        let same = "! Tried to lock a component that was alerady held\n";
+        assert_eq!(claim(&format!("{TWICE}{same}")).map(|claim| claim.is_same), Some(true));
+        assert_eq!(claim(&format!("{TWICE}! other\n")).map(|claim| claim.is_same), Some(false));
+        let unfounded = run("(lock 1 1 10)\n! BBM valid->valid\n", CheckOptions::default());
+        assert_eq!((unfounded.verdict, unfounded.is_fine()), (Verdict::Ok, false));
+    }
+
+    #[test]
+    fn reads_that_differ_warn_unless_they_are_errors() {
+        let log = "(mem-init 1 0 1000 1000)(mem-read 2 0 1000 5)";
+        let report = run(log, CheckOptions::default());
+        assert_eq!((report.verdict, report.errors, report.warnings), (Verdict::Ok, 0, 1));
+        let report = run(log, CheckOptions { reads_are_errors: true, ..CheckOptions::default() });
+        assert_eq!((report.verdict, report.errors), (Verdict::Violation, 1));
+    }
+
+    #[test]
+    fn damage_makes_a_verdict_doubtful() {
+        let report = run("(lock 1 1 10)(unlock 2 1 xyz)", CheckOptions::default());
+        assert_eq!((report.verdict, report.damage, report.is_fine()), (Verdict::Ok, 1, false));
+    }
+}

@@ -1,0 +1,223 @@
+//! An onlooker that keeps what happens to chosen entries.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Change, Miss, Place, Progress, TableChange, Watch};
+use crate::record::Record;
+
+use super::check::{short, source_text};
+
+/// Most misses kept for one entry; older ones go.
+const MISSES_MAX: usize = 64;
+
+/// What happened to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Its state or value changed.
+    Change(Change),
+    /// It entered or left a tree, or froze.
+    Table(TableChange, Place),
+    /// A barrier or TLBI did not count for it.
+    Miss(Miss),
+    /// A step broke a rule about it; what follows at the same record is assumed, so as to go on.
+    Violation(&'static str),
+}
+
+impl What {
+    /// In a few words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Change(Change::Invalidated { old }) => format!("made invalid; TLBs may still hold {old:#x}"),
+            Self::Change(Change::Advanced(progress)) => progress_words(*progress).to_owned(),
+            Self::Change(Change::Cleaned) => "clean: no TLB holds its old value".to_owned(),
+            Self::Change(Change::MadeValid) => "made valid".to_owned(),
+            Self::Change(Change::Rewritten) => "changed while valid, which needs no break here".to_owned(),
+            Self::Change(Change::RewrittenInvalid) => "another invalid value".to_owned(),
+            Self::Change(Change::Forced { is_valid }) => {
+                format!("taken as {} from here on", if *is_valid { "valid" } else { "invalid" })
+            }
+            Self::Table(TableChange::Entered, place) => {
+                format!("became an entry of level {} under root {:#x} (stage {})", place.level, place.root, place.stage)
+            }
+            Self::Table(TableChange::Left, _) => "left its tree".to_owned(),
+            Self::Table(TableChange::Frozen, _) => "frozen: an entry above it is being removed".to_owned(),
+            Self::Miss(miss) => format!("did not count: {}", miss_words(*miss)),
+            Self::Violation(message) => format!("VIOLATION: {message}; the rest of this record is assumed"),
+        }
+    }
+
+    /// The letters of the state it is in after, as the reference prints them; nothing where it stays as it is.
+    pub fn state(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Change(Change::Invalidated { .. }) => "IU n",
+            Self::Change(Change::Advanced(Progress::Unguarded)) => "IU n",
+            Self::Change(Change::Advanced(Progress::Dsbed)) => "IU d",
+            Self::Change(Change::Advanced(Progress::TlbiIpa)) => "IU ti",
+            Self::Change(Change::Advanced(Progress::TlbiIpaDsbed)) => "IU td",
+            Self::Change(Change::Advanced(Progress::Tlbied)) => "IU ta",
+            Self::Change(Change::Cleaned) => "I",
+            Self::Change(Change::MadeValid | Change::Rewritten) => "V",
+            Self::Change(Change::Forced { is_valid }) => ["I", "V"][usize::from(*is_valid)],
+            _ => return None,
+        })
+    }
+}
+
+fn progress_words(progress: Progress) -> &'static str {
+    match progress {
+        Progress::Unguarded => "unguarded",
+        Progress::Dsbed => "the write is complete (DSB counted)",
+        Progress::TlbiIpa => "TLBs were told to drop stage 2 (TLBI counted)",
+        Progress::TlbiIpaDsbed => "stage 2 is dropped (DSB counted)",
+        Progress::Tlbied => "all TLBs were told (TLBI counted)",
+    }
+}
+
+/// Why a barrier or TLBI did not count.
+pub fn miss_words(miss: Miss) -> &'static str {
+    match miss {
+        Miss::NotLocked => "the thread does not hold the lock of the entry's root",
+        Miss::OtherThread => "the thread is not the one that invalidated the entry",
+        Miss::WeakBarrier => "the DSB is too weak here: a full one (ISH) is needed",
+        Miss::LocalBarrier => "the DSB is for this core only",
+        Miss::NoTlbiBefore => "a TLBI must come before the next DSB counts",
+        Miss::NotBroadcast => "the TLBI is not broadcast (no IS)",
+        Miss::WrongStage => "the TLBI is for the other stage",
+        Miss::StageOneOnly => "the TLBI drops stage 1 only, and stage 2 must come first",
+        Miss::StageTwoAgain => "the TLBI drops stage 2, which is dropped already; stage 1 is missing",
+        Miss::NoBarrierBefore => "no DSB stands between the write (or the last TLBI) and this TLBI",
+        Miss::WrongId => "the TLBI names another VMID or ASID than the entry's root has",
+        Miss::WrongAddress => "the TLBI names an address outside the entry's range",
+        Miss::TableByAddress => "a TLBI by address does not drop what was below a table",
+        Miss::WrongLevel => "the TLBI names another level than the entry's",
+        Miss::AlreadyDone => "a TLBI counted already; a DSB is missing",
+    }
+}
+
+/// A record, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Where {
+    /// Its number in the trace, from 0.
+    pub index: u64,
+    /// Its own number.
+    pub id: u64,
+    /// Its thread.
+    pub thread: u32,
+    /// Where in the traced program.
+    pub source: Option<String>,
+    /// As it stands in the trace.
+    pub text: String,
+}
+
+impl Where {
+    pub(crate) fn of(record: &Record<'_>, index: u64) -> Self {
+        Self {
+            index,
+            id: record.id,
+            thread: record.thread,
+            source: source_text(&record.source),
+            text: short(record.text),
+        }
+    }
+
+    /// `record 12 (id 23), thread 0, a.c:17`.
+    pub fn words(&self) -> String {
+        let source = self.source.as_ref().map_or(String::new(), |source| format!(", {source}"));
+        format!("record {} (id {}), thread {}{source}", self.index, self.id, self.thread)
+    }
+}
+
+/// Something that happened to an entry at a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The entry.
+    pub cell: u64,
+    /// What happened.
+    pub what: What,
+    /// At which record.
+    pub at: Where,
+}
+
+/// Which entries are watched.
+#[derive(Debug, Clone)]
+pub(crate) enum Filter {
+    /// These.
+    Cells(std::collections::BTreeSet<u64>),
+    /// All, from when they become invalid until they are valid again; misses are left out.
+    Unclean,
+}
+
+/// The onlooker: what happened in the current step. Its owner takes it after each.
+#[derive(Debug, Clone)]
+pub(crate) struct Notes {
+    filter: Filter,
+    pub(crate) step: Vec<(u64, What)>,
+}
+
+impl Notes {
+    pub(crate) fn new(filter: Filter) -> Self {
+        Self { filter, step: Vec::new() }
+    }
+
+    fn wants(&self, cell: u64) -> bool {
+        match &self.filter {
+            Filter::Cells(cells) => cells.contains(&cell),
+            Filter::Unclean => true,
+        }
+    }
+}
+
+impl Watch for Notes {
+    const IS_ON: bool = true;
+
+    fn change(&mut self, cell: u64, change: Change) {
+        if self.wants(cell) {
+            self.step.push((cell, What::Change(change)));
+        }
+    }
+
+    fn miss(&mut self, cell: u64, miss: Miss) {
+        if matches!(self.filter, Filter::Cells(_)) && self.wants(cell) {
+            self.step.push((cell, What::Miss(miss)));
+        }
+    }
+
+    fn table(&mut self, page: u64, entry: Option<usize>, table: &Place, change: TableChange) {
+        let Filter::Cells(cells) = &self.filter else { return };
+        let found: Vec<u64> = match entry {
+            Some(at) => cells.get(&(page + 8 * at as u64)).copied().into_iter().collect(),
+            None => cells.range(page..page.saturating_add(4096)).copied().collect(),
+        };
+        self.step.extend(found.into_iter().map(|cell| (cell, What::Table(change, *table))));
+    }
+}
+
+/// What happened to entries since they last became valid or entered their tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History {
+    events: BTreeMap<u64, Vec<Event>>,
+}
+
+impl History {
+    pub(crate) fn add(&mut self, event: Event) {
+        let events = self.events.entry(event.cell).or_default();
+        let begins =
+            matches!(event.what, What::Change(Change::Invalidated { .. }) | What::Table(TableChange::Entered, _));
+        if begins {
+            events.clear();
+        }
+        if matches!(event.what, What::Miss(_)) {
+            let misses = events.iter().filter(|event| matches!(event.what, What::Miss(_))).count();
+            if misses >= MISSES_MAX
+                && let Some(oldest) = events.iter().position(|event| matches!(event.what, What::Miss(_)))
+            {
+                events.remove(oldest);
+            }
+        }
+        events.push(event);
+    }
+
+    pub(crate) fn of(&self, cell: u64) -> &[Event] {
+        self.events.get(&cell).map_or(&[], Vec::as_slice)
+    }
+}

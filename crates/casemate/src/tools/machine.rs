@@ -1,0 +1,136 @@
+//! `casemate state`: roots, contexts, locks, unclean entries and memory, as text and JSON.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::checkpoints::StateAt;
+use super::explain::{descriptor_words, place_words};
+use super::render::hex;
+
+/// The state for people. `with_tables` lists the valid and unclean entries of every table.
+pub fn state_text(state: &StateAt, with_tables: bool) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_state(state, with_tables, &mut out);
+    out
+}
+
+fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt::Result {
+    let checker = &state.checker;
+    match &state.at {
+        Some(at) => writeln!(out, "after {}\n  {}", at.words(), at.text)?,
+        None => writeln!(out, "before the first record")?,
+    }
+    writeln!(out, "roots")?;
+    for root in checker.registered_roots() {
+        let name = if root.stage == 1 { "ASID" } else { "VMID" };
+        let (base, stage, id, users) = (root.base, root.stage, root.id, root.users);
+        writeln!(out, "  {base:#x}: stage {stage}, {name} {id}, level {}, used by {users} threads", root.level)?;
+    }
+    writeln!(out, "threads")?;
+    for thread in checker.thread_views() {
+        let current = |at: usize| thread.current[at].map_or("-".to_owned(), |base| format!("{base:#x}"));
+        write!(out, "  {}: stage 1 {}, stage 2 {}", thread.thread, current(0), current(1))?;
+        for (register, value) in &thread.registers {
+            write!(out, ", {} {value:#x}", register.name())?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "locks")?;
+    for lock in checker.root_locks() {
+        write!(out, "  {:#x} guards root {:#x}", lock.lock, lock.root)?;
+        match lock.held {
+            Some((thread, count, is_authorised)) => {
+                let not = if is_authorised { "" } else { "not " };
+                writeln!(out, ", held {count} times by thread {thread}, plain writes {not}authorised")?;
+            }
+            None => writeln!(out, ", free")?,
+        }
+    }
+    for (lock, thread, count) in checker.held_locks() {
+        writeln!(out, "  {lock:#x} held {count} times by thread {thread}")?;
+    }
+    writeln!(out, "unclean entries, newest first")?;
+    for entry in checker.unclean_entries() {
+        let place = checker.cell(entry.address).map_or(String::new(), |cell| place_words(&cell));
+        writeln!(out, "  {:#x}: {}, by thread {}; {place}", entry.address, entry.progress.letters(), entry.thread)?;
+    }
+    let (pages, words) = checker.initialised_pages();
+    let tables = checker.table_pages();
+    writeln!(out, "memory: {pages} pages, {words} words initialised, {} pages of tables", tables.len())?;
+    if !with_tables {
+        return Ok(());
+    }
+    for table in tables {
+        writeln!(out, "table {table:#x}")?;
+        for cell in checker.cells_of_page(table) {
+            let is_shown = cell.value & 1 != 0 || matches!(cell.state, crate::model::CellState::Unclean { .. });
+            if is_shown {
+                let words = descriptor_words(cell.descriptor());
+                writeln!(out, "  {:#x} = {:#x}: {words}; {}", cell.address, cell.value, place_words(&cell))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The state for programs.
+pub fn state_json(state: &StateAt) -> Value {
+    let checker = &state.checker;
+    let roots: Vec<Value> = checker
+        .registered_roots()
+        .map(|root| {
+            json!({"base": hex(root.base), "stage": root.stage, "id": root.id, "users": root.users,
+                   "level": root.level, "tables": root.tables})
+        })
+        .collect();
+    let threads: Vec<Value> = checker
+        .thread_views()
+        .into_iter()
+        .map(|thread| {
+            let registers: serde_json::Map<String, Value> =
+                thread.registers.iter().map(|(register, value)| (register.name().to_owned(), hex(*value))).collect();
+            json!({"thread": thread.thread, "stage_1": thread.current[0].map(hex), "stage_2": thread.current[1].map(hex),
+                   "registers": registers})
+        })
+        .collect();
+    let locks: Vec<Value> = checker
+        .root_locks()
+        .into_iter()
+        .map(|lock| {
+            json!({"root": hex(lock.root), "lock": hex(lock.lock),
+                   "held": lock.held.map(|(thread, count, is_authorised)| json!({
+                       "thread": thread, "count": count, "plain_write_authorised": is_authorised}))})
+        })
+        .collect();
+    let held: Vec<Value> = checker
+        .held_locks()
+        .into_iter()
+        .map(|(lock, thread, count)| json!({"lock": hex(lock), "thread": thread, "count": count}))
+        .collect();
+    let unclean: Vec<Value> = checker
+        .unclean_entries()
+        .into_iter()
+        .map(|entry| {
+            let cell = checker.cell(entry.address);
+            json!({"location": hex(entry.address), "state": entry.progress.letters(), "thread": entry.thread,
+                   "root": cell.map(|cell| hex(cell.place.root)), "level": cell.map(|cell| cell.place.level),
+                   "input_start": cell.map(|cell| hex(cell.place.input))})
+        })
+        .collect();
+    let (pages, words) = checker.initialised_pages();
+    json!({
+        "version": 1,
+        "index": state.at.as_ref().map(|at| at.index),
+        "record_id": state.at.as_ref().map(|at| at.id),
+        "thread": state.at.as_ref().map(|at| at.thread),
+        "roots": roots,
+        "threads": threads,
+        "root_locks": locks,
+        "held_locks": held,
+        "unclean": unclean,
+        "memory": {"pages": pages, "words": words,
+                   "tables": checker.table_pages().into_iter().map(hex).collect::<Vec<_>>()},
+    })
+}

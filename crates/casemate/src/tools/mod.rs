@@ -1,0 +1,21 @@
+//! The format's own commands as library functions: results as structs, renderers to text and JSON.
+
+mod advice;
+pub mod check;
+pub mod checkpoints;
+pub mod compare;
+pub mod explain;
+pub mod history;
+pub mod machine;
+pub mod minimise;
+pub mod reference;
+pub mod render;
+pub mod rewrite;
+pub mod timeline;
+pub mod walk;
+
+pub use check::{CheckOptions, Claim, Found, Related, Report, Role, Verdict, check};
+pub use checkpoints::{At, Checkpoints, StateAt};
+pub use explain::{Explanation, Story, explain};
+pub use history::{Event, What, Where};
+pub use minimise::{Minimised, minimise};

@@ -1,0 +1,138 @@
+//! The engine against the independent slow model, on random traces, in both rule sets: the same verdict at the same
+//! record with the same message, and the same state before it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+#[allow(unused_imports, reason = "the oracle's own tests use what these do not")]
+#[path = "oracle/mod.rs"]
+mod oracle;
+
+use std::fmt::Write;
+
+use anytrace_casemate::model::{Checker, Options, Quirk, Quirks};
+use oracle::{State, Step, Verdict, compare_states};
+
+/// The slow model's options as the engine's.
+fn options(theirs: &oracle::Options) -> Options {
+    let quirks = theirs.quirks;
+    let switches = [
+        (Quirk::AfInverted, quirks.af_inverted),
+        (Quirk::IdenticalTableRewrite, quirks.identical_table_rewrite),
+        (Quirk::MemSetWord, quirks.mem_set_word),
+        (Quirk::MemSetPage, quirks.mem_set_word),
+        (Quirk::StageBlindIds, quirks.stage_blind_ids),
+        (Quirk::ByIdPromoted, quirks.by_id_promoted),
+        (Quirk::IdsAsidZero, quirks.ids_asid_zero),
+        (Quirk::NoVttbrIsSlot0, quirks.no_vttbr_is_slot_0),
+        (Quirk::TtlIgnored, quirks.ttl_ignored),
+        (Quirk::LastLevelIs3, quirks.last_level_is_3),
+        (Quirk::ConcatenatedUnsupported, quirks.concatenated_unsupported),
+        (Quirk::SetOwnerRootAlignedEmpty, quirks.set_owner_root_aligned_empty),
+        // The slow model has no switch for it.
+        (Quirk::ReachabilityAssert, true),
+        (Quirk::ReadsIgnored, true),
+        (Quirk::TableLimits, quirks.limits),
+        (Quirk::PageLimit, quirks.limits),
+        (Quirk::UnreadBaseAborts, quirks.unread_base_aborts),
+        (Quirk::ActingGeometry, quirks.acting_geometry),
+        (Quirk::NshFires, quirks.nsh_fires),
+        (Quirk::LocalTlbiFires, quirks.local_tlbi_fires),
+        (Quirk::ThreadOwnedStopsTable, quirks.thread_owned_stops_table),
+    ];
+    let quirks = switches.iter().fold(Quirks::SOUND, |set, (quirk, is_on)| set.with(*quirk, *is_on));
+    Options {
+        quirks,
+        is_racy: theirs.racy,
+        ignores_uninitialised: theirs.ignore_uninit,
+        no_sysreg: theirs.no_sysreg,
+        goes_on: false,
+    }
+}
+
+fn state(checker: &Checker, thread: u32) -> State {
+    let roots: Vec<_> = checker.registered_roots().map(|root| format!("{:#x}/{}", root.base, root.id)).collect();
+    let lock = |view: anytrace_casemate::model::LockView| {
+        let mut text = format!("({:#x},{:#x}", view.root, view.lock);
+        let held = view.held.filter(|held| held.0 == thread && !checker.options().is_racy);
+        if let Some((holder, count, is_authorised)) = held {
+            let not = if is_authorised { "" } else { "not " };
+            write!(text, ", locked {count} times by thread {holder}, write {not}authorized").unwrap();
+        }
+        text + ")"
+    };
+    let unclean = checker.unclean_entries();
+    let unclean: Vec<_> =
+        unclean.iter().map(|e| format!("{:#x}={}/{}", e.address, e.progress.letters(), e.thread)).collect();
+    let locks: Vec<_> = checker.root_locks().into_iter().map(lock).collect();
+    State { roots: roots.join(","), locks, unclean: unclean.join(" ") }
+}
+
+/// The engine's answer. The state before the breach is that of a second run that ends there.
+fn engine(_: &[u8], steps: &[Step], theirs: &oracle::Options) -> (Verdict, State) {
+    let options = options(theirs);
+    let mut checker = Checker::new(options);
+    let mut verdict = Verdict::Ok;
+    let mut end = steps.len();
+    for (index, step) in steps.iter().enumerate() {
+        let found = checker.step(step.thread, &step.action).iter().find(|found| found.is_error());
+        if let Some(found) = found {
+            let message = found.breach.message;
+            let message = if message.starts_with("aborted") { "" } else { message }.to_owned();
+            verdict = Verdict::Stop { index, id: step.id, is_assertion: found.breach.is_assertion, message };
+            end = index;
+            break;
+        }
+    }
+    let before = steps.get(..end).unwrap_or_default();
+    if end < steps.len() {
+        checker = Checker::new(options);
+        for step in before {
+            checker.step(step.thread, &step.action);
+        }
+    }
+    (verdict, before.last().map_or(State::default(), |last| state(&checker, last.thread)))
+}
+
+#[test]
+fn the_engine_agrees_with_the_slow_model_in_the_reference_rule_set() {
+    compare_states(engine, 0..seeds(), oracle::Options::compat());
+}
+
+#[test]
+fn the_engine_agrees_with_the_slow_model_in_the_sound_rule_set() {
+    compare_states(engine, 1_000_000..1_000_000 + seeds(), oracle::Options::sound());
+}
+
+#[test]
+fn shapes_of_the_walking_thread_or_of_registration_agree() {
+    let mut base = oracle::Options::sound();
+    base.quirks.last_level_is_3 = false;
+    base.quirks.acting_geometry = true;
+    compare_states(engine, 2_000_000..2_000_000 + seeds() / 4, base);
+}
+
+#[test]
+fn going_on_begins_with_the_violation_at_which_stopping_stops() {
+    for seed in 0..seeds() / 4 {
+        let steps = oracle::generate::trace(seed);
+        for base in [Options::SOUND, Options::COMPAT] {
+            let first = |options| {
+                let mut checker = Checker::new(options);
+                let mut first = None;
+                for (index, step) in steps.iter().enumerate() {
+                    let found = checker.step(step.thread, &step.action).iter().find(|found| found.is_error());
+                    let found = found.map(|found| (index, found.breach.rule.code, found.location));
+                    first = first.or(found);
+                }
+                first
+            };
+            // After it stopped, the one that stops goes on in another state; only the first counts.
+            assert_eq!(first(base), first(Options { goes_on: true, ..base }), "seed {seed}");
+        }
+    }
+}
+
+/// Seeds a test; `ANYTRACE_SEEDS` asks for more.
+fn seeds() -> u64 {
+    std::env::var("ANYTRACE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
+}

@@ -1,0 +1,47 @@
+//! `anytrace casemate explain`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anytrace_casemate::tools::{self, CheckOptions};
+use clap::Args;
+
+use super::options::RuleArguments;
+use crate::arguments::{InputArguments, ResultForm};
+use crate::failure::Failure;
+use crate::verbs::info::print_json;
+use crate::{Verdict, open};
+
+/// `casemate explain`. The trace is read into memory.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Explain every violation, not only the first
+    #[arg(long)]
+    all: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
+    format: ResultForm,
+    #[command(flatten)]
+    rules: RuleArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let bytes = super::read_whole(&options.file, &options.input)?;
+    let mut model = options.rules.model();
+    model.goes_on = options.all;
+    let check = CheckOptions { model, reads_are_errors: false, limit: options.input.limit };
+    let mut damage = super::damage(&options.file, &options.input);
+    let explanation = tools::explain(&name, &bytes, &open::open_options(&options.input), &check, &mut damage)
+        .map_err(|error| Failure::of(&name, &error))?;
+    match options.format {
+        ResultForm::Text => std::io::stdout().lock().write_all(explanation.text().as_bytes())?,
+        ResultForm::Json => print_json(vec![explanation.json()], false)?,
+    }
+    Ok(if explanation.report.is_fine() { Verdict::Fine } else { Verdict::Breach })
+}

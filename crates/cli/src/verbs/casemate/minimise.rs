@@ -1,0 +1,57 @@
+//! `anytrace casemate minimise`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anytrace_casemate::tools;
+use clap::Args;
+
+use super::options::RuleArguments;
+use crate::arguments::{InputArguments, OutputArguments};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Verdict, open, paint};
+
+/// `casemate minimise`.
+#[derive(Debug, Args)]
+pub(crate) struct MinimiseArguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Longest search, in seconds; what is found by then is written
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+    #[command(flatten)]
+    output: OutputArguments,
+    #[command(flatten)]
+    rules: RuleArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &MinimiseArguments) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let input = super::open_input(&options.file, &options.input)?;
+    let mut damage = super::damage(&options.file, &options.input);
+    let (open, model) = (open::open_options(&options.input), options.rules.model());
+    let small = tools::minimise(input, &open, model, Duration::from_secs(options.patience), &mut damage)
+        .map_err(|error| Failure::of(&name, &error))?;
+    let Some(small) = small else {
+        paint::complain("error", format!("{name}: no violation, so there is nothing to minimise"));
+        return Ok(Verdict::Breach);
+    };
+    let mut out = Output::create(&options.output.output, options.output.force)?;
+    out.write_all(&small.bytes)?;
+    out.commit()?;
+    let location = small.location.map_or(String::new(), |location| format!(" at {location:#x}"));
+    let minimal = if small.is_minimal { "no record can go" } else { "time was up" };
+    paint::complain(
+        "note",
+        format!(
+            "{name}: {} of {} records kept, {minimal}; still: {}{location} ({} candidates)",
+            small.records, small.records_before, small.message, small.candidates
+        ),
+    );
+    Ok(Verdict::Fine)
+}

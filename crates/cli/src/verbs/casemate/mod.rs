@@ -1,0 +1,138 @@
+//! `anytrace casemate …`: the checker's own verbs, one file each.
+
+mod check;
+mod diff;
+mod explain;
+mod minimise;
+mod options;
+mod reference;
+mod rewrite;
+mod rules;
+mod state;
+mod timeline;
+mod walk;
+
+use std::path::Path;
+
+use anytrace_casemate::tools::At;
+use anytrace_core::{Cursor, Input, InputOptions};
+use clap::{Args, Subcommand};
+
+use crate::Verdict;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::report::{Reporter, Way};
+
+/// The group.
+#[derive(Debug, Args)]
+pub(crate) struct CasemateArguments {
+    /// What to do.
+    #[command(subcommand)]
+    verb: CasemateVerb,
+}
+
+/// The group's verbs.
+#[derive(Debug, Subcommand)]
+enum CasemateVerb {
+    /// Check that page tables are changed by break-before-make
+    #[command(after_help = "Exit codes: 0 no violation, 1 a violation, a damaged trace or a log that claims another \
+                            verdict, 2 the command failed.\n\nExample:\n  anytrace casemate check hyp.log\n  \
+                            anytrace casemate check --compat --format json *.log\n  \
+                            anytrace casemate check --all --rule by-id-promoted=on hyp.log\n  \
+                            anytrace casemate check --compat -d hyp.log")]
+    Check(check::CheckArguments),
+    /// Tell the story of each violation: what led to it, what is missing, what came near
+    #[command(after_help = "Exit codes: as check.\n\nExample:\n  anytrace casemate explain hyp.log\n  \
+                            anytrace casemate explain --all --format json hyp.log | jq '.stories[].missing'")]
+    Explain(explain::ExplainArguments),
+    /// Print each change of an entry's state, with record, thread and source line
+    #[command(after_help = "Example:\n  anytrace casemate timeline hyp.log --location 0x55c1dba6f000\n  \
+                            anytrace casemate timeline hyp.log --all-unclean")]
+    Timeline(timeline::TimelineArguments),
+    /// Print the machine after a record: roots, threads, locks, unclean entries, memory
+    #[command(after_help = "Example:\n  anytrace casemate state hyp.log --at 120\n  \
+                            anytrace casemate state hyp.log --at 5 --at id:77 --format json")]
+    State(state::StateArguments),
+    /// Translate an address, or print a page table as a tree, after a record
+    #[command(after_help = "Example:\n  anytrace casemate walk hyp.log --root 0x1000 --address 0x401234\n  \
+                            anytrace casemate walk hyp.log --at 120 --root 0x1000")]
+    Walk(walk::WalkArguments),
+    /// Write the smallest trace that fails in the same way
+    #[command(after_help = "Exit codes: 0 written, 1 there is no violation, 2 the command failed.\n\nExample:\n  \
+                            anytrace casemate minimise hyp.log -o small.log")]
+    Minimise(minimise::MinimiseArguments),
+    /// Write the records anew: canonical, positional or pretty, renumbered or not
+    #[command(after_help = "Example:\n  anytrace casemate rewrite hyp.log -o new.log --style positional --renumber")]
+    Rewrite(rewrite::RewriteArguments),
+    /// Compare what two traces do, up to other addresses
+    #[command(after_help = "Exit codes: 0 the same, 1 different, 2 the command failed.\n\nExample:\n  \
+                            anytrace casemate diff expected.log hyp.log")]
+    Diff(diff::DiffArguments),
+    /// List the rules in which the reference and the sound rule set differ
+    Rules(rules::RulesArguments),
+}
+
+/// Runs one of the group's verbs.
+pub(crate) fn run(options: &CasemateArguments) -> Result<Verdict, Failure> {
+    match &options.verb {
+        CasemateVerb::Check(options) => check::run(options),
+        CasemateVerb::Explain(options) => explain::run(options),
+        CasemateVerb::Timeline(options) => timeline::run(options),
+        CasemateVerb::State(options) => state::run(options),
+        CasemateVerb::Walk(options) => walk::run(options),
+        CasemateVerb::Minimise(options) => minimise::run(options),
+        CasemateVerb::Rewrite(options) => rewrite::run(options),
+        CasemateVerb::Diff(options) => diff::run(options),
+        CasemateVerb::Rules(options) => rules::run(options),
+    }
+}
+
+/// Opens a file for one of the verbs.
+fn open_input(path: &Path, options: &InputArguments) -> Result<Input, Failure> {
+    Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::of("cannot open", &error))
+}
+
+/// Reads a file whole, layers of compression removed: for verbs that pass over it more than once.
+fn read_whole(path: &Path, options: &InputArguments) -> Result<Vec<u8>, Failure> {
+    let name = path.display().to_string();
+    let mut cursor = Cursor::new(open_input(path, options)?);
+    loop {
+        let have = cursor.window().len();
+        let more = cursor.fill(have + (have / 2).max(1 << 20)).map_err(|error| Failure::of(&name, &error))?;
+        if more == have {
+            return Ok(cursor.window().to_vec());
+        }
+    }
+}
+
+/// Where damage of the grammar is told.
+fn damage(path: &Path, options: &InputArguments) -> Reporter {
+    Reporter::new(&path.display().to_string(), anytrace_formats::by_name("casemate"), Way::Stderr, options.limit)
+}
+
+/// An address: hexadecimal, with `0x` or without.
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no hexadecimal address"))
+}
+
+/// A record: its number in the trace, or `id:N`.
+fn record(text: &str) -> Result<At, String> {
+    let bad = |_| format!("{text:?} is neither a record's number nor id:N");
+    match text.strip_prefix("id:") {
+        Some(id) => id.parse().map(At::Id).map_err(bad),
+        None => text.parse().map(At::Index).map_err(bad),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_records_are_read() {
+        assert_eq!((address("0x1f"), address("1f")), (Ok(31), Ok(31)));
+        assert_eq!((record("12"), record("id:12")), (Ok(At::Index(12)), Ok(At::Id(12))));
+        assert!(address("xyz").is_err() && record("id:").is_err() && record("0x1").is_err());
+    }
+}

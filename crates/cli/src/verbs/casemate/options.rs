@@ -1,0 +1,71 @@
+//! Options that every verb with a rule set has.
+
+use anytrace_casemate::model::{Options, QUIRKS, Quirk, Quirks};
+use clap::Args;
+
+/// The rule set.
+#[derive(Debug, Args, Clone)]
+#[command(next_help_heading = "Rules")]
+pub(crate) struct RuleArguments {
+    /// Rules of the reference checker, message for message, instead of the sound ones
+    #[arg(long)]
+    compat: bool,
+    /// Switch one rule; `anytrace casemate rules` lists them. May be repeated
+    #[arg(long = "rule", value_name = "NAME=on|off", value_parser = switch)]
+    rules: Vec<(Quirk, bool)>,
+    /// Writes need no locks, and barriers and TLBIs count for all entries
+    #[arg(short = 'R', long)]
+    racy: bool,
+    /// Pass over accesses to memory that was not initialised
+    #[arg(short = 'I', long)]
+    ignore_uninit: bool,
+    /// No default values of system registers
+    #[arg(short = 'S', long)]
+    no_sysreg: bool,
+    /// TLBIs by VMID or ASID drop only what they name (the same as --rule by-id-promoted=off)
+    #[arg(long)]
+    strict_id: bool,
+}
+
+impl RuleArguments {
+    /// The library's options.
+    pub(crate) fn model(&self) -> Options {
+        let mut quirks = if self.compat { Quirks::COMPAT } else { Quirks::SOUND };
+        if self.strict_id {
+            quirks = quirks.with(Quirk::ByIdPromoted, false);
+        }
+        for (quirk, is_on) in &self.rules {
+            quirks = quirks.with(*quirk, *is_on);
+        }
+        Options {
+            quirks,
+            is_racy: self.racy,
+            ignores_uninitialised: self.ignore_uninit,
+            no_sysreg: self.no_sysreg,
+            goes_on: false,
+        }
+    }
+}
+
+fn switch(text: &str) -> Result<(Quirk, bool), String> {
+    let (name, state) = text.split_once('=').ok_or("expected NAME=on or NAME=off")?;
+    let names = || QUIRKS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
+    let quirk = Quirk::from_name(name).ok_or_else(|| format!("no rule is called {name}; there are {}", names()))?;
+    match state {
+        "on" => Ok((quirk, true)),
+        "off" => Ok((quirk, false)),
+        _ => Err("expected on or off after the name".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_read_by_name() {
+        assert_eq!(switch("af-inverted=on"), Ok((Quirk::AfInverted, true)));
+        assert_eq!(switch("ttl-ignored=off"), Ok((Quirk::TtlIgnored, false)));
+        assert!(switch("af-inverted").is_err() && switch("x=on").is_err() && switch("af-inverted=1").is_err());
+    }
+}

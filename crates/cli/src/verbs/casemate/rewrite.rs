@@ -1,0 +1,64 @@
+//! `anytrace casemate rewrite`.
+
+use std::path::PathBuf;
+
+use anytrace_casemate::tools::rewrite::{RewriteOptions, rewrite};
+use anytrace_core::Style;
+use clap::{Args, ValueEnum};
+
+use crate::arguments::{InputArguments, OutputArguments};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Verdict, open};
+
+/// Layouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Layout {
+    /// The document's form, one record a line
+    Canonical,
+    /// Values without keys, as the reference's -c prints
+    Positional,
+    /// One field a line
+    Pretty,
+}
+
+/// `casemate rewrite`.
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "IN")]
+    file: PathBuf,
+    /// Layout
+    #[arg(long, value_enum, default_value_t = Layout::Canonical)]
+    style: Layout,
+    /// Numbers without 0x, as today's tracer writes them
+    #[arg(long)]
+    bare: bool,
+    /// Number the records anew, from this number [default when given without one: 0]
+    #[arg(long, value_name = "FIRST", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
+    renumber: Option<u64>,
+    /// Leave the source places out
+    #[arg(long)]
+    no_src: bool,
+    #[command(flatten)]
+    output: OutputArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &RewriteArguments) -> Result<Verdict, Failure> {
+    let style = match options.style {
+        Layout::Canonical => Style::Canonical,
+        Layout::Positional => Style::Positional,
+        Layout::Pretty => Style::Pretty,
+    };
+    let rewriting =
+        RewriteOptions { style, is_bare: options.bare, renumber: options.renumber, drops_sources: options.no_src };
+    let input = super::open_input(&options.file, &options.input)?;
+    let mut out = Output::create(&options.output.output, options.output.force)?;
+    let mut damage = super::damage(&options.file, &options.input);
+    rewrite(input, &open::open_options(&options.input), rewriting, &mut out, &mut damage)
+        .map_err(|error| Failure::of(&options.file.display().to_string(), &error))?;
+    out.commit()?;
+    Ok(damage.verdict())
+}

@@ -1,0 +1,208 @@
+//! The group `anytrace casemate` as its users meet it.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail by panicking")]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A tree of four tables under VMID 1 whose last entry is live.
+const TREE: &str = "(mem-init (id 1) (tid 0) (address 0x1000) (size 0x4000))
+(hint (id 2) (tid 0) (kind set_root_lock) (location 0x1000) (value 0x90000))
+(mem-write (id 3) (tid 0) (mem-order plain) (address 0x1000) (value 0x2003))
+(mem-write (id 4) (tid 0) (mem-order plain) (address 0x2000) (value 0x3003))
+(mem-write (id 5) (tid 0) (mem-order plain) (address 0x3000) (value 0x4003))
+(mem-write (id 6) (tid 0) (mem-order plain) (address 0x4000) (value 0x507c3))
+(sysreg-write (id 7) (tid 0) (sysreg vttbr_el2) (value 0x1000000001000))
+(lock (id 8) (tid 0) (address 0x90000))
+";
+
+/// The TLBI names another address, and the round goes on without another.
+const BROKEN: &str = "(mem-write (id 9) (tid 0) (mem-order release) (address 0x4000) (value 0x0) (src \"hyp.c:9\"))
+(barrier (id 10) (tid 0) dsb (kind ish) (src \"hyp.c:10\"))
+(tlbi (id 11) (tid 0) ipas2e1is (value 0x77) (src \"hyp.c:11\"))
+(barrier (id 12) (tid 0) dsb (kind ish) (src \"hyp.c:12\"))
+(mem-write (id 13) (tid 0) (mem-order release) (address 0x4000) (value 0x517c3) (src \"hyp.c:13\"))
+";
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        let files = Self(tempfile::tempdir().unwrap());
+        std::fs::write(files.path("good.log"), TREE).unwrap();
+        std::fs::write(files.path("bad.log"), format!("{TREE}{BROKEN}")).unwrap();
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, words: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace"));
+        command.arg("casemate").args(words.split_ascii_whitespace()).current_dir(self.0.path());
+        command.env("NO_COLOR", "1").output().unwrap()
+    }
+
+    fn json(&self, words: &str) -> Value {
+        let output = self.run(words);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{words}: {error}: {}", text(&output)))
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn check_exits_0_1_and_2_and_names_the_violation() {
+    let files = Files::new();
+    assert_eq!(files.run("check good.log").status.code(), Some(0));
+    let bad = files.run("check bad.log good.log");
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(text(&bad).contains("[casemate/bbm-unclean-valid]"), "{}", text(&bad));
+    assert!(text(&bad).ends_with("good.log: ok, 8 transitions, 0 violations, 0 warnings\n"), "{}", text(&bad));
+    assert_eq!(files.run("check missing.log bad.log").status.code(), Some(2));
+    assert_eq!(files.run("check --rule nonsense=on bad.log").status.code(), Some(2));
+}
+
+#[test]
+fn check_reads_a_pipe_and_says_the_same() {
+    let files = Files::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anytrace"))
+        .args(["casemate", "check", "--format", "json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("{TREE}{BROKEN}").as_bytes()).unwrap();
+    let mut piped: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    piped["file"] = json!("bad.log");
+    assert_eq!(piped, files.json("check --format json bad.log"));
+    let violation = &piped["violations"][0];
+    assert_eq!(
+        (&violation["record_id"], &violation["index"], &violation["line"]),
+        (&json!(13), &json!(12), &json!(13))
+    );
+    assert_eq!((&violation["src"], &violation["location"]), (&json!("hyp.c:13"), &json!("0x4000")));
+    assert_eq!(violation["related"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn sarif_and_junit_are_for_all_files_together() {
+    let files = Files::new();
+    let sarif = files.json("check --format sarif bad.log good.log");
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 1);
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&json!("hyp.c"), &json!(13)));
+    let junit = text(&files.run("check --format junit bad.log good.log"));
+    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+}
+
+#[test]
+fn explain_names_the_missing_step_and_the_near_miss() {
+    let files = Files::new();
+    let output = files.run("explain bad.log");
+    let story = text(&output);
+    assert_eq!(output.status.code(), Some(1));
+    for part in [
+        "stage 2 entry of level 3, input addresses 0x0 to 0xfff, root 0x1000",
+        "record 8 (id 9), thread 0, hyp.c:9: made invalid; TLBs may still hold 0x507c3",
+        "missing: tlbi vmalls12e1is or alle1is",
+        "record 10 (id 11), thread 0, hyp.c:11: did not count: the TLBI names an address outside the entry's range",
+        "its lock 0x90000 is held by thread 0",
+    ] {
+        assert!(story.contains(part), "{part}\n{story}");
+    }
+    let value = files.json("explain --format json bad.log");
+    assert_eq!(value["stories"][0]["near_misses"][0]["reason"], "wrong-address");
+    assert_eq!(value["stories"][0]["entry"]["level"], 3);
+    assert_eq!(files.run("explain good.log").status.code(), Some(0));
+}
+
+#[test]
+fn timeline_state_and_walk_show_the_machine() {
+    let files = Files::new();
+    let timeline = text(&files.run("timeline bad.log --location 0x4000"));
+    assert!(timeline.contains("became an entry of level 3 under root 0x1000"), "{timeline}");
+    assert!(timeline.contains("[IU d]"), "{timeline}");
+    assert_eq!(files.json("timeline bad.log --all-unclean --format json")["events"][0]["state"], "IU n");
+    let state = files.json("state bad.log --at id:10 --format json");
+    assert_eq!(
+        state["unclean"],
+        json!([{"location": "0x4000", "state": "d", "thread": 0, "root": "0x1000",
+        "level": 3, "input_start": "0x0"}])
+    );
+    assert_eq!((&state["index"], &state["held_locks"][0]["thread"]), (&json!(9), &json!(0)));
+    assert_eq!(files.run("state bad.log --at 13").status.code(), Some(2));
+    let walk = files.json("walk bad.log --at 7 --root 0x1000 --address 0xabc --format json");
+    assert_eq!(walk["output"], "0x50abc");
+    assert_eq!(walk["entries"].as_array().unwrap().len(), 4);
+    let tree = text(&files.run("walk bad.log --at 7 --root 1000"));
+    assert!(tree.contains("maps to 0x50000 (rwx, memory 0b0000, inner shareable, AF); V"), "{tree}");
+    assert_eq!(files.run("walk bad.log --root 0x5000").status.code(), Some(2));
+}
+
+#[test]
+fn a_minimised_trace_fails_in_the_same_way_and_is_not_written_over_another() {
+    let files = Files::new();
+    let output = files.run("minimise bad.log -o small.log");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let report = files.json("check --format json small.log");
+    assert_eq!(
+        (&report["violations"][0]["rule"], &report["violations"][0]["location"]),
+        (&json!("casemate/bbm-unclean-valid"), &json!("0x4000"))
+    );
+    assert!(report["events"].as_u64().unwrap() <= 10);
+    assert_eq!(files.run("minimise bad.log -o small.log").status.code(), Some(2));
+    assert_eq!(files.run("minimise good.log -o other.log").status.code(), Some(1));
+    assert!(!files.path("other.log").exists());
+}
+
+#[test]
+fn rewrite_and_diff_agree_on_what_is_the_same() {
+    let files = Files::new();
+    assert_eq!(
+        files.run("rewrite bad.log -o short.log --style positional --renumber=100 --no-src").status.code(),
+        Some(0)
+    );
+    let short = std::fs::read_to_string(files.path("short.log")).unwrap();
+    assert!(short.starts_with("(mem-init 100 0 0x1000 0x4000)\n"), "{short}");
+    assert_eq!(files.run("diff bad.log short.log").status.code(), Some(0));
+    let moved = short.replace("0x1000 0x4000", "0x1000 0x3000");
+    std::fs::write(files.path("moved.log"), moved).unwrap();
+    let different = files.run("diff bad.log moved.log");
+    assert_eq!(different.status.code(), Some(1));
+    assert!(text(&different).contains("b: record 0 (id 100)"), "{}", text(&different));
+}
+
+#[test]
+fn the_reference_options_print_its_text() {
+    let files = Files::new();
+    let output = files.run("check --compat -c -p good.log");
+    assert!(text(&output).contains("(lock 8 0 90000)\nstate:\nroots: [0x............1000/1]\n"), "{}", text(&output));
+    assert!(text(&output).ends_with("casemate-check: log checked successfully.\n"));
+    let bad = files.run("check --compat -T bad.log");
+    assert!(
+        text(&bad).starts_with("casemate error\nmsg: BBM invalid unclean->valid\nrelated locations:\n"),
+        "{}",
+        text(&bad)
+    );
+    assert!(text(&bad).ends_with("! BBM invalid unclean->valid\n"));
+    assert!(!text(&files.run("check --compat -qq -T bad.log")).contains("\n! "));
+}
+
+#[test]
+fn rules_lists_every_switch_with_both_defaults() {
+    let files = Files::new();
+    let value = files.json("rules --format json");
+    let rules = value["rules"].as_array().unwrap();
+    assert!(rules.iter().any(|rule| rule["name"] == "af-inverted" && rule["sound"] == "off" && rule["compat"] == "on"));
+    assert!(rules.iter().all(|rule| rule["reference"].as_str().is_some_and(|text| !text.is_empty())));
+    assert!(text(&files.run("rules --messages")).contains("BBM valid->valid"));
+}
