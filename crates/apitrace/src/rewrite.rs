@@ -292,9 +292,8 @@ impl<'a> Rewriter<'a> {
         // What was written, or stands here, is not needed from the table.
         let is_renamed = is_repair && signature.origin == Origin::Redefined;
         let is_at_hand = |row: &&Signature| {
-            !row.is_lost
-                && !(row.is_dropped && is_renamed)
-                && (!row.is_dropped || signature.definition.is_some() || self.is_written(space, signature.id))
+            let is_gone = row.is_lost || (row.is_dropped && is_renamed);
+            !is_gone && (!row.is_dropped || signature.definition.is_some() || self.is_written(space, signature.id))
         };
         let Some(row) = row.filter(is_at_hand) else {
             self.tallies.lost_signature += 1;
