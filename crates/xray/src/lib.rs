@@ -18,6 +18,37 @@
 //! assert!(problems.0.is_empty());
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
+//!
+//! The records alone, as they stand on the wire:
+//!
+//! ```
+//! use anytrace_core::{Diagnostic, Error, Input, OpenOptions};
+//! use anytrace_xray::record::Metadata;
+//! use anytrace_xray::{At, Reader, Run, Visitor};
+//!
+//! #[derive(Default)]
+//! struct Functions(u64);
+//!
+//! impl Visitor for Functions {
+//!     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
+//!         self.0 += run.records().filter(|(_, function)| function.id == 1).count() as u64;
+//!         Ok(())
+//!     }
+//!     fn metadata(&mut self, _metadata: &Metadata<'_>, _raw: &[u8], _at: At) -> Result<(), Error> {
+//!         Ok(())
+//!     }
+//!     fn report(&mut self, problem: Diagnostic) -> Result<(), Error> {
+//!         Err(Error::malformed(problem))
+//!     }
+//! }
+//!
+//! let mut bytes = vec![5, 0, 1, 0, 3, 0, 0, 0];
+//! bytes.resize(32, 0);
+//! let mut functions = Functions::default();
+//! let records = Reader::open(Input::from_bytes("x.xray", bytes), &OpenOptions::default())?.read(&mut functions)?;
+//! assert_eq!((records, functions.0), (0, 0));
+//! # Ok::<(), anytrace_core::Error>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

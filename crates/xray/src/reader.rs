@@ -159,7 +159,7 @@ impl Reader {
     /// # Errors
     /// I/O and what the visitor returns.
     pub fn walk<V: Visitor>(mut self, visitor: &mut V) -> Result<(u64, Cursor), Error> {
-        while self.open(visitor)? {
+        while self.begin(visitor)? {
             (self.typed_events, self.is_ended, self.is_past_extents) = (0, false, false);
             self.body(visitor)?;
             visitor.buffer_end(self.at())?;
@@ -179,7 +179,7 @@ impl Reader {
     }
 
     /// Finds the next buffer; false at the end of the data.
-    fn open<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
+    fn begin<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         if self.header.version == 1 { self.open_version_1(visitor) } else { self.open_extents(visitor) }
     }
 

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::PoisonError;
 
 use anytrace_core::{
-    Confidence, Cursor, DumpForm, DumpOptions, Endian, Error, Format, Head, ImportOptions, Info, Input, Limits,
-    OpenOptions, Outcome, Plan, Rule, Selection, Sink, Summary, Target, TargetOptions, Trace,
+    Collect, Confidence, Cursor, DumpForm, DumpOptions, Endian, Error, Format, Head, ImportOptions, Info, Input,
+    Limits, OpenOptions, Outcome, Plan, Rule, Selection, Sink, Summary, Target, TargetOptions, Trace,
 };
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::dump::{Print, Printer};
 use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
 use crate::parse::parse_header;
-use crate::reader::{At, BUFFER_SIZE_MAX, Reader};
+use crate::reader::{At, BUFFER_SIZE_MAX, Reader, Visitor};
 use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, METADATA_BYTES, TYPE_BASIC, TYPE_FDR, kind};
 use crate::recover::is_preamble;
 use crate::rewrite;
@@ -218,6 +218,38 @@ fn binary_form(window: &[u8], endian: Option<Endian>, sink: &mut dyn Sink) -> Re
     };
     sink.report(rule.at(offset).field(field).expected(expected).found(found.to_string()))?;
     Ok(Form::Unreadable(Some((header, layout))))
+}
+
+impl Reader {
+    /// Opens an FDR trace and reads its header.
+    ///
+    /// # Errors
+    /// Malformed where the header is cut or names no known version, unsupported for Basic and YAML traces (see
+    /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O.
+    pub fn open(input: Input, options: &OpenOptions) -> Result<Self, Error> {
+        let mut problems = Collect::default();
+        let trace = XrayTrace { input, endian: options.endian, limits: options.limits };
+        let Opened { cursor, form, limits } = trace.start(&mut problems)?;
+        match (form, problems.0.pop()) {
+            (Form::Binary(header, layout), _) if header.type_code == TYPE_FDR => {
+                Ok(Self::new(cursor, header, layout, &limits))
+            }
+            (_, Some(problem)) => Err(Error::malformed(problem)),
+            _ => Err(Error::unsupported("an FDR trace was expected, and this is another form of trace, or empty")),
+        }
+    }
+
+    /// Reads to the end of the data, reports what is wrong with compression around it, and returns the number of records.
+    ///
+    /// # Errors
+    /// As [`Self::walk`].
+    pub fn read<V: Visitor>(self, visitor: &mut V) -> Result<u64, Error> {
+        let (records, cursor) = self.walk(visitor)?;
+        let mut problems = Collect::default();
+        cursor.report_layers(&mut problems)?;
+        problems.0.into_iter().try_for_each(|problem| visitor.report(problem))?;
+        Ok(records)
+    }
 }
 
 /// Reports layers that did not end well; the result of every verb.
