@@ -291,11 +291,9 @@ impl<'a> Rewriter<'a> {
         }
         // What was written, or stands here, is not needed from the table.
         let is_renamed = is_repair && signature.origin == Origin::Redefined;
-        let is_at_hand = |row: &&Signature| {
-            let is_gone = row.is_lost || (row.is_dropped && is_renamed);
-            !is_gone && (!row.is_dropped || signature.definition.is_some() || self.is_written(space, signature.id))
-        };
-        let Some(row) = row.filter(is_at_hand) else {
+        let is_spare = !is_renamed && (signature.definition.is_some() || self.is_written(space, signature.id));
+        let is_usable = |row: &&Signature| !row.is_lost && (!row.is_dropped || is_spare);
+        let Some(row) = row.filter(is_usable) else {
             self.tallies.lost_signature += 1;
             return self.drop_event();
         };
