@@ -5,5 +5,7 @@
 use anytrace_casemate::Casemate;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    anytrace_core::testing::fuzz_roundtrip(&Casemate, bytes, &|a, b| anytrace_core::testing::same_records(&Casemate, a, b));
+    anytrace_core::testing::fuzz_roundtrip(&Casemate, bytes, &|a, b| {
+        anytrace_core::testing::same_records(&Casemate, a, b)
+    });
 });

@@ -5,5 +5,7 @@
 use anytrace_xray::Xray;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    anytrace_core::testing::fuzz_roundtrip(&Xray, bytes, &anytrace_core::testing::same_bytes);
+    anytrace_core::testing::fuzz_roundtrip(&Xray, bytes, &|a, b| {
+        anytrace_core::testing::same_bytes_or_text_records(&Xray, a, b)
+    });
 });

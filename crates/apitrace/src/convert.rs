@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use anytrace_core::{Error, text};
 
-use crate::dump::enum_name;
 use crate::jsonl::encode_header;
+use crate::names::EnumNames;
 use crate::reader::Context;
 use crate::record::{
     Header, SignatureRef, Signed, Space, Token, VERSION_BACKTRACES, VERSION_ENUM_SETS, VERSION_PROPERTIES,
@@ -33,6 +33,7 @@ pub(crate) struct Converter {
     next_id: u64,
     moved_threads: u64,
     dropped_names: bool,
+    names: EnumNames,
 }
 
 impl Converter {
@@ -55,6 +56,7 @@ impl Converter {
             next_id: MADE_UP_IDS,
             moved_threads: 0,
             dropped_names: false,
+            names: EnumNames::default(),
         })
     }
 
@@ -179,8 +181,8 @@ impl Converter {
         define: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), Error> {
         let number = value.map_or(0, Signed::value);
-        let Some(name) = enum_name(definition, value) else {
-            return Err(self.cannot(&format!("the enumeration value {number}, which has no name,"), context));
+        let Some(name) = self.names.name(signature.slot, definition, value) else {
+            return Err(self.cannot(&format!("the enumeration value {number}, which has no name"), context));
         };
         let count = Scan::new(definition).uint().unwrap_or(0);
         self.dropped_names |= count > 1;

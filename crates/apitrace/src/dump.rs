@@ -6,6 +6,7 @@ use anytrace_core::{DumpForm, DumpOptions, Error, Selection, Sink, Summary, text
 
 use crate::encode::{FrameDetail, frame_details};
 use crate::jsonl;
+use crate::names::EnumNames;
 use crate::reader::{Context, Reader, Visitor};
 use crate::record::{BytesKind, Event, SignatureRef, Signed, Space, Token};
 use crate::scan::Scan;
@@ -67,8 +68,8 @@ struct Text<'a> {
     options: &'a DumpOptions,
     out: &'a mut dyn Write,
     lines: Vec<u8>,
-    /// Where in `lines` the event begins; 0 after a part of it went out.
-    begin: usize,
+    /// Where in `lines` the event begins; `None` after a part of it went out.
+    begin: Option<usize>,
     /// What follows the arguments.
     tail: Vec<u8>,
     is_wanted: bool,
@@ -78,6 +79,7 @@ struct Text<'a> {
     /// The start of a character whose rest is in the next piece.
     carry: Vec<u8>,
     levels: Vec<(Level, u64)>,
+    names: EnumNames,
 }
 
 impl<'a> Text<'a> {
@@ -86,7 +88,7 @@ impl<'a> Text<'a> {
             options,
             out,
             lines: Vec::with_capacity(1 << 16),
-            begin: 0,
+            begin: None,
             tail: Vec::new(),
             is_wanted: false,
             arguments: 0,
@@ -94,13 +96,14 @@ impl<'a> Text<'a> {
             in_long_text: false,
             carry: Vec::new(),
             levels: Vec::new(),
+            names: EnumNames::default(),
         }
     }
 
     fn flush(&mut self) -> Result<(), Error> {
         self.out.write_all(&self.lines)?;
         self.lines.clear();
-        self.begin = 0;
+        self.begin = None;
         Ok(())
     }
 
@@ -115,7 +118,7 @@ impl<'a> Text<'a> {
         if !self.is_wanted {
             return;
         }
-        self.begin = self.lines.len();
+        self.begin = Some(self.lines.len());
         self.tail.clear();
         self.levels.clear();
         self.carry.clear();
@@ -196,7 +199,7 @@ impl<'a> Text<'a> {
         self.lines.push(b')');
         self.lines.append(&mut self.tail);
         self.lines.push(b'\n');
-        self.begin = self.lines.len();
+        self.begin = None;
         if self.lines.len() >= 1 << 16 { self.flush() } else { Ok(()) }
     }
 
@@ -253,7 +256,8 @@ impl<'a> Text<'a> {
             self.levels.push((level, 0));
             return;
         }
-        push_value(self.buffer(), token, signatures);
+        let out = if self.in_tail { &mut self.tail } else { &mut self.lines };
+        push_value(out, token, signatures, &mut self.names);
     }
 
     /// Long strings are printed in full; of long blobs only the size, which stands there already.
@@ -314,11 +318,10 @@ impl Visitor for Text<'_> {
 
     fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
         if event.is_some() && self.is_wanted {
-            // What went out already cannot be taken back: then the line says what it is.
-            if self.begin == 0 && !self.lines.is_empty() {
-                self.lines.extend_from_slice(b" // damaged\n");
-            } else {
-                self.lines.truncate(self.begin);
+            match self.begin.take() {
+                Some(begin) => self.lines.truncate(begin),
+                // What went out already cannot be taken back: then the line says what it is.
+                None => self.lines.extend_from_slice(b" // damaged\n"),
             }
             self.is_wanted = false;
         }
@@ -333,7 +336,7 @@ fn push_signed(out: &mut Vec<u8>, value: Signed) {
     text::push_dec(out, value.magnitude);
 }
 
-fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures) {
+fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures, names: &mut EnumNames) {
     match token {
         Token::Null => out.extend_from_slice(b"NULL"),
         Token::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
@@ -349,7 +352,7 @@ fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures) {
         Token::Bytes(BytesKind::Blob, bytes) => push_blob(out, bytes.len() as u64),
         Token::BytesStart(BytesKind::Text, _) => out.push(b'"'),
         Token::BytesStart(BytesKind::Blob, length) => push_blob(out, *length),
-        Token::Enum(signature, value) => push_enum(out, signature, *value, signatures),
+        Token::Enum(signature, value) => push_enum(out, signature, *value, signatures, names),
         Token::Bitmask(signature, value) => push_bitmask(out, signature, *value, signatures),
         Token::Pointer(value) => text::push_hex(out, *value),
         Token::Wide(_, chars) => {
@@ -382,23 +385,15 @@ pub(crate) fn wide_text(chars: &[u8]) -> String {
     out
 }
 
-/// Name of an enumeration's value, if its signature has one.
-pub(crate) fn enum_name(definition: &[u8], value: Option<Signed>) -> Option<&[u8]> {
-    let mut scan = Scan::new(definition);
-    let Some(value) = value else { return scan.string().ok() };
-    let count = scan.uint().ok()?;
-    for _ in 0..count {
-        let name = scan.string().ok()?;
-        if scan.signed().ok()?.value() == value.value() {
-            return Some(name);
-        }
-    }
-    None
-}
-
-fn push_enum(out: &mut Vec<u8>, signature: &SignatureRef<'_>, value: Option<Signed>, signatures: &Signatures) {
+fn push_enum(
+    out: &mut Vec<u8>,
+    signature: &SignatureRef<'_>,
+    value: Option<Signed>,
+    signatures: &Signatures,
+    names: &mut EnumNames,
+) {
     let row = signatures.get(Space::Enum, signature.slot);
-    match (row.and_then(|row| enum_name(&row.definition, value)), value) {
+    match (row.and_then(|row| names.name(signature.slot, &row.definition, value)), value) {
         (Some(name), _) => text::push_escaped(out, name),
         (None, Some(value)) => push_signed(out, value),
         (None, None) => out.push(b'?'),

@@ -51,7 +51,7 @@ pub(crate) fn import(
             written += 1;
         }
     } else if let Some(line) = lines.next()? {
-        return Err(line.wrong("event", "nothing, for the first line has no format_version", "an event"));
+        return Err(line.wrong("kind", "nothing, for the first line has no format_version", "an event"));
     }
     wrapper.finish(container == Container::ZstdSeekable)?;
     Ok(Outcome { records_read: written, records_written: written, ..Outcome::default() })
@@ -114,7 +114,7 @@ fn encode_event(line: &jsonl::Object, version: u64, out: &mut Vec<u8>) -> Result
         out.extend_from_slice(&line.hex("raw")?);
         return Ok(());
     }
-    match line.str("event")? {
+    match line.str("kind")? {
         "enter" => {
             out.push(0);
             if version >= VERSION_THREADS {
@@ -131,7 +131,7 @@ fn encode_event(line: &jsonl::Object, version: u64, out: &mut Vec<u8>) -> Result
             out.push(1);
             push_uint(out, line.u64("call")?);
         }
-        other => return Err(line.wrong("event", "enter or leave", other)),
+        other => return Err(line.wrong("kind", "enter or leave", other)),
     }
     for detail in line.array("details")? {
         push_detail(out, detail, version)

@@ -5,8 +5,9 @@ use std::io::Write;
 use anytrace_core::{DumpOptions, Error, Sink, jsonl, text};
 
 use crate::container::parse_header;
-use crate::dump::{LINE_BYTES_MAX, enum_name, is_selected};
+use crate::dump::{LINE_BYTES_MAX, is_selected};
 use crate::encode::{FrameDetail, frame_details, push_token};
+use crate::names::EnumNames;
 use crate::reader::{Context, Visitor};
 use crate::record::{BytesKind, Event, EventKind, Header, SignatureRef, Signed, Space, Token, VERSION_ENUM_SETS};
 use crate::scan::{Scan, push_string, push_uint};
@@ -41,6 +42,7 @@ pub(crate) struct Lines<'a> {
     /// Values already written at each open level, and what closes it.
     levels: Vec<(u64, &'static [u8])>,
     scratch: Vec<u8>,
+    names: EnumNames,
 }
 
 impl<'a> Lines<'a> {
@@ -62,6 +64,7 @@ impl<'a> Lines<'a> {
             thread: None,
             levels: Vec::new(),
             scratch: Vec::new(),
+            names: EnumNames::default(),
         }
     }
 
@@ -102,8 +105,8 @@ impl<'a> Lines<'a> {
         }
         self.begin = Some(self.lines.len());
         self.levels.clear();
-        (self.is_odd, self.is_deep, self.is_first_detail) = (false, false, true);
-        self.lines.extend_from_slice(b"{\"event\":\"");
+        (self.is_deep, self.is_first_detail) = (false, true);
+        self.lines.extend_from_slice(b"{\"kind\":\"");
         self.lines.extend_from_slice(event.kind.name().as_bytes());
         self.lines.push(b'"');
         if self.options.offsets {
@@ -219,7 +222,7 @@ impl<'a> Lines<'a> {
             }
             Token::BytesStart(BytesKind::Text, _) => return self.lines.extend_from_slice(b"{\"hex\":\""),
             Token::BytesStart(BytesKind::Blob, _) => return self.lines.extend_from_slice(b"{\"blob\":\""),
-            _ => push_value(&mut self.lines, token, signatures, self.version),
+            _ => push_value(&mut self.lines, token, signatures, (self.version, &mut self.names)),
         }
         self.after_value();
     }
@@ -229,14 +232,15 @@ impl<'a> Lines<'a> {
         if matches!(token, Token::Enter { .. } | Token::Leave { .. }) {
             self.raw.clear();
             self.is_raw_whole = true;
+            self.is_odd = false;
         }
         if self.raw.len() + context.bytes.len() <= RAW_BYTES_MAX {
             self.raw.extend_from_slice(context.bytes);
         } else {
             self.is_raw_whole = false;
         }
-        // Pieces are the same by nature.
-        if self.is_wanted && !self.is_odd && !matches!(token, Token::BytesPiece(_)) {
+        // Pieces are the same by nature. Whether an enter is wanted is not known at its head.
+        if !self.is_odd && !matches!(token, Token::BytesPiece(_)) {
             self.scratch.clear();
             push_token(&mut self.scratch, token, self.version);
             self.is_odd = self.scratch != context.bytes;
@@ -450,7 +454,7 @@ fn push_signed(out: &mut Vec<u8>, value: Signed) {
     }
 }
 
-fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures, version: u64) {
+fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures, forms: (u64, &mut EnumNames)) {
     match token {
         Token::Null => out.extend_from_slice(b"null"),
         Token::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
@@ -465,7 +469,7 @@ fn push_value(out: &mut Vec<u8>, token: &Token<'_>, signatures: &Signatures, ver
             text::push_hex_bytes(out, bytes);
             out.extend_from_slice(b"\"}");
         }
-        Token::Enum(signature, value) => push_enum(out, signature, *value, signatures, version),
+        Token::Enum(signature, value) => push_enum(out, signature, *value, signatures, forms),
         Token::Bitmask(signature, value) => {
             out.extend_from_slice(b"{\"bitmask\":");
             text::push_dec(out, signature.id);
@@ -511,7 +515,7 @@ fn push_enum(
     signature: &SignatureRef<'_>,
     value: Option<Signed>,
     signatures: &Signatures,
-    version: u64,
+    (version, names): (u64, &mut EnumNames),
 ) {
     out.extend_from_slice(b"{\"enum\":");
     text::push_dec(out, signature.id);
@@ -520,7 +524,7 @@ fn push_enum(
         push_signed(out, value);
     }
     let row = signatures.get(Space::Enum, signature.slot);
-    if let Some(name) = row.and_then(|row| enum_name(&row.definition, value)) {
+    if let Some(name) = row.and_then(|row| names.name(signature.slot, &row.definition, value)) {
         out.extend_from_slice(b",\"name\":");
         text::push_json_bytes(out, name);
     }

@@ -28,6 +28,7 @@ mod encode;
 mod import;
 mod info;
 mod jsonl;
+mod names;
 mod parse;
 mod reader;
 mod record;
@@ -42,6 +43,11 @@ mod stream;
 mod trace;
 mod whole;
 mod wrap;
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use container::Container;
 pub use reader::{Context, Incomplete, Reader, Totals, Visitor};

@@ -144,6 +144,9 @@ pub struct Reader {
     pub(crate) lost_bytes: u64,
     pub(crate) lost_calls: u64,
     pub(crate) frame: u64,
+    pub(crate) thread_max: u64,
+    /// What looking for events behind damage has cost so far.
+    pub(crate) effort: u64,
     walker: Walker,
 }
 
@@ -186,6 +189,8 @@ impl Reader {
             lost_calls: 0,
             walker: Walker::new(0, &options.limits),
             frame: 0,
+            thread_max: 0,
+            effort: 0,
         })
     }
 
@@ -341,8 +346,9 @@ impl Reader {
                 Err(Stop::More(need)) => {
                     // Asking for twice as much keeps the work linear where bytes come in small pieces.
                     let eager = need.max((rest.len().saturating_mul(2)).min(HELD_BYTES_MAX));
+                    let rest_length = rest.len();
                     let got = self.stream.fill(held + eager)? - held;
-                    if got < need {
+                    if got < need && got == rest_length {
                         return broken(Cause::End { need: need as u64, got: got as u64 }, event);
                     }
                     continue;
@@ -387,6 +393,7 @@ impl Reader {
         if event.kind == EventKind::Enter {
             let function = event.function.unwrap_or(u32::MAX);
             let Event { thread, frame, seq, .. } = *event;
+            self.thread_max = self.thread_max.max(thread);
             self.calls.enter(Call { thread, frame, mark, seq, function, is_damaged: false });
             self.frame += u64::from(self.signatures.function(function).is_some_and(|row| row.ends_frame));
         }

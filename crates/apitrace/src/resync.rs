@@ -3,16 +3,17 @@
 //! Events carry no magic. What gives a true start away is that calls are numbered: leaves found from there on must
 //! name enters found from there on, or calls that are known to wait. Zeros, pixels and text do not do that.
 
+use std::cell::Cell;
+
 use anytrace_core::{Error, Sink};
 
 use crate::calls::{Call, Calls};
 use crate::parse::Walker;
 use crate::reader::{Broken, Cause, RAW, Reader, fault_rule};
-use crate::record::{EventKind, Token, VERSION_ENUM_SETS, VERSION_THREADS};
+use crate::record::{EventKind, Token};
 use crate::rules;
 use crate::scan::Stop;
 use crate::signatures::Signatures;
-use crate::skip::skip_event;
 
 /// How far a trial may reach from its start.
 const REACH_BYTES: usize = 64 * 1024;
@@ -24,7 +25,17 @@ const EVENTS_MAX: usize = 48;
 const LEAVES_ENOUGH: u32 = 3;
 
 /// More enters than this without a leave are no evidence.
-const RUN_MAX: u32 = 12;
+const RUN_MAX: u32 = 8;
+
+/// Deepest nesting in an event that a trial believes.
+const TRIAL_DEPTH_MAX: usize = 64;
+
+/// What all searches in a trace may cost, in tokens and sixteen bytes, before trials are cut short.
+const BUDGET: u64 = 1 << 24;
+
+/// What one trial may cost: before that, and after.
+const TRIAL_COST_MAX: u64 = 1 << 13;
+const SHORT_TRIAL_COST_MAX: u64 = 64;
 
 /// Most calls believed to be lost at once.
 const LOST_MAX: u64 = 1 << 32;
@@ -36,6 +47,8 @@ struct Found {
     next_call: u64,
     /// Number in the first event, when that is a leave.
     first_leave: Option<u64>,
+    /// Length of the first event when it is an enter that may be made of the end of another one.
+    doubtful: Option<usize>,
 }
 
 impl Reader {
@@ -95,13 +108,16 @@ impl Reader {
     fn resync(&mut self, mut is_strict: bool) -> Result<bool, Error> {
         self.signatures.may_be_lost = true;
         let mut walker = Walker::new(self.header.version, &self.limits);
+        let budget = Cell::new(BUDGET.saturating_sub(self.effort));
         loop {
             let at_hand = self.stream.fill(2 * REACH_BYTES)?.min(2 * REACH_BYTES);
             let is_end = at_hand < 2 * REACH_BYTES;
             let window = self.stream.window().get(..at_hand).unwrap_or_default();
             let starts = if is_end { at_hand } else { REACH_BYTES };
-            let trial = Trial { window, is_end, is_strict, version: self.header.version, calls: &self.calls };
+            let trial =
+                Trial { window, is_end, is_strict, calls: &self.calls, thread_max: self.thread_max, budget: &budget };
             let found = trial.search(starts, &mut walker, &mut self.signatures);
+            self.effort = BUDGET - budget.get();
             if let Some((at, found)) = found {
                 self.stream.advance(at);
                 self.lost_calls += self.calls.resume(found.next_call);
@@ -123,8 +139,11 @@ struct Trial<'a> {
     window: &'a [u8],
     is_end: bool,
     is_strict: bool,
-    version: u64,
     calls: &'a Calls,
+    /// Highest thread number seen so far.
+    thread_max: u64,
+    /// Hostile bytes can make every trial long: what is left of the effort.
+    budget: &'a Cell<u64>,
 }
 
 impl Trial<'_> {
@@ -148,6 +167,10 @@ impl Trial<'_> {
                 {
                     return Some((at + 1, other));
                 }
+                // The call it stands for was entered, but its enter is not what this seems to be.
+                if let Some(length) = found.doubtful {
+                    return Some((at + length, Found { next_call: found.next_call + 1, ..found }));
+                }
                 return Some((at, found));
             }
             at += 1;
@@ -164,6 +187,7 @@ impl Trial<'_> {
 
     fn events(&self, start: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
         let mut evidence = Evidence::new(self.calls);
+        let mut cost = if self.budget.get() > 0 { TRIAL_COST_MAX } else { SHORT_TRIAL_COST_MAX };
         let end = (start + REACH_BYTES).min(self.window.len());
         let mut at = start;
         for _ in 0..EVENTS_MAX {
@@ -172,10 +196,13 @@ impl Trial<'_> {
                 let is_clean_end = self.is_end && end == self.window.len() && !self.is_strict;
                 return evidence.verdict(is_clean_end);
             }
-            match self.event(bytes, walker, signatures) {
-                Ok((length, leave)) => {
-                    evidence.add(leave)?;
-                    at += length;
+            match self.event(bytes, walker, signatures, &mut cost) {
+                Ok(seen) => {
+                    if at == start && seen.is_doubtful {
+                        evidence.doubtful = Some(seen.length);
+                    }
+                    evidence.add(seen.leave)?;
+                    at += seen.length;
                 }
                 Err(Stop::More(_)) => return evidence.verdict(false),
                 Err(Stop::Bad(_)) => return None,
@@ -184,30 +211,51 @@ impl Trial<'_> {
         evidence.verdict(false)
     }
 
-    /// Length of one event, and its call number if it is a leave.
+    /// Reads one event.
     fn event(
         &self,
         bytes: &[u8],
         walker: &mut Walker,
         signatures: &mut Signatures,
-    ) -> Result<(usize, Option<u64>), Stop> {
-        if self.version >= VERSION_ENUM_SETS
-            && let Some(skipped) = skip_event(bytes, self.version >= VERSION_THREADS, signatures)
-        {
-            return Ok((skipped.length, skipped.function.is_none().then_some(skipped.number)));
-        }
+        cost: &mut u64,
+    ) -> Result<Seen, Stop> {
         walker.reset();
-        let (mut at, mut leave) = (0, None);
+        let mut seen = Seen { length: 0, leave: None, is_doubtful: false };
+        let mut arguments = None;
         loop {
-            let (token, used) = walker.next(bytes.get(at..).unwrap_or_default(), signatures)?;
-            at += used;
+            let rest = bytes.get(seen.length..).unwrap_or_default();
+            let step = walker.next(rest, signatures);
+            let effort = 1 + step.as_ref().map_or(rest.len(), |(_, used)| *used) as u64 / 16;
+            self.budget.set(self.budget.get().saturating_sub(effort));
+            *cost = cost.saturating_sub(effort);
+            let (token, used) = step?;
+            if *cost == 0 || walker.depth() > TRIAL_DEPTH_MAX {
+                return Err(Stop::More(usize::MAX));
+            }
+            seen.length += used;
             match token {
-                Token::Leave { call } => leave = Some(call),
-                Token::EndEvent => return Ok((at, leave)),
+                Token::Enter { thread } => seen.is_doubtful |= thread.is_some_and(|thread| thread > self.thread_max),
+                Token::Leave { call } => seen.leave = Some(call),
+                Token::Function(function) => {
+                    let row = signatures.function(function.slot).filter(|row| !row.is_lost);
+                    seen.is_doubtful |= row.is_none();
+                    arguments = row.map(|row| row.count);
+                }
+                Token::Argument(index) => seen.is_doubtful |= arguments.is_some_and(|count| index >= count),
+                Token::EndEvent => return Ok(seen),
                 _ => {}
             }
         }
     }
+}
+
+/// An event of a trial.
+struct Seen {
+    length: usize,
+    /// The call number of a leave.
+    leave: Option<u64>,
+    /// A thread or function never seen, or an argument that the function does not have.
+    is_doubtful: bool,
 }
 
 /// What speaks for a start.
@@ -222,12 +270,23 @@ struct Evidence<'a> {
     /// Number of the first enter of this trial.
     base: Option<u64>,
     first_leave: Option<u64>,
+    doubtful: Option<usize>,
     seen: Vec<u64>,
 }
 
 impl<'a> Evidence<'a> {
     fn new(calls: &'a Calls) -> Self {
-        Self { calls, enters: 0, run: 0, own: 0, known: 0, base: None, first_leave: None, seen: Vec::new() }
+        Self {
+            calls,
+            enters: 0,
+            run: 0,
+            own: 0,
+            known: 0,
+            base: None,
+            first_leave: None,
+            doubtful: None,
+            seen: Vec::new(),
+        }
     }
 
     /// Takes one event; `None` when it cannot be.
@@ -275,6 +334,6 @@ impl<'a> Evidence<'a> {
         let fits = self.own >= LEAVES_ENOUGH || (is_clean_end && self.own + self.known >= 1);
         let lost_leave = self.seen.iter().copied().max().map_or(0, |number| number + 1);
         let next_call = self.base.unwrap_or_else(|| self.calls.next().max(lost_leave));
-        fits.then_some(Found { next_call, first_leave: self.first_leave })
+        fits.then_some(Found { next_call, first_leave: self.first_leave, doubtful: self.doubtful })
     }
 }

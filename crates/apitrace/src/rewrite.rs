@@ -1,6 +1,6 @@
 //! Writing a trace again: the same, repaired, a part, or in another version or container.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use anytrace_core::{DumpForm, DumpOptions, Error, Outcome, Plan, Selection, Sink, Target, TargetOptions};
 
@@ -20,6 +20,9 @@ pub(crate) const OPTIONS: [&str; 3] = ["version", "container", "level"];
 /// The longest gap in a streamed blob that is filled with zeros.
 const FILL_BYTES_MAX: u64 = 1 << 30;
 
+/// Ids for functions that were defined under the id of another: above those of real traces.
+const RENAMED_IDS: u64 = 50_000;
+
 /// What the rewriting is for.
 enum Purpose<'a> {
     Convert,
@@ -35,6 +38,7 @@ struct Tallies {
     leaves_of_lost: u64,
     bad_arguments: u64,
     redefinitions: u64,
+    renamed: u64,
     carried: u64,
     filled_events: u64,
 }
@@ -48,6 +52,8 @@ struct Rewriter<'a> {
     converter: Option<Converter>,
     /// Ids whose definition was written, by space.
     written: [HashSet<u64>; 5],
+    /// Functions that were defined again under a known id, by slot, with their new ids.
+    renamed: HashMap<u32, u64>,
     /// Those of them that the current event wrote.
     fresh: Vec<(Space, u64)>,
     event: Vec<u8>,
@@ -149,6 +155,7 @@ impl<'a> Rewriter<'a> {
             version: 0,
             converter: None,
             written: Default::default(),
+            renamed: HashMap::new(),
             fresh: Vec::new(),
             event: Vec::new(),
             event_bytes_max,
@@ -202,6 +209,15 @@ impl<'a> Rewriter<'a> {
         say(n, format!("{n} argument{} beyond the function's signature left out.", plural(n)));
         let n = t.redefinitions;
         say(n, format!("{n} repeated definition{} of functions left out.", plural(n)));
+        let n = t.renamed;
+        say(
+            n,
+            format!(
+                "{n} function{} defined under the id of another got an id of {} own.",
+                plural(n),
+                if n == 1 { "its" } else { "their" }
+            ),
+        );
         let n = t.filled_events;
         say(n, format!("{n} event{} too large to hold back ended early and filled up with zeros.", plural(n)));
         let n = t.carried;
@@ -271,27 +287,50 @@ impl<'a> Rewriter<'a> {
             self.tallies.lost_signature += 1;
             return self.drop_event();
         };
+        let is_repair = matches!(self.purpose, Purpose::Repair);
+        if is_repair && space == Space::Function && signature.origin == Origin::Redefined {
+            self.tallies.redefinitions += 1;
+            self.rename(signature, &row.definition, context.signatures);
+        }
+        if let Some(id) = self.renamed.get(&signature.slot).copied().filter(|_| space == Space::Function) {
+            push_uint(&mut self.event, id);
+            if !self.is_written(space, id) {
+                self.event.extend_from_slice(&row.definition);
+                self.mark_written(space, id);
+            }
+            return;
+        }
         let split = signature.id_end.min(context.bytes.len());
         // For all but functions and frames a type byte precedes the id.
         let (head, rest) = context.bytes.split_at(split);
         self.event.extend_from_slice(head);
-        let is_written = self.is_written(space, signature.id);
         match signature.definition {
-            None if !is_written => {
+            None if !self.is_written(space, signature.id) => {
                 self.event.extend_from_slice(&row.definition);
                 self.event.extend_from_slice(rest);
                 self.tallies.carried += 1;
             }
-            Some(definition) if signature.origin == Origin::Redefined && matches!(self.purpose, Purpose::Repair) => {
-                self.tallies.redefinitions += 1;
-                if !is_written {
-                    self.event.extend_from_slice(definition);
-                }
-                self.event.extend_from_slice(rest.get(definition.len()..).unwrap_or_default());
-            }
             _ => self.event.extend_from_slice(rest),
         }
         self.mark_written(space, signature.id);
+    }
+
+    /// Gives a function that is defined under a known id an id that says whether it is the same one.
+    fn rename(&mut self, signature: &SignatureRef<'_>, definition: &[u8], signatures: &Signatures) {
+        let functions = signatures.table(Space::Function);
+        let same = functions.rows().iter().enumerate().find(|(slot, row)| {
+            row.id == signature.id && *row.definition == *definition && *slot != signature.slot as usize
+        });
+        let known = same.map(|(slot, row)| {
+            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            self.renamed.get(&slot).copied().unwrap_or(row.id)
+        });
+        let id = known.unwrap_or_else(|| {
+            self.tallies.renamed += 1;
+            let is_free = |id: &u64| functions.slot(*id).is_none() && !self.written[0].contains(id);
+            (RENAMED_IDS..).find(is_free).unwrap_or(u64::MAX)
+        });
+        self.renamed.insert(signature.slot, id);
     }
 
     /// Follows what is open, so that an event that is out already can be ended.

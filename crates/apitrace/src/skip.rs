@@ -31,6 +31,10 @@ const NUMBER: [u8; 16] = [0, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 
 pub(crate) fn skip_event(bytes: &[u8], has_threads: bool, signatures: &Signatures) -> Option<Skipped> {
     let head = word(bytes, 0)?;
     let (function, named, mut at) = match head as u8 {
+        // Thread and id below 128.
+        0 if has_threads && head & 0x80_8000 == 0 => {
+            (Some(signatures.table(Space::Function).slot(head >> 16 & 0x7f)?), head >> 8 & 0x7f, 3)
+        }
         0 if has_threads => {
             let (thread, after) = number(bytes, 1)?;
             let (id, after) = number(bytes, after)?;
@@ -50,11 +54,9 @@ pub(crate) fn skip_event(bytes: &[u8], has_threads: bool, signatures: &Signature
         return None;
     }
     loop {
-        if *bytes.get(at)? == 0 {
-            return Some(Skipped { length: at + 1, function, number: named });
-        }
         let detail = word(bytes, at)?;
         let kind = match detail as u8 {
+            0 => return Some(Skipped { length: at + 1, function, number: named }),
             // An argument with an index below 128.
             1 if detail & 0x8000 == 0 => {
                 at += 3;
@@ -195,6 +197,8 @@ fn skip_nested(bytes: &[u8], at: usize, kind: u8, signatures: &Signatures, depth
     for _ in 0..count {
         let kind = *bytes.get(at)?;
         at = match kind {
+            // Matrices and vertices.
+            5 => at + 5,
             11 | 12 | 14 => skip_nested(bytes, at + 1, kind, signatures, depth + 1)?,
             _ => skip_value(bytes, at + 1, kind, signatures)?,
         };
@@ -244,7 +248,7 @@ mod tests {
         assert_eq!(skip_event(&event, true, &signatures), None);
         let mut whole = event[..7].to_vec();
         whole.extend([9; 20]);
-        whole.push(0);
+        whole.extend([0; 8]);
         let skipped = skip_event(&whole, true, &signatures).unwrap();
         assert_eq!((skipped.length, skipped.function), (28, Some(0)));
     }

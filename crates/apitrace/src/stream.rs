@@ -17,6 +17,10 @@ const CHUNKS_AHEAD: usize = 3;
 /// How much is decompressed from Brotli at once.
 const BROTLI_STEP_BYTES: usize = 256 * 1024;
 
+/// How much the Brotli decompressor reads at once. It gives out what it has when it asks for more, so this bounds what
+/// is lost before damage.
+const BROTLI_INPUT_BYTES: usize = 1024;
+
 /// The raw stream. It ends at each place where bytes are missing; [`Self::next_segment`] goes on behind it.
 pub(crate) struct Stream {
     cursor: Cursor,
@@ -256,21 +260,23 @@ struct Brotli {
 /// Counts the compressed bytes.
 struct Counted {
     inner: Box<dyn Read + Send>,
-    bytes: Arc<std::sync::atomic::AtomicU64>,
+    bytes: u64,
+    is_at_end: bool,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.bytes.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
+        self.bytes += n as u64;
+        self.is_at_end |= n == 0;
         Ok(n)
     }
 }
 
 impl Brotli {
     fn new(input: Input) -> Self {
-        let counted = Counted { inner: input.into_read(), bytes: Arc::default() };
-        Self { decoder: brotli::Decompressor::new(counted, 64 * 1024) }
+        let counted = Counted { inner: input.into_read(), bytes: 0, is_at_end: false };
+        Self { decoder: brotli::Decompressor::new(counted, BROTLI_INPUT_BYTES) }
     }
 
     fn next(
@@ -286,14 +292,18 @@ impl Brotli {
         }
         let place = buffer.get_mut(at..end).unwrap_or_default();
         let result = self.decoder.read(place);
-        *file_bytes = self.decoder.get_ref().bytes.load(std::sync::atomic::Ordering::Relaxed);
+        let &Counted { bytes, is_at_end, .. } = self.decoder.get_ref();
+        *file_bytes = bytes;
         match result {
             Ok(0) => Ok(Chunk::End),
             Ok(n) => Ok(Chunk::Data(n)),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(Chunk::Data(0)),
             Err(error) => {
+                // The decoder calls both cases invalid data.
                 let rule = match error.kind() {
-                    std::io::ErrorKind::UnexpectedEof => &rules::BROTLI_TRUNCATED,
+                    std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData if is_at_end => {
+                        &rules::BROTLI_TRUNCATED
+                    }
                     std::io::ErrorKind::InvalidData => &rules::BROTLI_CORRUPT,
                     _ => return Err(Error::io("cannot read the Brotli stream", error)),
                 };

@@ -40,15 +40,7 @@ impl Format for Apitrace {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        for (name, is_given) in [
-            ("endian", options.endian.is_some()),
-            ("pointer-width", options.pointer_width.is_some()),
-            ("radix", options.radix.is_some()),
-        ] {
-            if is_given {
-                return Err(Error::usage(format!("--{name} means nothing for an apitrace trace")));
-            }
-        }
+        options.only("apitrace", &[])?;
         Ok(Box::new(Opened(Reader::new(input, options)?)))
     }
 

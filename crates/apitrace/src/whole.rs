@@ -29,6 +29,7 @@ impl Reader {
             };
             let (call, frame, thread) = (self.calls.next(), self.frame, skipped.number);
             let function = Some(slot);
+            self.thread_max = self.thread_max.max(thread);
             let (kind, pairing) = (EventKind::Enter, Pairing::Paired);
             let enter = Event { seq, offset, kind, call, thread, function, frame, pairing, mark: 0 };
             let mark = visitor.whole(&enter, bytes, &self.signatures)?;

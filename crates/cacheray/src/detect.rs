@@ -186,9 +186,10 @@ pub(crate) fn probe(head: &Head<'_>) -> Confidence {
         () if is_framed && best.records >= 2 && best.average_at_least(15) => Confidence::Likely,
         // So many tags in a row are no chance, even where half of the fields are nonsense.
         () if best.end != End::Rejected && best.records >= 256 && best.average_at_least(0) => Confidence::Likely,
-        () if best.records > 0 && best.score > 0 => Confidence::Maybe,
+        () if best.records >= 8 && best.average_at_least(10) => Confidence::Maybe,
         // Odd sizes or zero padding score badly, yet frame to the end.
-        () if best.end != End::Rejected => Confidence::Maybe,
+        () if best.end == End::Whole => Confidence::Maybe,
+        () if best.end == End::Cut && (best.score >= 0 || head.bytes.iter().all(|&b| b == 0)) => Confidence::Maybe,
         () => Confidence::No,
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anytrace_core::{DumpForm, DumpOptions, Error, Limits, Selection, Sink, Summary};
 
-use crate::lines::{TextStyle, push_jsonl, push_jsonl_header, push_text};
+use crate::lines::{LONG_NAME_BYTES, Line, push_jsonl_header};
 use crate::parse::parse;
 use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Body, Layout, Record};
@@ -28,10 +28,14 @@ pub(crate) fn dump(
         push_jsonl_header(&mut buffer, layout);
     }
     let has_positions = !options.without_positions;
-    let style = TextStyle { has_offset: options.offsets && has_positions, has_seq: has_positions };
+    let has_offset = options.offsets && has_positions;
+    let line = match options.form {
+        DumpForm::Text => Line::Text { has_offset, has_seq: has_positions },
+        DumpForm::Jsonl => Line::Jsonl { has_offset },
+    };
     let selection = (!options.selection.is_all()).then_some(&options.selection);
     let regions = Regions::new(limits.distinct_max);
-    let mut dump = Dump { out, buffer, layout, form: options.form, style, selection, regions, is_done: false };
+    let mut dump = Dump { out, buffer, layout, line, selection, regions, is_done: false };
     let passed = reader.walk(&mut dump, sink)?;
     dump.out.write_all(&dump.buffer)?;
     Ok(Summary { records: passed.records, bytes: passed.bytes })
@@ -41,8 +45,7 @@ struct Dump<'a> {
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
     layout: Layout,
-    form: DumpForm,
-    style: TextStyle,
+    line: Line,
     selection: Option<&'a Selection>,
     /// Live regions and whether their type is wanted; followed only for a selection by name.
     regions: Regions<bool>,
@@ -50,14 +53,17 @@ struct Dump<'a> {
 }
 
 impl Dump<'_> {
-    #[inline]
-    fn push(&mut self, record: &Record<'_>, at: Place) {
-        match self.form {
-            DumpForm::Text => push_text(&mut self.buffer, record, at, self.style),
-            DumpForm::Jsonl => {
-                push_jsonl(&mut self.buffer, record, self.style.has_offset.then_some(at.offset));
+    /// Prints a record that may have a long name.
+    fn print(&mut self, record: &Record<'_>, at: Place) -> Result<(), Error> {
+        match record.body {
+            Body::Add { name, .. } if name.len() > LONG_NAME_BYTES => {
+                self.out.write_all(&self.buffer)?;
+                self.buffer.clear();
+                self.line.write_long(self.out, record, name, at)?;
             }
+            _ => self.line.push(&mut self.buffer, record, at),
         }
+        Ok(())
     }
 
     fn spill(&mut self) -> Result<(), Error> {
@@ -102,7 +108,7 @@ impl Visit for Dump<'_> {
             let Ok((record, _)) = parse(bytes, layout) else { continue };
             let at = at.after(n, stride);
             if self.wants(&record, at) {
-                self.push(&record, at);
+                self.line.push(&mut self.buffer, &record, at);
             }
         }
         self.note_end(at.after(run.len() / stride, stride).seq);
@@ -114,7 +120,7 @@ impl Visit for Dump<'_> {
         let is_type_wanted = self.follow(record, at.seq);
         let is_wanted = self.selection.is_none_or(|s| s.has_record(at.seq) && s.has_thread(record.thread));
         if is_type_wanted && is_wanted {
-            self.push(record, at);
+            self.print(record, at)?;
         }
         self.note_end(at.seq + 1);
         self.spill()

@@ -26,6 +26,9 @@ pub(crate) struct Counts {
     layout: Layout,
     cells: Box<[u64; CELLS]>,
     threads: Tally,
+    /// At most so many thread ids were taken in from others.
+    thread_ids: usize,
+    thread_ids_max: usize,
     rtta_tags: [u64; 256],
     addresses: Addresses,
     live: LiveCounts,
@@ -33,6 +36,7 @@ pub(crate) struct Counts {
 }
 
 /// What is counted, made ready to be shown.
+#[derive(Debug)]
 pub(crate) struct Sums {
     /// Records by tag, flags included.
     pub(crate) tags: [u64; 256],
@@ -63,16 +67,39 @@ impl Counts {
             layout,
             cells: cells.try_into().expect("the vector has just this length"),
             threads: Tally::new(limits.distinct_max),
+            thread_ids: 0,
+            thread_ids_max: limits.distinct_max,
             rtta_tags: [0; 256],
-            addresses: Addresses { min: u64::MAX, max: 0, not_canonical: 0 },
+            addresses: Addresses::NONE,
             live: LiveCounts::new(limits.distinct_max),
             types: TypeTable::new(limits),
         }
     }
 
+    /// True when taking `other`'s counts in leaves every thread counted apart, whatever the order.
+    pub(crate) fn can_absorb(&mut self, other: &Self) -> bool {
+        let (ids, others) = other.threads.clone().finish();
+        self.thread_ids += ids.len();
+        others == 0 && self.thread_ids <= self.thread_ids_max
+    }
+
+    /// Adds the accesses and threads that another counted.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for (ours, theirs) in self.cells.iter_mut().zip(other.cells.iter()) {
+            *ours += theirs;
+        }
+        let (ids, _) = other.threads.finish();
+        ids.into_iter().for_each(|(thread, count)| self.threads.add(thread, count));
+        if other.addresses.min <= other.addresses.max {
+            self.addresses.widen(other.addresses.min);
+            self.addresses.widen(other.addresses.max);
+        }
+        self.addresses.not_canonical += other.addresses.not_canonical;
+    }
+
     /// Sums the table up.
     pub(crate) fn finish(self) -> Sums {
-        let Addresses { min, max, not_canonical } = self.addresses;
+        let Addresses { min, max, not_canonical, .. } = self.addresses;
         let mut sums = Sums {
             tags: self.rtta_tags,
             sizes: [0; 256],
@@ -94,11 +121,35 @@ impl Counts {
     }
 
     /// Counts the accesses a window starts with; returns their bytes.
+    pub(crate) fn count_accesses(&mut self, window: &[u8]) -> usize {
+        with_layout!(self.layout, count_run, self, window)
+    }
+
+    /// Counts a record for its thread.
+    pub(crate) fn count_thread(&mut self, thread: u64) {
+        self.threads.add(thread, 1);
+    }
+
+    /// Counts an RTTA record, but for its thread.
+    pub(crate) fn count_rtta(&mut self, record: &Record<'_>) {
+        self.rtta_tags[usize::from(record.tag.0)] += 1;
+        match record.body {
+            Body::Add { elemsize, elemcount, name } => {
+                self.live.add(record.address);
+                self.types.add(name, elemsize, elemcount);
+            }
+            _ => self.live.remove(record.address),
+        }
+    }
+
     fn count_run<const STRIDE: usize, const BIG: bool>(&mut self, window: &[u8]) -> usize {
         let (records, _) = window.as_chunks::<STRIDE>();
         let mut hot = Hot { cells: &mut self.cells, addresses: self.addresses };
         let mut threads = Threads { tally: &mut self.threads, last: 0, run: 0 };
         let mut counted = 0;
+        if let Some(first) = records.first().filter(|record| record[0] & NOT_ACCESS == 0) {
+            hot.addresses.widen(access::<STRIDE, BIG>(first).1);
+        }
         for block in records.as_chunks::<LANES>().0 {
             if block.iter().fold(0, |tags, record| tags | record[0]) & NOT_ACCESS != 0 {
                 break;
@@ -158,11 +209,44 @@ impl Sums {
 }
 
 /// Lowest and highest address accessed, and how many are impossible.
+///
+/// The hot loop only asks whether addresses lie in the part of that range that is known to be ordinary.
 #[derive(Debug, Clone, Copy)]
 struct Addresses {
     min: u64,
     max: u64,
     not_canonical: u64,
+    /// The known part: from here, so many. Empty once there are other than user addresses.
+    known: u64,
+    known_bytes: u64,
+}
+
+impl Addresses {
+    const NONE: Self = Self { min: u64::MAX, max: 0, not_canonical: 0, known: 0, known_bytes: 0 };
+
+    #[inline(always)]
+    fn see<const N: usize>(&mut self, addresses: [u64; N]) {
+        let furthest = addresses.into_iter().map(|address| address.wrapping_sub(self.known)).fold(0, u64::max);
+        if furthest >= self.known_bytes {
+            self.see_others(&addresses);
+        }
+    }
+
+    #[cold]
+    fn see_others(&mut self, addresses: &[u64]) {
+        for &address in addresses {
+            self.not_canonical += u64::from(!is_canonical(address));
+            self.widen(address);
+        }
+    }
+
+    /// Takes an address into the range without counting it.
+    fn widen(&mut self, address: u64) {
+        self.min = self.min.min(address);
+        self.max = self.max.max(address);
+        let is_ordinary = self.max >> 47 == 0;
+        (self.known, self.known_bytes) = if is_ordinary { (self.min, self.max - self.min + 1) } else { (0, 0) };
+    }
 }
 
 /// What the hot loop keeps at hand.
@@ -174,24 +258,13 @@ struct Hot<'a> {
 impl Hot<'_> {
     #[inline(always)]
     fn count<const N: usize>(&mut self, accesses: [(u8, u64, u8); N]) {
-        let mut high = 0;
         for (tag, address, size) in accesses {
             let place = address as usize % LINE_BYTES;
             // Write, atomic and unaligned are the three low bits of a tag rotated by two.
             let cell = usize::from(tag.rotate_left(2)) << 14 | usize::from(size) << 6 | place;
             self.cells[cell % CELLS] += 1;
-            self.addresses.min = self.addresses.min.min(address);
-            self.addresses.max = self.addresses.max.max(address);
-            high |= address;
         }
-        if high >> 47 != 0 {
-            self.count_high(accesses.map(|(_, address, _)| address));
-        }
-    }
-
-    #[cold]
-    fn count_high<const N: usize>(&mut self, addresses: [u64; N]) {
-        self.addresses.not_canonical += addresses.into_iter().map(|a| u64::from(!is_canonical(a))).sum::<u64>();
+        self.addresses.see(accesses.map(|(_, address, _)| address));
     }
 }
 
@@ -229,19 +302,12 @@ impl Threads<'_> {
 
 impl Visit for Counts {
     fn run(&mut self, window: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
-        Ok(with_layout!(self.layout, count_run, self, window))
+        Ok(self.count_accesses(window))
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], _at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
-        self.rtta_tags[usize::from(record.tag.0)] += 1;
-        self.threads.add(record.thread, 1);
-        match record.body {
-            Body::Add { elemsize, elemcount, name } => {
-                self.live.add(record.address);
-                self.types.add(name, elemsize, elemcount);
-            }
-            _ => self.live.remove(record.address),
-        }
+        self.count_thread(record.thread);
+        self.count_rtta(record);
         Ok(())
     }
 }
@@ -251,7 +317,7 @@ fn count_run<const STRIDE: usize, const BIG: bool>(counts: &mut Counts, window: 
 }
 
 /// How many live regions start at each address, and what does not fit.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct LiveCounts {
     starts: HashMap<u64, u32>,
     starts_max: usize,
@@ -265,6 +331,13 @@ pub(crate) struct LiveCounts {
     pub(crate) unmatched_removes: u64,
     /// True once a region was not followed because there were too many.
     pub(crate) is_over: bool,
+}
+
+impl std::fmt::Debug for LiveCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = (self.live, self.added_at_live, self.null_removes, self.unmatched_removes, self.is_over);
+        f.debug_tuple("LiveCounts").field(&counts).finish()
+    }
 }
 
 impl LiveCounts {

@@ -30,12 +30,14 @@
 mod check;
 mod detect;
 mod dump;
+mod held;
 mod info;
 mod jsonl;
 mod lines;
 mod losses;
 mod mix;
 mod output;
+mod parallel;
 mod parse;
 mod reader;
 mod record;

@@ -41,6 +41,8 @@ struct Stretch {
     last_index: u64,
     implausible: u64,
     accesses: u64,
+    /// One that starts the trace waits until something plausible follows.
+    is_reported: bool,
 }
 
 impl MixWatch {
@@ -69,7 +71,7 @@ impl MixWatch {
         if self.stretch.as_ref().is_some_and(is_all) {
             self.stretch = None;
         }
-        self.flush(sink)
+        self.report(sink)
     }
 
     /// Judges the current window, of which `seen` accesses are known.
@@ -87,18 +89,20 @@ impl MixWatch {
             stretch.accesses += seen;
             return Ok(());
         }
-        self.flush(sink)?;
+        self.report(sink)?;
         let Count { index, mut implausible, mut first } = count;
         let mut accesses = seen;
         if let Some(before) = before {
             (first, implausible, accesses) = (before.first, implausible + before.implausible, seen + WINDOW);
         }
-        self.stretch = Some(Stretch { first, last_index: index, implausible, accesses });
-        Ok(())
+        self.stretch = Some(Stretch { first, last_index: index, implausible, accesses, is_reported: false });
+        // What came before was plausible: that is enough to say it while the place is near.
+        if index > 0 { self.report(sink) } else { Ok(()) }
     }
 
-    fn flush(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
-        let Some(stretch) = self.stretch.take() else { return Ok(()) };
+    fn report(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Some(stretch) = self.stretch.as_mut().filter(|stretch| !stretch.is_reported) else { return Ok(()) };
+        stretch.is_reported = true;
         let help =
             "the original recorder takes no lock: two threads write over each other's fields, and framing survives";
         sink.report(
@@ -106,7 +110,7 @@ impl MixWatch {
                 .at(stretch.first.offset)
                 .record(stretch.first.seq)
                 .expected("plausible sizes, addresses and thread ids, as elsewhere in the trace")
-                .found(format!("{} implausible accesses among {}", stretch.implausible, stretch.accesses))
+                .found(format!("{} implausible accesses among {} from here on", stretch.implausible, stretch.accesses))
                 .help(help),
         )
     }
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn a_stretch_of_half_broken_records_is_one_report() {
         let report = found(|n| (1000..3000).contains(&n) && n % 2 == 0, 5000);
-        assert_eq!(report, [(1000, "1000 implausible accesses among 2304".to_owned())]);
+        assert_eq!(report, [(1000, "140 implausible accesses among 512 from here on".to_owned())]);
     }
 
     #[test]
@@ -143,12 +147,14 @@ mod tests {
     #[test]
     fn a_stretch_of_broken_records_only_stands_out_from_the_rest() {
         let report = found(|n| (16_841..36_841).contains(&n), 40_000);
-        assert_eq!(report, [(16_841, "20000 implausible accesses among 20224".to_owned())]);
-        assert_eq!(found(|n| n >= 512, 1024), [(512, "512 implausible accesses among 512".to_owned())]);
+        assert_eq!(report, [(16_841, "55 implausible accesses among 256 from here on".to_owned())]);
+        let at_start = [(0, "600 implausible accesses among 768 from here on".to_owned())];
+        assert_eq!(found(|n| n < 600, 5000), at_start);
+        assert_eq!(found(|n| n >= 512, 1024), [(512, "256 implausible accesses among 256 from here on".to_owned())]);
     }
 
     #[test]
     fn a_short_trace_is_judged_by_what_it_has() {
-        assert_eq!(found(|n| n % 2 == 0, 20), [(0, "10 implausible accesses among 20".to_owned())]);
+        assert_eq!(found(|n| n % 2 == 0, 20), [(0, "10 implausible accesses among 20 from here on".to_owned())]);
     }
 }

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use anytrace_core::{Error, TargetOptions};
 
-use crate::lines::{push_jsonl, push_jsonl_header};
+use crate::lines::{LONG_NAME_BYTES, Line, push_jsonl_header};
 use crate::parse::parse;
 use crate::reader::Place;
-use crate::record::{Layout, Record, Width};
-use crate::writer::{Unfit, encode};
+use crate::record::{Body, Layout, Record, Width};
+use crate::writer::{Unfit, encode_head};
 
 /// How much is gathered before it is written.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -25,11 +25,11 @@ pub(crate) enum Form {
 impl Form {
     /// Reads the target options; what they leave open stays as it is in the source.
     pub(crate) fn new(target: &TargetOptions, source: Layout) -> Result<Self, Error> {
-        target.only(crate::NAME, &["endian", "pointer-width"])?;
+        target.only(crate::NAME, &["to-endian", "to-pointer-width"])?;
         let width = match target.pointer_width {
             None => source.width,
             Some(bytes) => Width::from_bytes(bytes).ok_or_else(|| {
-                Error::usage(format!("--pointer-width {bytes}: a cacheray trace has pointers of 4 or 8 bytes"))
+                Error::usage(format!("--to-pointer-width {bytes}: a cacheray trace has pointers of 4 or 8 bytes"))
             })?,
         };
         let layout = Layout { endian: target.endian.unwrap_or(source.endian), width };
@@ -85,15 +85,33 @@ impl<'a> Output<'a> {
 
     /// Writes a record; `at` is its place in the source, for complaints.
     pub(crate) fn record(&mut self, record: &Record<'_>, at: Place) -> Result<(), Error> {
+        let long_name = match record.body {
+            Body::Add { name, .. } if name.len() > LONG_NAME_BYTES => Some(name),
+            _ => None,
+        };
         match self.form {
             Form::Trace(layout) => {
-                encode(record, layout, &mut self.buffer).map_err(|unfit| unfit_error(unfit, at))?;
+                let unfit = |unfit| unfit_error(unfit, at);
+                encode_head(record, layout, &mut self.buffer).map_err(unfit)?;
+                match (long_name, record.body) {
+                    (Some(name), _) => self.raw(name)?,
+                    (None, Body::Add { name, .. }) => self.buffer.extend_from_slice(name),
+                    (None, _) => {}
+                }
             }
             Form::Jsonl(layout) => {
                 if record.address > layout.width.address_max() {
                     return Err(unfit_error(Unfit::Address(record.address), at));
                 }
-                push_jsonl(&mut self.buffer, record, None);
+                let line = Line::Jsonl { has_offset: false };
+                match long_name {
+                    None => line.push(&mut self.buffer, record, at),
+                    Some(name) => {
+                        self.out.write_all(&self.buffer)?;
+                        self.buffer.clear();
+                        line.write_long(self.out, record, name, at)?;
+                    }
+                }
             }
         }
         self.records += 1;

@@ -1,6 +1,6 @@
 //! Reads a trace from front to back: runs of accesses at full speed, recovery after damage.
 
-use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Sink};
+use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Sink};
 
 use crate::detect;
 use crate::parse::{Need, access_run, parse};
@@ -69,7 +69,8 @@ pub struct Passed {
 pub struct Reader {
     cursor: Cursor,
     layout: Layout,
-    limits: Limits,
+    is_layout_given: bool,
+    record_bytes_max: u64,
     seq: u64,
     bytes_lost: u64,
     /// Thread of the latest record: what comes after damage is measured by it.
@@ -92,8 +93,17 @@ impl Reader {
             width.is_none_or(|width| width == layout.width) && options.endian.is_none_or(|e| e == layout.endian)
         };
         let layout = detect::layout(&input.head(), is_allowed);
-        let cursor = Cursor::new(input);
-        Ok(Self { cursor, layout, limits: options.limits, seq: 0, bytes_lost: 0, thread: 0, zeros: None })
+        Ok(Self {
+            cursor: Cursor::new(input),
+            layout,
+            is_layout_given: width.is_some() || options.endian.is_some(),
+            // Records without a name always fit.
+            record_bytes_max: options.limits.record_bytes_max.max(64),
+            seq: 0,
+            bytes_lost: 0,
+            thread: 0,
+            zeros: None,
+        })
     }
 
     /// Byte order and pointer width.
@@ -101,9 +111,32 @@ impl Reader {
         self.layout
     }
 
+    /// True when the options said byte order or pointer width.
+    pub(crate) fn is_layout_given(&self) -> bool {
+        self.is_layout_given
+    }
+
     /// Compression layers that were removed, outermost first.
     pub fn layers(&self) -> &[anytrace_core::Layer] {
         self.cursor.layers()
+    }
+
+    /// What plausible records are measured by.
+    pub(crate) fn trust(&self) -> Trust {
+        Trust { layout: self.layout, thread: self.thread }
+    }
+
+    /// All bytes from here on, where they are in memory or mapped.
+    pub(crate) fn rest_in_memory(&self) -> Option<&[u8]> {
+        self.cursor.as_slice()?.get(usize::try_from(self.cursor.offset()).ok()?..)
+    }
+
+    /// Moves past whole records that were read in [`Self::rest_in_memory`]; the last one is not zero.
+    pub(crate) fn pass(&mut self, passed: Passed, thread: u64) -> Result<(), Error> {
+        self.seq += passed.records;
+        self.thread = thread;
+        self.zeros = None;
+        self.cursor.skip(passed.bytes).map(|_| ())
     }
 
     /// Reads every record; damage goes to the sink and the records after it are read.
@@ -136,9 +169,7 @@ impl Reader {
             }
             match parse(window, self.layout) {
                 // Also where the window happens to show all of it: the window's size decides nothing.
-                Ok((_, used)) if used as u64 > self.limits.record_bytes_max => {
-                    self.pass_long_name(used as u64, sink)?
-                }
+                Ok((_, used)) if used as u64 > self.record_bytes_max => self.pass_long_name(used as u64, sink)?,
                 Ok((record, used)) => {
                     if record.tag.has_flags() {
                         sink.report(flags_on_rtta(&record, at))?;
@@ -150,7 +181,7 @@ impl Reader {
                     self.seq += 1;
                 }
                 Err(Need::Bad(tag)) => self.pass_bad_tag(tag, sink)?,
-                Err(Need::More(need)) if need > self.limits.record_bytes_max => self.pass_long_name(need, sink)?,
+                Err(Need::More(need)) if need > self.record_bytes_max => self.pass_long_name(need, sink)?,
                 Err(Need::More(need)) => {
                     // Bounded by the limit on records just above.
                     let have = self.fill(usize::try_from(need).unwrap_or(usize::MAX))? as u64;
@@ -216,7 +247,7 @@ impl Reader {
         let report = if !has_resumed && skipped < need {
             past_end(at, need - header, skipped.saturating_sub(header))
         } else {
-            let limit = self.limits.record_bytes_max;
+            let limit = self.record_bytes_max;
             rules::NAME_TOO_LONG
                 .at(at.offset)
                 .record(at.seq)
@@ -254,7 +285,7 @@ impl Reader {
 
     /// Moves to the next place where records resume, or to the end; returns the distance.
     fn find_resumption(&mut self) -> Result<u64, Error> {
-        let trust = Trust { layout: self.layout, thread: self.thread };
+        let trust = self.trust();
         let start = self.cursor.offset();
         let mut from = 1;
         loop {
@@ -279,9 +310,7 @@ impl Reader {
         if !is_stopped {
             // The last refill of a layer that ends with its data is the one that learns how it ended.
             self.cursor.fill(1)?;
-            for damage in self.cursor.layers().iter().filter_map(anytrace_core::Layer::damage) {
-                sink.report(damage)?;
-            }
+            self.cursor.report_layers(sink)?;
         }
         Ok(Passed { records: self.seq, bytes: self.cursor.offset(), bytes_lost: self.bytes_lost })
     }
@@ -326,7 +355,7 @@ fn past_end(at: Place, name_bytes: u64, left: u64) -> Diagnostic {
 }
 
 /// Where the zero records begin that end a run, if it ends in any.
-fn zeros_after(run: &[u8], stride: usize, at: Place, before: Option<Place>) -> Option<Place> {
+pub(crate) fn zeros_after(run: &[u8], stride: usize, at: Place, before: Option<Place>) -> Option<Place> {
     let is_zero = |record: &&[u8]| record.iter().all(|&b| b == 0);
     let zeros = run.rchunks_exact(stride).take_while(is_zero).count();
     let records = run.len() / stride;

@@ -1,10 +1,11 @@
 //! `convert` and `repair`.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anytrace_core::{Collect, Error, Input, OpenOptions, Outcome, Plan, Sink, Target};
 
 use crate::detect;
+use crate::held::Held;
 use crate::losses::{Losses, in_places};
 use crate::output::{Form, Output};
 use crate::parse::parse;
@@ -22,12 +23,20 @@ pub(crate) fn rewrite(
 ) -> Result<Outcome, Error> {
     let layout = reader.layout();
     let form = Form::new(plan.target(), layout)?;
+    let may_change = matches!(plan, Plan::Repair(_)) && form.is_trace() && !reader.is_layout_given();
     let mut out = out;
-    match plan {
-        Plan::Convert(_) => convert(reader, Output::new(&mut out, layout, form), sink),
-        Plan::Repair(_) => repair(reader, form, &mut out, sink),
-        Plan::Trim(selection, _) => trim::trim(reader, selection, limits, Output::new(&mut out, layout, form), sink),
+    let mut held = Held::new(&mut out, may_change);
+    let mut outcome = match plan {
+        Plan::Convert(_) => convert(reader, Output::new(&mut held, layout, form), sink)?,
+        Plan::Repair(_) => repair(reader, form, &mut held, sink)?,
+        Plan::Trim(selection, _) => trim::trim(reader, selection, limits, Output::new(&mut held, layout, form), sink)?,
+    };
+    match form {
+        Form::Trace(layout) => outcome.notes.extend(held.finish(layout)?),
+        // It was passed on as it came.
+        Form::Jsonl(_) => {}
     }
+    Ok(outcome)
 }
 
 fn convert(reader: Reader, output: Output<'_>, sink: &mut dyn Sink) -> Result<Outcome, Error> {
@@ -60,15 +69,12 @@ impl Visit for Copy<'_> {
     }
 }
 
-fn repair(reader: Reader, form: Form, out: &mut dyn Write, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-    let mut held = Held { out, bytes: Some(Vec::new()) };
-    let mut outcome = repair_once(reader, form, &mut held, sink)?;
-    let Some(mut bytes) = held.bytes.take() else { return Ok(outcome) };
+fn repair(reader: Reader, form: Form, held: &mut Held<'_>, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    let mut outcome = repair_once(reader, form, held, sink)?;
+    let Some(bytes) = held.whole() else { return Ok(outcome) };
     // A few implausible records may look like another layout once the damage around them is gone; who
     // opens the result would find errors again. Every turn drops bytes, so this ends.
-    while form.is_trace()
-        && let Some(layout) = detect::misread(&bytes)
-    {
+    while let Some(layout) = detect::misread(bytes) {
         let reader = Reader::new(Input::from_bytes("", bytes.clone()), &OpenOptions::default())?;
         let mut again = Vec::new();
         let next = repair_once(reader, Form::Trace(layout), &mut again, &mut Collect::default())?;
@@ -78,10 +84,9 @@ fn repair(reader: Reader, form: Form, out: &mut dyn Write, sink: &mut dyn Sink) 
         outcome.bytes_lost += (bytes.len() - again.len()) as u64;
         outcome.records_written = next.records_written;
         outcome.notes.push("dropped implausible records that could be read in two ways".to_owned());
-        bytes = again;
+        *bytes = again;
     }
     outcome.notes.dedup();
-    held.out.write_all(&bytes)?;
     Ok(outcome)
 }
 
@@ -105,31 +110,6 @@ fn repair_once(reader: Reader, form: Form, out: &mut dyn Write, sink: &mut dyn S
         records_written: repair.output.finish()?,
         notes,
     })
-}
-
-/// Holds the first bytes of a result back until they are too many for the head that layouts are found by.
-struct Held<'a> {
-    out: &'a mut dyn Write,
-    bytes: Option<Vec<u8>>,
-}
-
-/// As much as a probe sees.
-const HEAD_BYTES: usize = 64 * 1024;
-
-impl Write for Held<'_> {
-    fn write(&mut self, new: &[u8]) -> io::Result<usize> {
-        let Some(bytes) = &mut self.bytes else { return self.out.write(new) };
-        bytes.extend_from_slice(new);
-        if bytes.len() >= HEAD_BYTES {
-            self.out.write_all(bytes)?;
-            self.bytes = None;
-        }
-        Ok(new.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 /// Writes everything but a zero tail, and RTTA records without flags.

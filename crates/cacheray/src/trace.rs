@@ -14,7 +14,7 @@ use crate::reader::Reader;
 use crate::record::Layout;
 use crate::rules::RULES;
 use crate::types::{TypeTable, name_value};
-use crate::{NAME, detect, dump, jsonl, rewrite};
+use crate::{NAME, detect, dump, jsonl, parallel, rewrite};
 
 /// The format, for [`anytrace_core`]'s doors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Format for Cacheray {
 
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            (NAME, "a cacheray trace, in any byte order (--endian) and pointer width (--pointer-width)"),
+            (NAME, "a cacheray trace, in any byte order (--to-endian) and pointer width (--to-pointer-width)"),
             ("jsonl", "JSON lines, one object a record"),
         ]
     }
@@ -52,7 +52,9 @@ impl Format for Cacheray {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        Ok(Box::new(Opened { reader: Reader::new(input, options)?, limits: options.limits }))
+        options.only("cacheray", &["endian", "pointer-width"])?;
+        let reader = Reader::new(input, options)?;
+        Ok(Box::new(Opened { reader, limits: options.limits, threads: options.threads }))
     }
 
     fn import(
@@ -69,15 +71,19 @@ impl Format for Cacheray {
 struct Opened {
     reader: Reader,
     limits: Limits,
+    threads: usize,
 }
 
 impl Trace for Opened {
-    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+    fn info(mut self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
         let layout = self.reader.layout();
         let mut info = Info::new(NAME);
         info.byte_order = Some(layout.endian);
         info.set_container(self.reader.layers(), None);
         let mut counts = Counts::new(layout, self.limits);
+        if self.threads > 1 {
+            parallel::count(&mut self.reader, &mut counts, self.threads, self.limits)?;
+        }
         let passed = self.reader.walk(&mut counts, sink)?;
         info.bytes = passed.bytes;
         info.records = passed.records;

@@ -9,7 +9,6 @@ use anytrace_core::text::{escaped, push_hex_bytes};
 const NAME_BYTES_MAX: usize = 4 << 20;
 
 /// Adds by type name and element size, in order of first appearance, bounded.
-#[derive(Debug)]
 pub(crate) struct TypeTable {
     rows: Vec<TypeRow>,
     index: HashMap<(Vec<u8>, u32), usize>,
@@ -26,6 +25,12 @@ pub(crate) struct TypeRow {
     pub(crate) elemsize: u32,
     pub(crate) adds: u64,
     pub(crate) elements: u64,
+}
+
+impl std::fmt::Debug for TypeTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.rows).finish()
+    }
 }
 
 impl TypeTable {

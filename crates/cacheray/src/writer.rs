@@ -73,7 +73,7 @@ impl Unfit {
     pub(crate) fn error(self, record: std::fmt::Arguments<'_>) -> Error {
         Error::unsupported(match self {
             Self::Address(address) => {
-                format!("{record}: address {address:#x} does not fit a pointer of 4 bytes (--pointer-width)")
+                format!("{record}: address {address:#x} does not fit a pointer of 4 bytes (--to-pointer-width)")
             }
             Self::NameBytes(bytes) => format!("{record}: a type name of {bytes} bytes does not fit its 32-bit length"),
         })
@@ -81,8 +81,17 @@ impl Unfit {
 }
 
 /// Appends a record.
+fn encode(record: &Record<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    encode_head(record, layout, out)?;
+    if let Body::Add { name, .. } = record.body {
+        out.extend_from_slice(name);
+    }
+    Ok(())
+}
+
+/// Appends a record but for its name.
 #[inline]
-pub(crate) fn encode(record: &Record<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub(crate) fn encode_head(record: &Record<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let endian = layout.endian;
     let from = out.len();
     out.push(record.tag.0);
@@ -111,7 +120,6 @@ pub(crate) fn encode(record: &Record<'_>, layout: Layout, out: &mut Vec<u8>) -> 
             for number in [elemsize, elemcount, name_bytes] {
                 out.extend_from_slice(&endian.put_u32(number));
             }
-            out.extend_from_slice(name);
         }
     }
     Ok(())

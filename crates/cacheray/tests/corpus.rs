@@ -1,5 +1,7 @@
 //! Every file of the corpus against its expectation: counts, damage, byte order.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! What the verbs say about a few samples, word for word. `UPDATE_GOLDENS=1` rewrites the files.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use std::fmt::Write as _;

@@ -1,6 +1,8 @@
 //! Cuts, flips and mutations of every small sample: nothing panics or hangs, damage has a place,
 //! whole records before a cut are kept, and what is repaired checks.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use anytrace_cacheray::{Cacheray, Layout, Need, parse};

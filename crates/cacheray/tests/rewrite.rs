@@ -1,5 +1,7 @@
 //! `convert`, `repair`, `trim` and the way back from JSON lines.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use anytrace_cacheray::Cacheray;
@@ -297,4 +299,89 @@ fn a_dump_prints_what_the_selection_wants() {
     assert_eq!(seqs(Selection { threads: vec![2], ..Selection::default() }), ["2"]);
     assert_eq!(seqs(by_name(b"A", None)), ["0", "1", "3"]);
     assert_eq!(seqs(by_name(b"A", Some(1..3))), ["1"]);
+}
+
+#[test]
+fn a_part_that_does_not_show_its_layout_says_how_to_open_it() {
+    let trace = Trace::of(true, 4).add(heap(4), 4, 1, b"int").ordinary(40).access(0, 0x1000_1000, 1, 0);
+    let plan =
+        |records| Plan::Trim(Selection { records: Some(records), ..Selection::default() }, TargetOptions::default());
+    let (_, whole, _) = rewrite(&Cacheray, &trace.bytes, &plan(0..u64::MAX)).unwrap();
+    assert_eq!(whole.notes, Vec::<String>::new());
+    let no_regions = Trace::of(true, 4).access(0, 0x1000_1000, 1, 0).bytes;
+    let given = OpenOptions { endian: Some(Endian::Big), pointer_width: Some(4), ..OpenOptions::default() };
+    let (part, outcome, _) = rewrite_with(&Cacheray, &given, &no_regions, &plan(0..1)).unwrap();
+    assert_eq!(part, no_regions);
+    assert!(outcome.notes[0].ends_with("--endian big --pointer-width 4"), "{:?}", outcome.notes);
+}
+
+#[test]
+fn repair_with_a_given_layout_drops_nothing_that_is_whole() {
+    for (is_big, pointer) in LAYOUTS {
+        let odd = Trace::of(is_big, pointer).access(0, 7, 3, u64::MAX).access(1, 1, 0, 1 << 63).bytes;
+        let endian = Some(if is_big { Endian::Big } else { Endian::Little });
+        let given = OpenOptions { endian, pointer_width: u8::try_from(pointer).ok(), ..OpenOptions::default() };
+        let damaged = [odd.as_slice(), &[0xff]].concat();
+        let (repaired, ..) =
+            rewrite_with(&Cacheray, &given, &damaged, &Plan::Repair(TargetOptions::default())).unwrap();
+        assert_eq!(repaired, odd);
+    }
+}
+
+#[test]
+fn names_of_megabytes_pass_through_every_form() {
+    let name: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 255) as u8).collect();
+    let bytes = Trace::new().ordinary(20).add(HEAP, 8, 1, &name).ordinary(20).bytes;
+    assert!(convert(&bytes, TargetOptions::default()) == bytes);
+    assert!(through_jsonl(&Cacheray, &OpenOptions::default(), &bytes).unwrap() == bytes);
+    let flipped = convert(&bytes, TargetOptions { endian: Some(Endian::Big), ..TargetOptions::default() });
+    let back = convert(&flipped, TargetOptions { endian: Some(Endian::Little), ..TargetOptions::default() });
+    assert!(back == bytes);
+}
+
+/// Any record: kind and flags, address, size, thread, factors, name.
+type Any = (u8, u64, u8, u64, (u32, u32), Vec<u8>);
+
+fn built(records: &[Any], (is_big, pointer): (bool, usize)) -> Vec<u8> {
+    let build = |trace: Trace, (tag, address, size, thread, factors, name): &Any| {
+        let address = if pointer == 4 { address & 0xffff_ffff } else { *address };
+        let length = u32::try_from(name.len()).unwrap();
+        match tag & 3 {
+            0 | 1 => trace.access(tag & 0xc1, address, *size, *thread),
+            2 => trace.add_raw(tag & 0xc0 | 2, address, *thread, *factors, length, name),
+            _ => trace.remove_raw(tag & 0xc0 | 3, address, *thread),
+        }
+    };
+    records.iter().fold(Trace::of(is_big, pointer), build).bytes
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        cases: 64,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(20_210_423),
+        ..Default::default()
+    })]
+
+    #[test]
+    fn any_records_survive_copy_json_lines_and_the_other_byte_order(
+        records in proptest::collection::vec(proptest::arbitrary::any::<Any>(), 0..60),
+        layout in 0..4_usize,
+    ) {
+        let (is_big, pointer) = LAYOUTS[layout];
+        let bytes = built(&records, (is_big, pointer));
+        let [endian, other] = if is_big { [Endian::Big, Endian::Little] } else { [Endian::Little, Endian::Big] };
+        let open = |endian| OpenOptions {
+            endian: Some(endian),
+            pointer_width: u8::try_from(pointer).ok(),
+            ..OpenOptions::default()
+        };
+        let to = |endian| Plan::Convert(TargetOptions { endian, ..TargetOptions::default() });
+        let copy = |open: &OpenOptions, bytes: &[u8], to| rewrite_with(&Cacheray, open, bytes, &to).unwrap().0;
+        assert_eq!(copy(&open(endian), &bytes, to(None)), bytes);
+        let flipped = copy(&open(endian), &bytes, to(Some(other)));
+        assert_eq!(flipped, built(&records, (!is_big, pointer)));
+        assert_eq!(copy(&open(other), &flipped, to(Some(endian))), bytes);
+        assert_eq!(through_jsonl(&Cacheray, &open(endian), &bytes).unwrap(), bytes);
+    }
 }

@@ -1,5 +1,7 @@
 //! One trace per rule, built field by field: exactly that code, at that offset and record.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
+
 mod common;
 
 use anytrace_cacheray::Cacheray;
@@ -205,6 +207,16 @@ fn a_name_longer_than_the_limit_is_skipped_without_memory_and_reading_goes_on() 
     assert_eq!(exam.errors()[0].skipped_bytes, 100_029);
     assert_eq!(exam.info.0.records, 60);
     assert_eq!(examine(&Cacheray, &trace.bytes).error_codes(), Vec::<&str>::new());
+}
+
+#[test]
+fn a_limit_below_any_record_stops_names_only() {
+    let trace = Trace::new().add(HEAP, 8, 1, b"int").ordinary(30).add(HEAP, 8, 1, &[b'n'; 400]).ordinary(30);
+    for limit in [0, 1, 17, 30] {
+        let options = OpenOptions { limits: Limits::default().with_record_bytes_max(limit), ..OpenOptions::default() };
+        let exam = examine_with(&Cacheray, &options, &|| Input::from_bytes("x", trace.bytes.clone()));
+        assert_eq!((exam.error_codes(), exam.info.0.records), (vec!["cacheray/name-too-long"], 61));
+    }
 }
 
 #[test]

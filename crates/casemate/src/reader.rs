@@ -196,12 +196,7 @@ impl Reader {
             let skipped = if goes_on { self.cursor.offset() - from } else { diagnostic.skipped_bytes };
             sink.report(diagnostic.skipped(skipped))?;
         }
-        for layer in self.cursor.layers() {
-            if let Some(damage) = layer.damage() {
-                sink.report(damage)?;
-            }
-        }
-        Ok(())
+        self.cursor.report_layers(sink)
     }
 }
 

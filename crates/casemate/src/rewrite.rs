@@ -69,7 +69,7 @@ pub(crate) struct Emitter {
 impl Emitter {
     /// Refuses options this format does not have.
     pub(crate) fn new(target: &TargetOptions, source_radix: Radix, out: &mut Vec<u8>) -> Result<Self, Error> {
-        target.only("casemate", &["style", "radix"])?;
+        target.only("casemate", &["style", "to-radix"])?;
         let written = match target.to.as_deref() {
             None | Some("casemate") => match (target.style, target.radix) {
                 (None, None) => Written::Copy,
@@ -78,7 +78,7 @@ impl Emitter {
             },
             Some("jsonl") => {
                 if target.style.is_some() || target.radix.is_some() {
-                    return Err(Error::usage("--style and --radix mean nothing for JSON lines"));
+                    return Err(Error::usage("--style and --to-radix mean nothing for JSON lines"));
                 }
                 jsonl::Lines::header(out, source_radix);
                 Written::Jsonl(Box::new(jsonl::Lines::new(false)))
@@ -363,7 +363,7 @@ impl Repair {
 /// Writes a trace from JSON lines.
 pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Target) -> Result<Outcome, Error> {
     let target = options.target;
-    target.only("casemate", &["style", "radix"])?;
+    target.only("casemate", &["style", "to-radix"])?;
     if !matches!(target.to.as_deref(), None | Some("casemate")) {
         return Err(Error::usage("JSON lines of casemate are read back to casemate only"));
     }

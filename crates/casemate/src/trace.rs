@@ -37,7 +37,7 @@ impl Format for Casemate {
         &[
             (
                 "casemate",
-                "the same records; --style canonical, positional or pretty and --radix hex or dec rewrite them",
+                "the same records; --style canonical, positional or pretty and --to-radix hex or dec rewrite them",
             ),
             ("jsonl", "JSON lines: one object a transition, read back by convert"),
         ]
@@ -117,13 +117,7 @@ struct Opened {
 
 impl Opened {
     fn open(input: Input, options: &OpenOptions, has_model: bool) -> Result<Box<dyn Trace>, Error> {
-        for (name, is_given) in
-            [("endian", options.endian.is_some()), ("pointer-width", options.pointer_width.is_some())]
-        {
-            if is_given {
-                return Err(Error::usage(format!("--{name} means nothing for a casemate trace")));
-            }
-        }
+        options.only("casemate", &["radix"])?;
         Ok(Box::new(Self { reader: Reader::new(input, options), limits: options.limits, has_model }))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anytrace_core::{Endian, NameMatch, Radix, Selection, Style, TargetOptions, TimeBound};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Read, check, repair, convert, trim and compare program traces of any kind.
@@ -27,7 +28,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Say what a trace is and what is in it
-    #[command(after_help = "Example:\n  anytrace info --format json app.xray | jq '.[0].kinds'")]
+    #[command(after_help = "Example:\n  anytrace info --format json app.xray | jq .kinds")]
     Info(InfoArguments),
     /// Print the records in wire order, one a line
     #[command(after_help = "Example:\n  anytrace dump --offsets --records 100..120 app.heph\n  \
@@ -74,16 +75,16 @@ pub(crate) enum Verb {
 #[command(next_help_heading = "Reading")]
 pub(crate) struct InputArguments {
     /// Do not recognise the format: it is this one
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(format_names()))]
     pub(crate) input_format: Option<String>,
     /// Byte order of the input, where detection is wrong
-    #[arg(long, value_name = "little|big", value_parser = endian)]
+    #[arg(long, value_name = "little|big", value_parser = one_of(["little", "big"], endian))]
     pub(crate) endian: Option<Endian>,
     /// Pointer width of the input in bytes, where detection is wrong
-    #[arg(long, value_name = "4|8", value_parser = pointer_width)]
+    #[arg(long, value_name = "4|8", value_parser = one_of(["4", "8"], pointer_width))]
     pub(crate) pointer_width: Option<u8>,
     /// Base of numbers without a prefix, in text formats
-    #[arg(long = "radix", value_name = "dec|hex", value_parser = radix)]
+    #[arg(long = "radix", value_name = "dec|hex", value_parser = one_of(["dec", "hex"], radix))]
     pub(crate) input_radix: Option<Radix>,
     /// Recover values the format cannot express (Heph: arrays of arrays); each is reported
     #[arg(long)]
@@ -148,22 +149,22 @@ pub(crate) struct TargetArguments {
     #[arg(long = "version", visible_alias = "to-version", value_name = "N")]
     version: Option<u32>,
     /// Byte order to write
-    #[arg(long, value_name = "little|big", value_parser = endian)]
+    #[arg(long, value_name = "little|big", value_parser = one_of(["little", "big"], endian))]
     to_endian: Option<Endian>,
     /// Pointer width to write, in bytes
-    #[arg(long, value_name = "4|8", value_parser = pointer_width)]
+    #[arg(long, value_name = "4|8", value_parser = one_of(["4", "8"], pointer_width))]
     to_pointer_width: Option<u8>,
     /// Container to write (apitrace): snappy, gzip, brotli, zstd, zstd-seekable, raw
-    #[arg(long, visible_alias = "to-container", value_name = "NAME")]
+    #[arg(long, visible_alias = "to-container", value_name = "NAME", value_parser = PossibleValuesParser::new(CONTAINERS))]
     container: Option<String>,
     /// Compression level of the container
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
     /// Layout of a text format
-    #[arg(long, value_name = "canonical|positional|pretty", value_parser = style)]
+    #[arg(long, value_name = "canonical|positional|pretty", value_parser = one_of(["canonical", "positional", "pretty"], style))]
     style: Option<Style>,
     /// Base of numbers written in a text format
-    #[arg(long, value_name = "dec|hex", value_parser = radix)]
+    #[arg(long, value_name = "dec|hex", value_parser = one_of(["dec", "hex"], radix))]
     to_radix: Option<Radix>,
 }
 
@@ -296,7 +297,7 @@ pub(crate) struct ConvertArguments {
     #[command(flatten)]
     pub(crate) output: OutputArguments,
     /// Form to write; `anytrace formats` lists them [default: the input's own]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(target_names()))]
     pub(crate) to: Option<String>,
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -345,7 +346,7 @@ pub(crate) struct DiffArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RulesArguments {
     /// Only this format's
-    #[arg(value_name = "FORMAT")]
+    #[arg(value_name = "FORMAT", value_parser = PossibleValuesParser::new(format_names()))]
     pub(crate) format: Option<String>,
 }
 
@@ -363,34 +364,55 @@ pub(crate) struct ManArguments {
     /// Write anytrace.1 and anytrace-VERB.1 into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Replace pages that are there
+    #[arg(long, requires = "dir")]
+    pub(crate) force: bool,
 }
 
-fn endian(text: &str) -> Result<Endian, String> {
-    Endian::from_name(text).ok_or_else(|| "expected little or big".to_owned())
+/// The containers of `convert --container`.
+const CONTAINERS: [&str; 6] = ["snappy", "gzip", "brotli", "zstd", "zstd-seekable", "raw"];
+
+/// A parser that completions can list the values of. `read` knows each of them.
+fn one_of<const N: usize, T: Clone + Send + Sync + 'static>(
+    names: [&'static str; N],
+    read: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(move |name| read(&name).ok_or("an unknown value"))
 }
 
-fn pointer_width(text: &str) -> Result<u8, String> {
+fn format_names() -> Vec<&'static str> {
+    anytrace_formats::all().iter().map(|format| format.name()).collect()
+}
+
+/// Every name that some format's `--to` takes.
+fn target_names() -> Vec<&'static str> {
+    let all = anytrace_formats::all().iter().flat_map(|format| format.targets());
+    let names: std::collections::BTreeSet<_> = all.map(|(name, _)| *name).collect();
+    names.into_iter().collect()
+}
+
+fn endian(text: &str) -> Option<Endian> {
+    Endian::from_name(text)
+}
+
+fn pointer_width(text: &str) -> Option<u8> {
+    text.parse().ok()
+}
+
+fn radix(text: &str) -> Option<Radix> {
     match text {
-        "4" => Ok(4),
-        "8" => Ok(8),
-        _ => Err("expected 4 or 8".to_owned()),
+        "dec" => Some(Radix::Decimal),
+        "hex" => Some(Radix::Hex),
+        _ => None,
     }
 }
 
-fn radix(text: &str) -> Result<Radix, String> {
+fn style(text: &str) -> Option<Style> {
     match text {
-        "dec" | "decimal" | "10" => Ok(Radix::Decimal),
-        "hex" | "hexadecimal" | "16" => Ok(Radix::Hex),
-        _ => Err("expected dec or hex".to_owned()),
-    }
-}
-
-fn style(text: &str) -> Result<Style, String> {
-    match text {
-        "canonical" => Ok(Style::Canonical),
-        "positional" => Ok(Style::Positional),
-        "pretty" => Ok(Style::Pretty),
-        _ => Err("expected canonical, positional or pretty".to_owned()),
+        "canonical" => Some(Style::Canonical),
+        "positional" => Some(Style::Positional),
+        "pretty" => Some(Style::Pretty),
+        _ => None,
     }
 }
 
@@ -450,7 +472,9 @@ fn time_bound(text: &str) -> Result<TimeBound, String> {
     let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000_u64)];
     let Some((digits, factor)) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))
     else {
-        return number(text).map(TimeBound::Native);
+        return number(text)
+            .map(TimeBound::Native)
+            .map_err(|_| format!("{text:?} is no time: a number, alone or with ns, us, ms or s behind it"));
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut ns = number(whole)?.checked_mul(factor).ok_or("too large")?;

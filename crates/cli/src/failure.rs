@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anytrace_core::{Error, Kind};
+use anytrace_core::{Error, Kind, text};
 
 use crate::paint;
 
@@ -18,6 +18,11 @@ impl Failure {
     /// The command makes no sense or cannot be carried out: exit 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 2, is_closed_pipe: false }
+    }
+
+    /// The trace is at fault: exit 1.
+    pub(crate) fn breach(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1, is_closed_pipe: false }
     }
 
     /// Writing results failed; a closed pipe is no failure.
@@ -38,6 +43,11 @@ impl Failure {
         }
     }
 
+    /// A library error that names its file itself.
+    pub(crate) fn bare(error: &Error) -> Self {
+        Self { message: error.to_string(), ..Self::of("", error) }
+    }
+
     /// True when the reader of our output went away.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.is_closed_pipe
@@ -50,7 +60,9 @@ impl Failure {
 
     /// Prints the message to standard error.
     pub(crate) fn print(&self) {
-        paint::complain("error", &self.message);
+        // File names and texts from traces are in it: nothing of them may move a terminal.
+        let safe: Vec<_> = self.message.lines().map(text::printable).collect();
+        paint::complain("error", safe.join("\n"));
     }
 }
 

@@ -56,7 +56,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// The exit code (DESIGN.md, section 3).
+    /// The exit code, as the book's chapter on all verbs promises.
     fn code(self) -> u8 {
         match self {
             Self::Fine => 0,
@@ -66,12 +66,21 @@ impl Verdict {
     }
 }
 
+/// Standard input can be read only once.
+fn only_one_stdin<'a>(files: impl Iterator<Item = &'a std::path::Path>) -> Result<(), Failure> {
+    if files.filter(|file| file.as_os_str() == "-").count() > 1 {
+        return Err(Failure::usage("standard input (-) can be named only once"));
+    }
+    Ok(())
+}
+
 /// Runs a verb on each file, prints failures as they happen and returns the worst verdict. A closed
 /// pipe ends it all.
 fn for_each_file(
     files: &[std::path::PathBuf],
     mut run: impl FnMut(&std::path::Path) -> Result<Verdict, Failure>,
 ) -> Result<Verdict, Failure> {
+    only_one_stdin(files.iter().map(std::path::PathBuf::as_path))?;
     let mut worst = Verdict::Fine;
     for file in files {
         match run(file) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anytrace_core::{Error, Format, Input, InputOptions, Limits, OpenOptions, Trace};
+use anytrace_core::{Diagnostic, Error, Format, Input, InputOptions, Layer, Limits, OpenOptions, Trace};
 use anytrace_formats::{Recognised, all, by_name, recognise};
 
 use crate::arguments::InputArguments;
@@ -10,8 +10,8 @@ use crate::failure::Failure;
 
 /// An input whose format is known.
 pub(crate) enum Opened {
-    /// No bytes.
-    Empty,
+    /// No bytes: an empty file, or compressed data damaged before their first byte.
+    Empty(Vec<Diagnostic>),
     /// A trace, not yet read.
     Trace(&'static dyn Format, Input),
     /// JSON lines of a format.
@@ -21,19 +21,18 @@ pub(crate) enum Opened {
 /// Opens an input and finds its format.
 pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let name = path.display().to_string();
-    let input = Input::open(path, InputOptions { no_map: options.no_mmap })
-        .map_err(|error| Failure::of("cannot open", &error))?;
+    let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
     if let Some(wanted) = &options.input_format {
         let format = by_name(wanted)
             .ok_or_else(|| Failure::usage(format!("no format is called {wanted}; there are {}", names())))?;
         if input.head().bytes.is_empty() {
-            return Ok(Opened::Empty);
+            return Ok(Opened::Empty(damage(&input)));
         }
         let is_jsonl = format.recognises_jsonl(&input.head());
         return Ok(if is_jsonl { Opened::Jsonl(format, input) } else { Opened::Trace(format, input) });
     }
     match recognise(&input.head()) {
-        Recognised::Empty => Ok(Opened::Empty),
+        Recognised::Empty => Ok(Opened::Empty(damage(&input))),
         Recognised::Trace(format) => Ok(Opened::Trace(format, input)),
         Recognised::Jsonl(format) => Ok(Opened::Jsonl(format, input)),
         Recognised::Ambiguous(names) => {
@@ -48,20 +47,26 @@ pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     }
 }
 
-/// Opens an input that must be a trace; `None` for an empty one.
-pub(crate) fn open_trace(
-    path: &Path,
-    options: &InputArguments,
-) -> Result<Option<(&'static dyn Format, Input)>, Failure> {
+/// A trace, or what kept an input from being one.
+pub(crate) type Found = Result<(&'static dyn Format, Input), Vec<Diagnostic>>;
+
+/// Opens an input that must be a trace. An empty one is `Err` with what is wrong with its compression, if
+/// anything is.
+pub(crate) fn open_trace(path: &Path, options: &InputArguments) -> Result<Found, Failure> {
     match open(path, options)? {
-        Opened::Empty => Ok(None),
-        Opened::Trace(format, input) => Ok(Some((format, input))),
+        Opened::Empty(damage) => Ok(Err(damage)),
+        Opened::Trace(format, input) => Ok(Ok((format, input))),
         Opened::Jsonl(format, _) => Err(Failure::usage(format!(
             "{0}: JSON lines of {1}; `anytrace convert {0} -o OUT --to {1}` makes a trace of them",
             path.display(),
             format.name()
         ))),
     }
+}
+
+/// What is wrong with the compression of an input that gave no bytes.
+fn damage(input: &Input) -> Vec<Diagnostic> {
+    input.layers().iter().filter_map(Layer::damage).collect()
 }
 
 /// Passes the door of a format.

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anytrace_core::Target;
 use tempfile::NamedTempFile;
@@ -41,6 +42,9 @@ impl Output {
             }
             // A link is followed, so that the file it names is replaced and not the link.
             Ok(_) => Place::File(fs::canonicalize(path).map_err(failed)?),
+            Err(_) if fs::symlink_metadata(path).is_ok() => {
+                return Err(Failure::usage(format!("cannot write {}: it is a link to nothing", path.display())));
+            }
             Err(_) => Place::File(path.to_owned()),
         };
         let mut builder = tempfile::Builder::new();
@@ -54,7 +58,18 @@ impl Output {
             }
             Place::Stdout | Place::Device(_) => builder.tempfile(),
         };
-        let writer = BufWriter::with_capacity(1 << 18, file.map_err(failed)?);
+        let file = file.map_err(|error| {
+            // The temporary name in the error would only puzzle.
+            Failure::usage(format!("cannot write {}: {}", path.display(), error.kind()))
+        })?;
+        if let (Place::File(path), Ok(old)) = (&place, fs::metadata(path)) {
+            // What is replaced keeps its permissions.
+            file.as_file().set_permissions(old.permissions()).map_err(|error| {
+                Failure::usage(format!("cannot keep the permissions of {}: {error}", path.display()))
+            })?;
+        }
+        remove_on_signal(file.path());
+        let writer = BufWriter::with_capacity(1 << 18, file);
         Ok(Self { writer, position: 0, place, may_replace: force })
     }
 
@@ -68,6 +83,8 @@ impl Output {
                 copy_out(file.as_file_mut(), &mut device)
             }
             Place::File(path) => {
+                // The name must not outlive the bytes when the machine stops.
+                file.as_file().sync_all()?;
                 let persisted = if self.may_replace { file.persist(&path) } else { file.persist_noclobber(&path) };
                 match persisted {
                     Ok(_) => Ok(()),
@@ -76,6 +93,27 @@ impl Output {
             }
         }
     }
+}
+
+/// The temporary file to remove when the user or the system ends the program.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Sees to it that an interrupted program leaves no temporary file behind.
+fn remove_on_signal(path: &Path) {
+    let Ok(mut unfinished) = UNFINISHED.lock() else { return };
+    let is_first = unfinished.is_none();
+    *unfinished = Some(path.to_owned());
+    if !is_first {
+        return;
+    }
+    // Without a handler the work still goes on; only the tidying is lost.
+    let _ = ctrlc::set_handler(|| {
+        if let Ok(Some(path)) = UNFINISHED.lock().as_deref() {
+            let _ = fs::remove_file(path);
+        }
+        // 128 + SIGINT, as shells report an interrupted program.
+        std::process::exit(130);
+    });
 }
 
 fn copy_out(file: &mut File, out: &mut dyn Write) -> Result<(), Failure> {

@@ -59,6 +59,9 @@ fn draw(name: &str, total: Option<u64>, counter: &AtomicU64, stop: &AtomicBool) 
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
+    // The rate is reckoned from here: what was read before the bar appeared is not part of it.
+    bar.set_position(counter.load(Ordering::Relaxed));
+    bar.reset_eta();
     bar.set_prefix(anytrace_core::text::escaped(name.as_bytes()));
     while !stop.load(Ordering::Relaxed) {
         bar.set_position(counter.load(Ordering::Relaxed));

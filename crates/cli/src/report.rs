@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, layer_rules, text};
+use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rules, text};
 use anytrace_export::FileReport;
 
+use crate::failure::Failure;
 use crate::{Verdict, paint};
 
 /// Where diagnostics go as they are found.
@@ -45,9 +46,20 @@ impl Reporter {
         }
     }
 
+    /// Takes the damage of an input that gave no bytes.
+    pub(crate) fn take(&mut self, damage: Vec<Diagnostic>) -> Result<(), Failure> {
+        let file = self.file.clone();
+        damage.into_iter().try_for_each(|one| self.report(one)).map_err(|error| Failure::of(&file, &error))
+    }
+
     /// Exact number of diagnostics of a severity.
     pub(crate) fn count(&self, severity: Severity) -> u64 {
         self.by_severity[severity as usize]
+    }
+
+    /// True when the input is damaged and nothing came of it, not even a header: an empty output is none.
+    pub(crate) fn nothing_could_be_read(&self, output: &dyn Target) -> bool {
+        self.count(Severity::Error) > 0 && output.position() == 0
     }
 
     /// Breach when any error was reported.
@@ -129,7 +141,7 @@ pub(crate) fn rendered(file: &str, noun: &str, diagnostic: &Diagnostic) -> Strin
     // Writing to a String cannot fail.
     let _ = diagnostic.render(noun, &mut body);
     let style = paint::severity(diagnostic.severity);
-    let file = text::escaped(file.as_bytes());
+    let file = text::printable(file);
     let (bold, code) = (paint::BOLD, diagnostic.code());
     let body = body.replacen(&format!("[{code}]"), &format!("[{style}{code}{style:#}]"), 1);
     format!("{bold}{file}{bold:#}: {body}\n")

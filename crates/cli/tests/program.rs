@@ -143,6 +143,44 @@ fn a_damaged_trace_exits_1_and_its_repair_exits_0() {
 }
 
 #[test]
+fn compressed_data_damaged_before_their_first_byte_are_no_empty_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(example("relay.heph")).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&bytes).unwrap();
+    let whole = [gzip.finish().unwrap(), zstd::encode_all(&bytes[..], 3).unwrap()];
+    for (form, code) in whole.iter().zip(["container/gzip-truncated", "container/zstd-truncated"]) {
+        for cut in [12, 20] {
+            let file = folder.path().join("cut");
+            std::fs::write(&file, &form[..cut]).unwrap();
+            let check = run(&["check", "--format", "json", path(&file)]);
+            let report = json(&check);
+            assert_eq!((check.status.code(), &report["diagnostics"][0]["code"]), (Some(1), &Value::from(code)));
+            for verb in ["info", "dump"] {
+                assert_eq!(run(&[verb, path(&file)]).status.code(), Some(1), "{verb}");
+            }
+            for verb in ["repair", "convert"] {
+                let out = folder.path().join("out");
+                let output = run(&[verb, path(&file), "-o", path(&out)]);
+                assert_eq!((output.status.code(), out.exists()), (Some(1), false), "{verb}");
+            }
+        }
+    }
+}
+
+#[test]
+fn json_lines_are_known_whatever_their_spacing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lines, back) = (folder.path().join("x.jsonl"), folder.path().join("x.xray"));
+    let source = example("threads4.xray");
+    let dump = text(&run(&["dump", "--format", "jsonl", path(&source)]).stdout);
+    std::fs::write(&lines, dump.replace("\":", "\" : ").replace(",\"", ", \"")).unwrap();
+    let output = run(&["convert", path(&lines), "-o", path(&back), "--to", "xray"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&back).unwrap(), std::fs::read(&source).unwrap());
+}
+
+#[test]
 fn several_files_are_all_done_and_the_worst_exit_code_is_returned() {
     let (good, other) = (example("relay.heph"), example("threads4.xray"));
     let output = run(&["info", "--format", "json", path(&good), "no/such/file", path(&other)]);
@@ -209,6 +247,107 @@ fn a_trimmed_trace_passes_check_and_differs() {
         assert_eq!(diff.status.code(), Some(1), "{name}");
         assert_eq!(json(&diff)["equal"], false);
     }
+}
+
+#[test]
+fn a_selection_of_nothing_and_a_trace_of_nothing_write_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    std::fs::write(&out, b"precious").unwrap();
+    // A part of a Heph trace always holds its metadata, so it is never nothing.
+    for (name, _) in EXAMPLES.into_iter().filter(|(_, format)| *format != "heph") {
+        let output = run(&["trim", path(&example(name)), "-o", path(&out), "--force", "--records", "900000..900001"]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+    }
+    let relay = example("relay.heph");
+    for verb in ["convert", "repair"] {
+        let output = run(&[verb, path(&relay), "-o", path(&out), "--force", "--input-format", "xray"]);
+        assert_eq!(output.status.code(), Some(1), "{verb}");
+        assert!(text(&output.stderr).contains("nothing was written"), "{}", text(&output.stderr));
+    }
+    assert_eq!(std::fs::read(&out).unwrap(), b"precious");
+}
+
+#[test]
+fn byte_order_and_container_are_no_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let forms: [(&str, &[&str]); 3] = [
+        ("threads4.xray", &["--to-endian", "big"]),
+        ("boxes.cacheray", &["--to-endian", "big"]),
+        ("imm.trace", &["--container", "zstd-seekable"]),
+    ];
+    for (name, options) in forms {
+        let out = folder.path().join(name);
+        let convert = run(&[&["convert", path(&example(name)), "-o", path(&out)], options].concat());
+        assert_eq!(convert.status.code(), Some(0), "{name}: {}", text(&convert.stderr));
+        assert_ne!(std::fs::read(&out).unwrap(), std::fs::read(example(name)).unwrap());
+        let diff = run(&["diff", path(&example(name)), path(&out)]);
+        assert_eq!(diff.status.code(), Some(0), "{name}: {}", text(&diff.stdout));
+    }
+}
+
+#[test]
+fn standard_input_can_be_named_only_once() {
+    for verb in ["info", "check", "diff"] {
+        let output = piped(&[verb, "-", "-"], b"");
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert!(text(&output.stderr).contains("only once"));
+    }
+}
+
+#[test]
+fn an_option_a_format_does_not_have_is_refused_by_its_own_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let cases: [(&[&str], &str); 3] = [
+        (&["convert", "--to-endian", "big", "-o"], "--to-endian means nothing for heph"),
+        (&["convert", "--recover", "--radix", "dec", "-o"], "--radix means nothing for heph"),
+        (&["trim", "--frames", "1..2", "-o"], "--frames means nothing for heph"),
+    ];
+    for (options, message) in cases {
+        let output = run(&[options, &[path(&out), path(&example("relay.heph"))]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_file_name_cannot_move_the_terminal() {
+    let output = run(&["info", "no\u{1b}[2Jsuch"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!output.stderr.contains(&0x1b), "{}", text(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    std::fs::write(&out, b"old").unwrap();
+    std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(run(&["convert", path(&example("relay.heph")), "-o", path(&out), "--force"]).status.success());
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_program_leaves_no_temporary_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    // Standard input stays open, so the program waits for more after its output file was begun.
+    let mut child = anytrace().args(["convert", "-", "-o", path(&out)]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&[0; 10]).unwrap();
+    while std::fs::read_dir(folder.path()).unwrap().count() == 0 {
+        std::thread::yield_now();
+    }
+    let begun = || Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success();
+    // The handler is set right after the file is made; until then the signal would end the program its own way.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(begun());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

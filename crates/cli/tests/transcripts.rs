@@ -14,5 +14,5 @@ fn every_command_shown_prints_what_is_shown() {
         .env("COLUMNS", "100")
         .case("crates/cli/tests/cmd/*.trycmd")
         .case("docs/book/src/verbs/*.md")
-        .case("docs/book/src/formats/casemate-checker.md");
+        .case("docs/book/src/formats/*.md");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::input::{Body, Input};
-use crate::{Error, Layer};
+use crate::{Error, Layer, Sink};
 
 /// How far a window over memory reaches at once: small enough for progress and caches, large enough
 /// that refilling costs nothing.
@@ -111,7 +111,9 @@ impl Cursor {
         }
         self.extend_in_memory(need.max(STEP_BYTES));
         if let Source::Stream { buffer, refill } = &mut self.body {
-            if self.end - self.start < need && self.start > 0 {
+            // At the end of the data nothing more can come, so nothing need be moved: a reader that asks
+            // again and again there must not cost a copy each time.
+            if self.end - self.start < need && self.start > 0 && !self.is_drained {
                 buffer.copy_within(self.start..self.end, 0);
                 self.base += self.start as u64;
                 self.end -= self.start;
@@ -150,6 +152,17 @@ impl Cursor {
             Source::Bytes(bytes) => self.end == bytes.len(),
             Source::Stream { .. } => self.is_drained,
         }
+    }
+
+    /// Reports how the compression layers ended, where that was not well. Call it when all was read.
+    ///
+    /// # Errors
+    /// What the sink returns.
+    pub fn report_layers(&self, sink: &mut dyn Sink) -> Result<(), Error> {
+        for damage in self.layers.iter().filter_map(Layer::damage) {
+            sink.report(damage)?;
+        }
+        Ok(())
     }
 
     /// Compression layers of the input, outermost first.

@@ -32,7 +32,7 @@ impl Severity {
 /// Each format lists its rules in a table; SARIF output and the book are made from it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Kebab-case, format first: `heph/string-past-packet`. Never changes once published.
+    /// Kebab-case, format first: `heph/string-overrun`. Never changes once published.
     pub code: &'static str,
     /// The usual severity; a diagnostic may be milder where a format's page says so.
     pub severity: Severity,
@@ -78,11 +78,11 @@ impl Rule {
 
 /// One complaint about a trace.
 ///
-/// Text form (DESIGN.md, section 3):
+/// Text form:
 ///
 /// ```text
 /// app.heph: byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096
-///   [heph/string-past-packet] skipped 64 bytes, resumed at event 213
+///   [heph/string-overrun] skipped 64 bytes, resumed at event 213
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
@@ -269,7 +269,7 @@ impl Sink for Strict {
 mod tests {
     use super::*;
 
-    static PAST: Rule = Rule::error("heph/string-past-packet", "a string is longer than its packet");
+    static PAST: Rule = Rule::error("heph/string-overrun", "a string is longer than its packet");
 
     #[test]
     fn the_text_form_names_place_field_expected_and_found() {
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(
             text,
             "byte 0x1f40, event 212: description length: expected at most 31 (packet end), found 4096\n  \
-             [heph/string-past-packet] error: a string is longer than its packet; skipped 64 bytes; resumed at event 213"
+             [heph/string-overrun] error: a string is longer than its packet; skipped 64 bytes; resumed at event 213"
         );
     }
 

@@ -1,7 +1,7 @@
 //! The two doors every format has: [`Format`] and [`Trace`].
 //!
 //! Virtual calls happen here once a file; behind the doors everything is the format's own borrowed
-//! record (lane 1 of DESIGN.md, section 2).
+//! record.
 
 use std::io::Write;
 

@@ -12,16 +12,25 @@ use crate::{Diagnostic, Error, Input, Limits, Rule, text};
 static BAD_LINE: Rule = Rule::error("jsonl/bad-line", "a line is no JSON object");
 static BAD_FIELD: Rule = Rule::error("jsonl/bad-field", "a field is missing or has the wrong type or range");
 
+/// The rules a line of JSON may break.
+pub fn rules() -> &'static [&'static Rule] {
+    static RULES: [&Rule; 2] = [&BAD_LINE, &BAD_FIELD];
+    &RULES
+}
+
 /// Version of the header line.
 pub const VERSION: u64 = 1;
 
 /// The format a head of JSON lines names in its header line, if it has one.
 pub fn header_format(head: &[u8]) -> Option<String> {
-    if !head.starts_with(b"{\"anytrace\":\"jsonl\"") {
+    // Whatever an editor did to the spacing or the order of keys.
+    let first = head.iter().position(|b| !b.is_ascii_whitespace())?;
+    let line = head.get(first..)?.split(|&b| b == b'\n').next()?;
+    if !line.starts_with(b"{") {
         return None;
     }
-    let line = head.split(|&b| b == b'\n').next()?;
     let value: Value = serde_json::from_slice(line).ok()?;
+    (value.get("anytrace")? == "jsonl").then_some(())?;
     Some(value.get("format")?.as_str()?.to_owned())
 }
 
@@ -288,6 +297,9 @@ mod tests {
         push_header_start(&mut out, "xray");
         out.extend_from_slice(b",\"byte_order\":\"big\"}\n");
         assert_eq!(header_format(&out).as_deref(), Some("xray"));
+        let spaced = b" {\"format\": \"xray\", \"version\": 1, \"anytrace\": \"jsonl\"}\r\n{}";
+        assert_eq!(header_format(spaced).as_deref(), Some("xray"));
+        assert_eq!(header_format(b"{\"format\":\"xray\"}"), None);
         let text = String::from_utf8(out).unwrap();
         assert_eq!(lines(&text).header("xray").unwrap().str("byte_order").unwrap(), "big");
         assert!(lines(&text).header("heph").is_err());

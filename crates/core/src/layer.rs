@@ -233,6 +233,13 @@ impl<R: BufRead> Read for GzipMembers<R> {
             if skip_zeros(&mut rest)? {
                 return Ok(0);
             }
+            // A first byte is there, for `skip_zeros` did not meet the end.
+            if rest.fill_buf()?.first() != Some(&0x1f) {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "bytes after the last member are no gzip member",
+                ));
+            }
             self.current = Some(flate2::bufread::GzDecoder::new(rest));
         }
     }
@@ -297,11 +304,12 @@ mod tests {
 
     #[test]
     fn rubbish_after_a_member_is_corrupt_not_lost_data() {
-        let mut bytes = gzip(b"one");
-        bytes.extend(b"rubbish that is no member");
-        let (out, layer) = read(Compression::Gzip, bytes);
-        assert_eq!(out, b"one");
-        assert!(matches!(layer.end(), LayerEnd::Corrupt(_)));
+        let bytes = gzip(b"one");
+        for rubbish in [&b"rubbish that is no member"[..], b"x"] {
+            let (out, layer) = read(Compression::Gzip, [&bytes, rubbish].concat());
+            assert_eq!(out, b"one");
+            assert!(matches!(layer.end(), LayerEnd::Corrupt(_)));
+        }
     }
 
     #[test]

@@ -21,6 +21,22 @@ pub struct OpenOptions {
     pub threads: usize,
 }
 
+impl OpenOptions {
+    /// Refuses options that a format does not have. `known` holds names of options without dashes.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Usage`], naming the option.
+    pub fn only(&self, format: &str, known: &[&str]) -> Result<(), Error> {
+        let given = [
+            ("endian", self.endian.is_some()),
+            ("pointer-width", self.pointer_width.is_some()),
+            ("radix", self.radix.is_some()),
+            ("recover", self.recover),
+        ];
+        refuse(format, known, &given)
+    }
+}
+
 /// Base of numbers in text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Radix {
@@ -189,19 +205,20 @@ pub struct TargetOptions {
 }
 
 impl TargetOptions {
-    /// Refuses options that a format does not have. `known` holds names of options without dashes.
+    /// Refuses options that a format does not have. `known` holds names of options without dashes, as the
+    /// command line spells them (`to-endian`).
     ///
     /// # Errors
     /// [`crate::Kind::Usage`], naming the option.
     pub fn only(&self, format: &str, known: &[&str]) -> Result<(), Error> {
         let given = [
             ("version", self.version.is_some()),
-            ("endian", self.endian.is_some()),
-            ("pointer-width", self.pointer_width.is_some()),
+            ("to-endian", self.endian.is_some()),
+            ("to-pointer-width", self.pointer_width.is_some()),
             ("container", self.container.is_some()),
             ("level", self.level.is_some()),
             ("style", self.style.is_some()),
-            ("radix", self.radix.is_some()),
+            ("to-radix", self.radix.is_some()),
         ];
         refuse(format, known, &given)
     }
@@ -210,7 +227,7 @@ impl TargetOptions {
 fn refuse(format: &str, known: &[&str], given: &[(&str, bool)]) -> Result<(), Error> {
     match given.iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
         None => Ok(()),
-        Some((name, _)) => Err(Error::usage(format!("--{name} means nothing for a {format} trace"))),
+        Some((name, _)) => Err(Error::usage(format!("--{name} means nothing for {format} traces"))),
     }
 }
 
@@ -223,7 +240,7 @@ mod tests {
         let target = TargetOptions { version: Some(3), ..TargetOptions::default() };
         assert!(target.only("xray", &["version"]).is_ok());
         let error = target.only("heph", &[]).unwrap_err();
-        assert_eq!(error.to_string(), "--version means nothing for a heph trace");
+        assert_eq!(error.to_string(), "--version means nothing for heph traces");
     }
 
     #[test]

@@ -109,6 +109,22 @@ pub fn escaped(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// Text for people with what could move, hide or reorder it on a terminal written as `\u{hex}`; quotes and
+/// backslashes stay.
+pub fn printable(text: &str) -> String {
+    if !text.contains(is_unsafe_char) {
+        return text.to_owned();
+    }
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if is_unsafe_char(c) {
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+        out
+    })
+}
+
 /// Appends a JSON string. Control and direction characters are written as `\uXXXX`.
 pub fn push_json_str(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
@@ -175,6 +191,12 @@ mod tests {
         let text = made(|o| push_quoted(o, "a\u{1b}[2J\u{202e}\"\n\u{9b}é".as_bytes()));
         assert_eq!(text, "\"a\\u{1b}[2J\\u{202e}\\\"\\n\\u{9b}é\"");
         assert_eq!(made(|o| push_quoted(o, &[b'a', 0xff])), "\"a\\xff\"");
+    }
+
+    #[test]
+    fn printable_text_keeps_its_quotes_and_shows_its_escapes() {
+        assert_eq!(printable("a \"b\" \\ é"), "a \"b\" \\ é");
+        assert_eq!(printable("a\u{1b}[2J\n"), "a\\u{1b}[2J\\u{a}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Diagnostics and reports as JSON (DESIGN.md, section 3).
+//! Diagnostics and reports as JSON; the book's chapters on `info` and `check` name every key.
 
 use anytrace_core::{Diagnostic, Info, TimeRange};
 use serde_json::{Map, Value, json};

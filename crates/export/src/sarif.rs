@@ -23,8 +23,8 @@ pub fn log(reports: &[FileReport]) -> Value {
         "runs": [{
             "tool": {"driver": {
                 "name": "anytrace",
+                "version": env!("CARGO_PKG_VERSION"),
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
                 "rules": rules.values().map(|rule| descriptor(rule)).collect::<Vec<_>>(),
             }},
             "columnKind": "unicodeCodePoints",

@@ -1,12 +1,16 @@
 //! Rules beyond grammar: epochs, counters, order of times, nesting.
 
+use anytrace_core::text::escaped;
 use anytrace_core::{Diagnostic, Error, Sink};
 
 use crate::flaw::Damage;
 use crate::observer::{Finding, Observer, What};
 use crate::reader::{Place, Visitor};
-use crate::record::Packet;
+use crate::record::{Metadata, Packet};
 use crate::rules;
+
+/// How much of an option's name a message shows.
+const OPTION_NAME_SHOWN: usize = 100;
 
 /// Reports every breach of every rule.
 pub(crate) struct Checker<'s> {
@@ -41,6 +45,20 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
+    /// Findings about an option, with its name.
+    #[cold]
+    fn metadata(&mut self, metadata: &Metadata<'_>) -> Result<(), Error> {
+        for finding in self.observer.findings.drain(..) {
+            let mut diagnostic = to_diagnostic(&finding);
+            if finding.what == What::UnknownOption {
+                let name = metadata.option.get(..OPTION_NAME_SHOWN).unwrap_or(metadata.option);
+                diagnostic = diagnostic.field("option name").found(format!("\"{}\"", escaped(name)));
+            }
+            self.sink.report(diagnostic)?;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn drain(&mut self) -> Result<(), Error> {
         for finding in self.observer.findings.drain(..) {
@@ -54,7 +72,13 @@ impl Visitor for Checker<'_> {
     #[inline]
     fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
         self.observer.packet(place, bytes.len(), packet);
-        if self.observer.findings.is_empty() { Ok(()) } else { self.drain() }
+        if self.observer.findings.is_empty() {
+            return Ok(());
+        }
+        if let Packet::Metadata(metadata) = packet {
+            return self.metadata(metadata);
+        }
+        self.drain()
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
@@ -80,10 +104,14 @@ fn to_diagnostic(finding: &Finding) -> Diagnostic {
         What::EndBeforeStart { start, end } => {
             made(&rules::END_BEFORE_START).field("end").expected(format!("at least {start}")).found(end.to_string())
         }
-        What::CounterStartsAt(first) => made(&rules::COUNTER_STARTS_AT).found(first.to_string()),
-        What::CounterGap(missing) => made(&rules::COUNTER_GAP).found(missing.to_string()),
-        What::CounterBack(by) => made(&rules::COUNTER_BACK).found(by.to_string()),
+        What::CounterStartsAt { stream, first } => counter(made(&rules::COUNTER_STARTS_AT), stream, first),
+        What::CounterGap { stream, missing } => counter(made(&rules::COUNTER_GAP), stream, missing),
+        What::CounterBack { stream, by } => counter(made(&rules::COUNTER_BACK), stream, by),
     }
+}
+
+fn counter(diagnostic: Diagnostic, stream: u32, number: u32) -> Diagnostic {
+    diagnostic.field(format!("counter of stream {stream}")).found(number.to_string())
 }
 
 impl Finding {
@@ -95,9 +123,9 @@ impl Finding {
             What::EpochSetAgain { .. } => ("epoch-set-again", None),
             What::UnknownOption => ("unknown-option", None),
             What::EndBeforeStart { .. } => ("end-before-start", None),
-            What::CounterStartsAt(n) => ("counter-starts-at", Some(n)),
-            What::CounterGap(n) => ("counter-gap", Some(n)),
-            What::CounterBack(n) => ("counter-back", Some(n)),
+            What::CounterStartsAt { first: n, .. } => ("counter-starts-at", Some(n)),
+            What::CounterGap { missing: n, .. } => ("counter-gap", Some(n)),
+            What::CounterBack { by: n, .. } => ("counter-back", Some(n)),
         };
         out.extend_from_slice(name.as_bytes());
         if let Some(number) = number {

@@ -123,6 +123,7 @@ impl Counters {
         let Some(known) = self.streams.get_mut(stream) else { return };
         let other = known.other.take();
         let expected = known.next;
+        let id = known.id;
         let after = counter.wrapping_add(1);
         let ahead = counter.wrapping_sub(expected);
         let is_first = !std::mem::replace(&mut known.has_started, true);
@@ -136,12 +137,12 @@ impl Counters {
             known.next = after;
         } else if is_first && ahead >= RESTART {
             known.next = after;
-            findings.push(Finding { place, what: What::CounterStartsAt(counter) });
+            findings.push(Finding { place, what: What::CounterStartsAt { stream: id, first: counter } });
         } else if ahead < 1 << 31 {
             known.next = after;
             if ahead >= RESTART {
                 known.other = Some(expected);
-                findings.push(Finding { place, what: What::CounterGap(ahead) });
+                findings.push(Finding { place, what: What::CounterGap { stream: id, missing: ahead } });
             } else {
                 let head = is_first.then_some(counter);
                 self.open_gap(Gap { place, stream, head, filled: 0, pieces: vec![(expected, ahead)] }, findings);
@@ -151,7 +152,8 @@ impl Counters {
             self.first_late.get_or_insert(place);
         } else if let Some(known) = self.streams.get_mut(stream) {
             known.other = Some(after);
-            findings.push(Finding { place, what: What::CounterBack(expected.wrapping_sub(counter)) });
+            findings
+                .push(Finding { place, what: What::CounterBack { stream: id, by: expected.wrapping_sub(counter) } });
         }
     }
 
@@ -199,13 +201,12 @@ impl Counters {
     /// What was not filled in time is lost.
     fn settle(&mut self, gap: &Gap, findings: &mut Vec<Finding>) {
         let missing = gap.pieces.iter().fold(0_u32, |sum, piece| sum.wrapping_add(piece.1));
+        let Some(stream) = self.streams.get_mut(gap.stream) else { return };
         let what = match gap.head {
-            Some(first) if gap.filled == 0 => What::CounterStartsAt(first),
+            Some(first) if gap.filled == 0 => What::CounterStartsAt { stream: stream.id, first },
             _ => {
-                if let Some(stream) = self.streams.get_mut(gap.stream) {
-                    stream.lost += u64::from(missing);
-                }
-                What::CounterGap(missing)
+                stream.lost += u64::from(missing);
+                What::CounterGap { stream: stream.id, missing }
             }
         };
         findings.push(Finding { place: gap.place, what });

@@ -99,7 +99,11 @@ fn metadata(line: &Object, builder: &mut Builder) -> Result<(), Error> {
     let option = line.str("option")?;
     builder.start_metadata(option);
     if line.has("value_hex") {
-        builder.bytes.extend_from_slice(&line.hex("value_hex")?);
+        let value = line.hex("value_hex")?;
+        if option == "epoch" && value.len() != 8 {
+            return Err(line.wrong("value_hex", "8 bytes", format!("{} bytes", value.len())));
+        }
+        builder.bytes.extend_from_slice(&value);
     } else if option == "epoch" {
         builder.word(line.u64("value")?);
     } else {

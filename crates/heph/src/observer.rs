@@ -24,9 +24,9 @@ pub(crate) enum What {
     EpochSetAgain { before: u64, now: u64 },
     UnknownOption,
     EndBeforeStart { start: u64, end: u64 },
-    CounterStartsAt(u32),
-    CounterGap(u32),
-    CounterBack(u32),
+    CounterStartsAt { stream: u32, first: u32 },
+    CounterGap { stream: u32, missing: u32 },
+    CounterBack { stream: u32, by: u32 },
 }
 
 /// The state of a trace while it is read. Memory is bounded by the limit of distinct keys.

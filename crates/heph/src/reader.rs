@@ -277,8 +277,10 @@ impl Reader {
         let Some(event) = nested::event(packet, &self.nesting) else { return Ok(false) };
         let place = Place { offset: self.cursor.offset(), seq: self.seq };
         let count = self.nesting.iter().filter(|depth| **depth > 0).count();
-        let warning =
-            rules::NESTED_ARRAY_RECOVERED.at(place.offset).record(place.seq).found(format!("{count} attributes"));
+        let warning = rules::NESTED_ARRAY_RECOVERED
+            .at(place.offset)
+            .record(place.seq)
+            .found(format!("{count} of {} attributes", self.nesting.len()));
         visitor.report(warning.help("the nesting that fills the packet exactly was taken; it is a guess"))?;
         visitor.packet(place, packet, &event)?;
         self.seq += 1;

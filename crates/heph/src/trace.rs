@@ -50,14 +50,7 @@ impl Format for Heph {
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        let given = [
-            ("endian", options.endian.is_some()),
-            ("pointer-width", options.pointer_width.is_some()),
-            ("radix", options.radix.is_some()),
-        ];
-        if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(Error::usage(format!("--{name} means nothing for a heph trace")));
-        }
+        options.only("heph", &["recover"])?;
         Ok(Box::new(Opened { reader: Reader::new(input, options), limits: options.limits }))
     }
 

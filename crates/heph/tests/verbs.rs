@@ -254,3 +254,23 @@ fn a_probe_is_as_sure_as_the_content_allows() {
         assert!(probe("x", &cut[..length]) >= Confidence::Likely, "{length}");
     }
 }
+
+#[test]
+fn damaged_json_lines_are_refused_or_read_but_never_panic() {
+    let lines = std::fs::read(common::own_corpus().join("valid/all_types.heph.jsonl")).unwrap();
+    let mut refused = 0;
+    anytrace_core::testing::mutations(&lines, 3, 3000, |mutated| match import(mutated) {
+        Ok(bytes) => assert_eq!(examine(&Heph, &bytes).errors().len(), 0),
+        Err(error) => {
+            refused += 1;
+            assert!(matches!(error.kind(), Kind::Malformed | Kind::Limit), "{error:?}");
+        }
+    });
+    assert!(refused > 500, "{refused}");
+}
+
+#[test]
+fn an_epoch_of_another_length_is_refused_in_json_lines() {
+    let error = import(br#"{"kind":"metadata","option":"epoch","value_hex":"00"}"#).unwrap_err();
+    assert_eq!(error.diagnostic().unwrap().field.as_deref(), Some("value_hex"));
+}

@@ -155,10 +155,19 @@ impl Visitor for Counter<'_> {
         for (count, kind) in self.kinds.iter_mut().zip(0..4) {
             *count += packed >> (16 * kind) & 0xffff;
         }
-        self.clock.tsc = self.clock.tsc.wrapping_add(sum);
         self.in_buffer += run.len();
         self.time(first);
-        self.time(self.clock.tsc);
+        match self.clock.tsc.checked_add(sum) {
+            Some(last) => {
+                self.clock.tsc = last;
+                self.time(last);
+            }
+            // The counter runs over: times within the run are not between the first and the last.
+            None => run.records().for_each(|(_, function)| {
+                let tsc = self.clock.function(&function);
+                self.time(tsc);
+            }),
+        }
         Ok(())
     }
 

@@ -29,6 +29,11 @@ pub(crate) fn push_header(out: &mut Vec<u8>, header: &Header, layout: Layout) {
     out.extend_from_slice(b",\"pointer_width\":null");
     push_str(out, "bit_order", if layout.bits == BitOrder::Low { "low" } else { "high" });
     push_num(out, "flags", header.flags);
+    // For people and for comparison: where the bits stand depends on the byte order. Only `flags` leads back.
+    for (key, is_set) in [("constant_tsc", header.constant_tsc(layout)), ("nonstop_tsc", header.nonstop_tsc(layout))] {
+        push_key(out, key);
+        out.extend_from_slice(if is_set { b"true" } else { b"false" });
+    }
     push_num(out, "cycle_frequency", header.cycle_frequency);
     push_num(out, "buffer_size", header.buffer_size);
     push_num(out, "reserved", header.reserved);
@@ -360,7 +365,17 @@ fn put_fdr(out: &mut Vec<u8>, object: &Object, layout: Layout, version: u16) -> 
     let reserved = if object.has("reserved") { object.hex("reserved")? } else { Vec::new() };
     match read_record(object, &data, &reserved, version)? {
         Record::Function(function) => put_function(out, &function, layout),
-        Record::Metadata(metadata) => put_metadata(out, &metadata, layout),
+        Record::Metadata(metadata) => {
+            let is_event = matches!(metadata.body, Body::CustomEvent { .. } | Body::TypedEvent { .. });
+            if is_event && data.is_empty() {
+                return Err(object.wrong("data", "at least one byte", "nothing"));
+            }
+            let (need, given) = (metadata.body.reserved_bytes(), reserved.len());
+            if object.has("reserved") && given != need {
+                return Err(object.wrong("reserved", format!("{need} bytes"), format!("{given} bytes")));
+            }
+            put_metadata(out, &metadata, layout);
+        }
     }
     Ok(())
 }

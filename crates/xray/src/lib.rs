@@ -38,6 +38,7 @@ pub mod record;
 mod recover;
 mod rewrite;
 mod rules;
+mod salvage;
 mod structured;
 mod trace;
 pub mod writer;

@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 1 << 16;
 const FRAMES_MAX: usize = 1 << 20;
 
 /// How far down a stack an exit is looked for.
-const SEARCH_MAX: usize = 4096;
+const SEARCH_MAX: usize = 512;
 
 /// What is known of one thread.
 #[derive(Debug, Default)]

@@ -2,32 +2,27 @@
 
 use std::borrow::Cow;
 
-use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule, Severity};
+use anytrace_core::{Cursor, Diagnostic, Error, Limits, Rule};
 
 use crate::parse::{Bad, Need, function_run, parse_function, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Function, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata, Record};
-use crate::recover::{ChainEnd, PREAMBLE_LOOK, chain, is_introducer, is_preamble, resume};
+use crate::recover::{PREAMBLE_LOOK, is_before_preamble_record, is_headless_preamble, is_introducer, is_preamble};
 use crate::rules;
 
 /// Most bytes of function records handed out at once: stays in the first cache.
 const RUN_BYTES: usize = 16 * 1024;
 
 /// Bytes between buffers are handed out in pieces of this size, whatever the window.
-const GAP_BYTES: usize = 4096;
-
-/// How far a search for the next good record looks.
-const LOOK_BYTES: usize = 4096;
-
-/// How far behind the end of extents records are believed.
-const OVERRUN_BYTES: usize = 64 * 1024;
+pub(crate) const GAP_BYTES: usize = 4096;
 
 /// Version 1 filler up to this size is looked over before it is passed.
 const FILLER_LOOK_BYTES: u64 = 1 << 20;
 
-const COUNTED_TWICE: &str = "16 bytes for each typed event were counted twice; no record is missing";
-
 /// A buffer size above this is rubbish (`synth/llvmw-v1` has text there).
-const BUFFER_SIZE_MAX: u64 = 1 << 40;
+pub(crate) const BUFFER_SIZE_MAX: u64 = 1 << 32;
+
+/// A buffer size below this holds no buffer.
+pub(crate) const BUFFER_SIZE_MIN: u64 = 64;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,14 +112,18 @@ pub trait Visitor {
 
 /// Walks one FDR trace.
 pub struct Reader {
-    cursor: Cursor,
-    header: Header,
-    layout: Layout,
-    payload_max: u64,
-    seq: u64,
+    pub(crate) cursor: Cursor,
+    pub(crate) header: Header,
+    pub(crate) layout: Layout,
+    pub(crate) payload_max: u64,
+    pub(crate) seq: u64,
     /// Where the buffer's bytes end; `None` where nothing says so.
-    end: Option<u64>,
-    typed_events: u64,
+    pub(crate) end: Option<u64>,
+    pub(crate) typed_events: u64,
+    /// Where the records of this buffer begin.
+    pub(crate) first: u64,
+    /// That records go on behind this buffer's extents was said.
+    pub(crate) is_past_extents: bool,
     /// Where this buffer began (version 1).
     start: u64,
     /// An end-of-buffer record was met.
@@ -137,7 +136,19 @@ impl Reader {
         let at_hand = cursor.window().len().min(HEADER_BYTES);
         cursor.advance(at_hand);
         let payload_max = limits.record_bytes_max;
-        Self { cursor, header, layout, payload_max, seq: 0, end: None, typed_events: 0, start: HEADER_BYTES as u64, is_ended: false }
+        Self {
+            cursor,
+            header,
+            layout,
+            payload_max,
+            seq: 0,
+            end: None,
+            typed_events: 0,
+            first: HEADER_BYTES as u64,
+            is_past_extents: false,
+            start: HEADER_BYTES as u64,
+            is_ended: false,
+        }
     }
 
     /// Walks to the end of the data; returns the number of records and the cursor.
@@ -146,19 +157,19 @@ impl Reader {
     /// I/O and what the visitor returns.
     pub fn walk<V: Visitor>(mut self, visitor: &mut V) -> Result<(u64, Cursor), Error> {
         while self.open(visitor)? {
-            (self.typed_events, self.is_ended) = (0, false);
+            (self.typed_events, self.is_ended, self.is_past_extents) = (0, false, false);
             self.body(visitor)?;
             visitor.buffer_end(self.at())?;
         }
         Ok((self.seq, self.cursor))
     }
 
-    fn at(&self) -> At {
+    pub(crate) fn at(&self) -> At {
         At { offset: self.cursor.offset(), seq: self.seq }
     }
 
     /// Up to `need` bytes, and whether the data end with them; the same whatever the window.
-    fn look(&mut self, need: usize) -> Result<(&[u8], bool), Error> {
+    pub(crate) fn look(&mut self, need: usize) -> Result<(&[u8], bool), Error> {
         let length = self.cursor.fill(need + 1)?;
         let window = self.cursor.window();
         Ok((window.get(..need).unwrap_or(window), length <= need))
@@ -215,7 +226,7 @@ impl Reader {
     /// Where the version 1 buffer that began last ends, by the header's buffer size.
     fn boundary(&self) -> Option<u64> {
         let size = self.header.buffer_size;
-        (METADATA_BYTES as u64..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
+        (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
     }
 
     fn open_version_1<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
@@ -228,7 +239,7 @@ impl Reader {
             return Ok(false);
         }
         let new_buffer = layout.metadata_byte(crate::record::kind::NEW_BUFFER);
-        if bytes.first() != Some(&new_buffer) {
+        if bytes.first() != Some(&new_buffer) && !is_headless_preamble(bytes, layout) {
             self.gap(visitor, |bytes, _| is_preamble(bytes, layout))?;
             if self.look(1)?.0.is_empty() {
                 return Ok(false);
@@ -244,14 +255,21 @@ impl Reader {
         let (offset, layout) = (self.cursor.offset(), self.layout);
         let Some(mut boundary) = self.boundary().filter(|&boundary| boundary > offset) else { return Ok(()) };
         let length = boundary - offset;
-        if length <= FILLER_LOOK_BYTES {
-            let need = usize::try_from(length).unwrap_or(0);
-            let (bytes, _) = self.look(need + PREAMBLE_LOOK)?;
-            let behind = bytes.get(need..).unwrap_or_default();
-            if !behind.is_empty() && !is_preamble(behind, layout) {
-                // Written without filler, or bytes are missing: the next buffer begins before this one should end.
-                let early = (0..need).find(|&n| is_preamble(bytes.get(n..).unwrap_or_default(), layout));
-                boundary = early.map_or(boundary, |n| offset + n as u64);
+        let need = usize::try_from(length.min(FILLER_LOOK_BYTES)).unwrap_or(0);
+        let (bytes, eof) = self.look(need + PREAMBLE_LOOK)?;
+        let is_seen = need as u64 == length;
+        let is_regular =
+            is_seen && bytes.get(need..).is_some_and(|behind| behind.is_empty() || is_preamble(behind, layout));
+        if !is_regular && (is_seen || eof) {
+            // Written without filler, or bytes are missing: the next buffer begins before this one should end.
+            let early = (0..need.min(bytes.len())).find(|&n| is_preamble(bytes.get(n..).unwrap_or_default(), layout));
+            if let Some(n) = early {
+                boundary = offset + n as u64;
+                if n > 0 {
+                    let report =
+                        rules::GAP.at(offset).field("filler").expected(format!("{length} bytes (buffer size)"));
+                    visitor.report(report.found(format!("{n} bytes, then the next buffer")).resumed(self.seq))?;
+                }
             }
         }
         while self.cursor.offset() < boundary {
@@ -280,7 +298,9 @@ impl Reader {
             let skip = usize::from(at.offset == start.offset);
             let found = (skip..here).find(|&n| {
                 let rest = bytes.get(n..).unwrap_or_default();
-                rest.first().is_some_and(|&b| b != 0) && is_start(rest, eof)
+                // Behind other bytes than zeros the last few are no cut introducer.
+                let is_clean = || is_zero && bytes.iter().take(n).all(|&b| b == 0);
+                rest.first().is_some_and(|&b| b != 0) && is_start(rest, eof && is_clean())
             });
             let used = found.unwrap_or(here);
             let piece = bytes.get(..used).unwrap_or_default();
@@ -308,6 +328,15 @@ impl Reader {
     /// Reads the records of one buffer.
     fn body<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let first = self.cursor.offset();
+        self.first = first;
+        let layout = self.layout;
+        let (bytes, _) = self.look(PREAMBLE_LOOK)?;
+        if is_zero(bytes) && is_before_preamble_record(bytes, layout) {
+            // Not two function records with id 0.
+            let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(first));
+            let found = "zero bytes in place of a new-buffer record";
+            self.bad(visitor, left, &rules::UNKNOWN_METADATA, found.into())?;
+        }
         loop {
             let offset = self.cursor.offset();
             let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(offset));
@@ -321,7 +350,10 @@ impl Reader {
             if self.end.is_some() {
                 let window = self.cursor.window();
                 let window = window.get(..reach).unwrap_or(window);
-                let used = function_run(window, self.layout);
+                let mut used = function_run(window, self.layout);
+                if self.header.version == 1 {
+                    used = up_to_zeros(window, used);
+                }
                 if used > 0 {
                     let run = Run { bytes: window.get(..used).unwrap_or_default(), at: self.at(), layout: self.layout };
                     self.seq += run.len();
@@ -330,10 +362,23 @@ impl Reader {
                     continue;
                 }
             }
+            if offset != first && self.is_at_zero_filler(left)? {
+                self.is_ended = true;
+                return self.end_without_record(visitor);
+            }
             if !self.record(visitor, left, offset == first)? {
                 return Ok(());
             }
         }
+    }
+
+    /// Zeros in a version 1 buffer of known size are filler: its end-of-buffer record is damaged or missing.
+    fn is_at_zero_filler(&mut self, left: u64) -> Result<bool, Error> {
+        if self.header.version != 1 || self.end.is_none() {
+            return Ok(false);
+        }
+        let (bytes, _) = self.look(usize::try_from(left).unwrap_or(METADATA_BYTES).min(METADATA_BYTES))?;
+        Ok(bytes.len() >= FUNCTION_BYTES && is_zero(bytes))
     }
 
     /// A version 1 buffer that reaches its boundary has no end-of-buffer record.
@@ -407,226 +452,16 @@ impl Reader {
             }
         }
     }
+}
 
-    /// Extents 16 bytes too long for each typed event (`synth/llvmw-v3`, written by LLVM's own library): nothing is lost.
-    fn counts_typed_events_twice(&self, left: u64) -> bool {
-        left > 0 && left == 16 * self.typed_events
-    }
-
-    /// The data end where a record should begin.
-    fn end_of_data<V: Visitor>(&mut self, visitor: &mut V, left: u64) -> Result<bool, Error> {
-        let at = self.at();
-        match (self.end, self.header.version) {
-            (None, 1) => visitor.report(rules::END_MISSING.at(at.offset).record(at.seq))?,
-            (None, _) => {}
-            (Some(_), 1) => {
-                let report = rules::TRUNCATED.at(at.offset).record(at.seq);
-                visitor.report(report.field("buffer").expected("an end-of-buffer record").found("end of data"))?;
-            }
-            (Some(_), _) if self.counts_typed_events_twice(left) => {
-                let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).severity(Severity::Warning);
-                visitor
-                    .report(report.expected(format!("{left} more bytes")).found("end of data").help(COUNTED_TWICE))?;
-            }
-            (Some(_), _) => {
-                let report = rules::TRUNCATED.at(at.offset).record(at.seq).field("buffer");
-                visitor.report(report.expected(format!("{left} more bytes (buffer extents)")).found("end of data"))?;
-            }
-        }
-        Ok(false)
-    }
-
-    fn cut_by_end_of_data<V: Visitor>(&mut self, visitor: &mut V, need: usize) -> Result<bool, Error> {
-        self.truncated(visitor, "record", need as u64)?;
-        Ok(false)
-    }
-
-    /// Reports and passes the last bytes, which are part of a record.
-    fn truncated<V: Visitor>(&mut self, visitor: &mut V, what: &'static str, need: u64) -> Result<(), Error> {
-        let at = self.at();
-        let mut lost = 0;
-        loop {
-            let at = self.at();
-            let (bytes, _) = self.look(GAP_BYTES)?;
-            if bytes.is_empty() {
-                break;
-            }
-            visitor.gap(GapKind::Damage, bytes, at)?;
-            let used = bytes.len();
-            lost += used as u64;
-            self.cursor.advance(used);
-        }
-        let report = rules::TRUNCATED.at(at.offset).record(at.seq).field(what);
-        visitor.report(
-            report.expected(format!("{need} bytes")).found(format!("{lost} bytes, then end of data")).skipped(lost),
-        )
-    }
-
-    /// The next buffer's extents begin inside this buffer.
-    fn next_begins<V: Visitor>(&mut self, visitor: &mut V, left: u64) -> Result<bool, Error> {
-        let at = self.at();
-        if self.end.is_some() {
-            let is_odd = self.counts_typed_events_twice(left);
-            let severity = if is_odd { Severity::Warning } else { Severity::Error };
-            let report = rules::EXTENTS_LONG.at(at.offset).record(at.seq).severity(severity);
-            let report = report.expected(format!("{left} more bytes")).found("the next buffer's extents");
-            visitor.report(if is_odd { report.help(COUNTED_TWICE) } else { report })?;
-        }
-        Ok(false)
-    }
-
-    /// A record does not end where the buffer's bytes do. What stands behind them decides.
-    fn crosses<V: Visitor>(&mut self, visitor: &mut V, left: u64, need: usize) -> Result<bool, Error> {
-        let (layout, version, at) = (self.layout, self.header.version, self.at());
-        let over = need as u64 - left;
-        let reach = usize::try_from(left).unwrap_or(usize::MAX);
-        let is_runtime_bug = self.typed_events > 0 && over <= 16 * (self.typed_events + 1);
-        if version > 1 && over <= OVERRUN_BYTES as u64 && reach <= OVERRUN_BYTES {
-            let (bytes, eof) = self.look(reach + OVERRUN_BYTES)?;
-            let behind = bytes.get(reach..).unwrap_or_default();
-            let is_cut = behind.is_empty() || is_introducer(behind, eof, layout) || is_zero(behind);
-            let (count, _, end) = chain(bytes, eof, layout, version, usize::MAX);
-            let goes_on = match end {
-                ChainEnd::NextBuffer => true,
-                ChainEnd::Exact => eof,
-                ChainEnd::Partial => eof && count > 0,
-                ChainEnd::Bad => false,
-            };
-            if !is_cut && goes_on {
-                let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
-                let help = "the records behind the extents' end lead to the next buffer and were kept";
-                visitor.report(
-                    report
-                        .expected(format!("a record's end in {left} bytes"))
-                        .found(format!("a record of {need} bytes"))
-                        .help(help),
-                )?;
-                self.end = None;
-                return Ok(true);
-            }
-        } else if need > 2 * METADATA_BYTES && !is_runtime_bug {
-            // An event with an absurd size: go on behind its 16 bytes if records follow there.
-            let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
-            let is_whole = bytes.len() == reach || eof;
-            let skip = resume(bytes, is_whole, layout, version, METADATA_BYTES);
-            if skip < bytes.len() || skip == METADATA_BYTES {
-                return self.pass(visitor, skip, &rules::EVENT_SIZE, format!("{} bytes", need - METADATA_BYTES).into());
-            }
-        }
-        self.cut_by_extents(visitor, left, need)
-    }
-
-    fn cut_by_extents<V: Visitor>(&mut self, visitor: &mut V, left: u64, need: usize) -> Result<bool, Error> {
-        let (start, typed_events) = (self.at(), self.typed_events);
-        let mut lost = 0;
-        while lost < left {
-            let at = self.at();
-            let (bytes, _) = self.look(usize::try_from(left - lost).unwrap_or(GAP_BYTES).min(GAP_BYTES))?;
-            if bytes.is_empty() {
-                let report = rules::TRUNCATED.at(start.offset).record(start.seq).field("record");
-                let found = format!("{lost} bytes, then end of data");
-                visitor.report(report.expected(format!("{need} bytes")).found(found).skipped(lost))?;
-                return Ok(false);
-            }
-            visitor.gap(GapKind::Damage, bytes, at)?;
-            let used = bytes.len();
-            lost += used as u64;
-            self.cursor.advance(used);
-        }
-        let mut report = rules::RECORD_CUT.at(start.offset).record(start.seq).field("record");
-        report =
-            report.expected(format!("{need} bytes")).found(format!("{lost} bytes")).skipped(lost).resumed(start.seq);
-        if typed_events > 0 {
-            report = report.help(
-                "the runtime counts typed events 16 bytes too short, so the end of such a buffer is never written",
-            );
-        }
-        visitor.report(report)?;
-        Ok(false)
-    }
-
-    /// At the extents' end: do records go on behind it, exactly as far as typed events were counted too short?
-    fn goes_on_behind_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
-        let (layout, version, at) = (self.layout, self.header.version, self.at());
-        let missing = usize::try_from(16 * self.typed_events).unwrap_or(usize::MAX);
-        if missing == 0 || missing > OVERRUN_BYTES {
-            return Ok(false);
-        }
-        let (bytes, eof) = self.look(missing + PREAMBLE_LOOK)?;
-        let (_, used, end) = chain(bytes, eof, layout, version, usize::MAX);
-        let goes_on = used == missing && (end == ChainEnd::NextBuffer || (eof && end == ChainEnd::Exact));
-        if goes_on {
-            let report = rules::EXTENTS_SHORT.at(at.offset).record(at.seq).field("extents");
-            let help = "the records behind the extents' end lead to the next buffer and were kept";
-            visitor.report(
-                report.expected("the end of the buffer").found(format!("{missing} bytes of records")).help(help),
-            )?;
-            self.end = Some(at.offset + missing as u64);
-            self.typed_events = 0;
-        }
-        Ok(goes_on)
-    }
-
-    /// Passes bytes that are no record and goes on at the next place where records follow each other.
-    fn bad<V: Visitor>(
-        &mut self,
-        visitor: &mut V,
-        left: u64,
-        rule: &'static Rule,
-        found: Cow<'static, str>,
-    ) -> Result<bool, Error> {
-        let (layout, version) = (self.layout, self.header.version);
-        let reach = usize::try_from(left).unwrap_or(usize::MAX);
-        let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
-        let is_whole = bytes.len() == reach || eof;
-        let is_metadata = bytes.first().is_some_and(|&b| layout.metadata_kind(b).is_some());
-        let first = if is_metadata { METADATA_BYTES } else { FUNCTION_BYTES };
-        let skip = resume(bytes, is_whole, layout, version, first);
-        self.pass(visitor, skip, rule, found)
-    }
-
-    /// Passes an event that is longer than the limit, payload and all.
-    fn pass_long_event<V: Visitor>(&mut self, visitor: &mut V, size: i32) -> Result<bool, Error> {
-        let (start, length) = (self.at(), METADATA_BYTES as u64 + u64::from(size.unsigned_abs()));
-        let mut passed = 0;
-        while passed < length {
-            let at = self.at();
-            let (bytes, _) = self.look(usize::try_from(length - passed).unwrap_or(GAP_BYTES).min(GAP_BYTES))?;
-            if bytes.is_empty() {
-                break;
-            }
-            visitor.gap(GapKind::Damage, bytes, at)?;
-            let used = bytes.len();
-            passed += used as u64;
-            self.cursor.advance(used);
-        }
-        let report = rules::EVENT_TOO_LONG.at(start.offset).record(start.seq).field("event size");
-        let report = report.expected(format!("at most {} (limit)", self.payload_max)).found(size.to_string());
-        visitor.report(report.skipped(passed).resumed(start.seq))?;
-        Ok(true)
-    }
-
-    fn pass<V: Visitor>(
-        &mut self,
-        visitor: &mut V,
-        skip: usize,
-        rule: &'static Rule,
-        found: Cow<'static, str>,
-    ) -> Result<bool, Error> {
-        let at = self.at();
-        let (bytes, _) = self.look(skip)?;
-        let used = bytes.len();
-        visitor.gap(GapKind::Damage, bytes, at)?;
-        self.cursor.advance(used);
-        let help = "times behind it are too early, by what was lost, up to the next time base";
-        let report = rule.at(at.offset).record(at.seq).field("record").found(found).help(help);
-        visitor.report(report.skipped(used as u64).resumed(at.seq))?;
-        Ok(true)
-    }
+/// How much of the function records at the start of `window` stands before one that is all zeros.
+fn up_to_zeros(window: &[u8], used: usize) -> usize {
+    let records = window.get(..used).unwrap_or(window).as_chunks::<FUNCTION_BYTES>().0;
+    records.iter().position(|record| *record == [0; FUNCTION_BYTES]).map_or(used, |n| n * FUNCTION_BYTES)
 }
 
 /// True for sixteen zero bytes, or fewer that are all there is.
-fn is_zero(bytes: &[u8]) -> bool {
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().take(METADATA_BYTES).all(|&b| b == 0)
 }
 

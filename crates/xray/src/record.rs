@@ -288,6 +288,23 @@ impl Body<'_> {
         }
     }
 
+    /// Bytes of the 16 that no field uses.
+    pub fn reserved_bytes(&self) -> usize {
+        let used = match self {
+            Self::EndOfBuffer => 1,
+            Self::NewBuffer { .. } | Self::Pid { .. } => 5,
+            Self::TscWrap { .. } | Self::CallArgument { .. } | Self::BufferExtents { .. } => 9,
+            Self::NewCpu { .. } | Self::TypedEvent { .. } => 11,
+            Self::WallTime { .. } => 13,
+            Self::CustomEvent { time, .. } => match time {
+                CustomTime::Delta { .. } => 9,
+                CustomTime::Absolute { .. } => 13,
+                CustomTime::OnCpu { .. } => 15,
+            },
+        };
+        METADATA_BYTES - used
+    }
+
     /// Name in every output: `new-buffer`.
     pub fn name(&self) -> &'static str {
         KIND_NAMES[4 + usize::from(self.number())]

@@ -70,7 +70,7 @@ pub(crate) fn rewrite(
     };
     let job = Job { to, version: options.version, endian: options.endian, selection, purpose, limits };
     let mut out = Out::new(target);
-    let (outcome, cursor) = match form {
+    let (mut outcome, cursor) = match form {
         Form::Empty => (Outcome::default(), cursor),
         Form::Unreadable(_) => {
             let note = "Nothing could be read, so nothing was written.".to_owned();
@@ -85,6 +85,10 @@ pub(crate) fn rewrite(
             _ => binary_to(cursor, &header, layout, &job, &mut out, sink)?,
         },
     };
+    if outcome.bytes_lost > 0 {
+        let note = format!("{} bytes that are part of no whole record were left out.", outcome.bytes_lost);
+        outcome.notes.insert(0, note);
+    }
     end(&cursor, sink)?;
     Ok(outcome)
 }
@@ -128,7 +132,7 @@ impl Job<'_> {
         let about = About { version, type_code, ..about };
         let layout = self.layout(own);
         match self.to {
-            To::Yaml if self.endian.is_some() => Err(Error::usage("--endian means nothing for YAML")),
+            To::Yaml if self.endian.is_some() => Err(Error::usage("--to-endian means nothing for YAML")),
             To::Yaml => Ok(Shape::yaml(out, &about)),
             To::Basic => Ok(Shape::basic(out, &about, Layout::of(layout.endian))),
             To::Fdr => Ok(Shape::fdr(out, &about, Layout::of(layout.endian))),
@@ -291,7 +295,7 @@ fn yaml_to_yaml(
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {
     if job.endian.is_some() {
-        return Err(Error::usage("--endian means nothing for YAML"));
+        return Err(Error::usage("--to-endian means nothing for YAML"));
     }
     cursor.fill(4096)?;
     let window = cursor.window();

@@ -8,7 +8,7 @@ use anytrace_core::{Diagnostic, Error, Outcome, Sink};
 
 use crate::moment::Clock;
 use crate::pick::Picker;
-use crate::reader::{At, GapKind, Run, Visitor};
+use crate::reader::{At, BUFFER_SIZE_MAX, BUFFER_SIZE_MIN, GapKind, Run, Visitor};
 use crate::record::{
     Body, CustomTime, FUNCTION_BYTES, Function, FunctionKind, HEADER_BYTES, Header, Layout, METADATA_BYTES, Metadata,
 };
@@ -17,11 +17,14 @@ use crate::writer::{Out, put_function, put_metadata};
 /// A version 1 buffer keeps room for so many arguments behind a function record.
 const ARGUMENTS_ROOM: u64 = 8;
 
-/// Buffer sizes above this are rubbish: version 1 buffers are then written without filler.
-const PADDED_MAX: u64 = 1 << 32;
-
 /// Smallest version 1 buffer that holds a preamble, a function record with arguments and its end.
 const BUFFER_MIN: u64 = 16 * (3 + ARGUMENTS_ROOM) + 8 + 16;
+
+/// Filler that may be written in any case.
+const FILLER_FREE: u64 = 1 << 20;
+
+/// And how much for each byte read.
+const FILLER_FACTOR: u64 = 64;
 
 /// What stands before the first record of a buffer's body.
 #[derive(Debug, Default, Clone)]
@@ -55,6 +58,8 @@ pub(crate) struct Structured<'a, 't> {
     buffer_size: u64,
     clock: Clock,
     preamble: Preamble,
+    /// Unused bytes of the end-of-buffer record met.
+    end_reserved: Vec<u8>,
     is_open: bool,
     /// Output position of this buffer's first byte behind the extents.
     start: u64,
@@ -64,6 +69,9 @@ pub(crate) struct Structured<'a, 't> {
     is_owner_wanted: bool,
     buffers: u64,
     needs_padding: bool,
+    padded_bytes: u64,
+    input_bytes: u64,
+    is_compact: bool,
     outcome: Outcome,
     notes: BTreeMap<&'static str, u64>,
 }
@@ -89,6 +97,7 @@ impl<'a, 't> Structured<'a, 't> {
             buffer_size: header.buffer_size,
             clock: Clock::new(from_version),
             preamble: Preamble::default(),
+            end_reserved: Vec::new(),
             is_open: false,
             start: 0,
             base: 0,
@@ -97,6 +106,9 @@ impl<'a, 't> Structured<'a, 't> {
             is_owner_wanted: false,
             buffers: 0,
             needs_padding: false,
+            padded_bytes: 0,
+            input_bytes: 0,
+            is_compact: false,
             outcome: Outcome::default(),
             notes: BTreeMap::new(),
         }
@@ -105,6 +117,10 @@ impl<'a, 't> Structured<'a, 't> {
     pub(crate) fn finish(mut self) -> Result<Outcome, Error> {
         self.close()?;
         self.pad()?;
+        if self.is_compact {
+            self.out.patch(16, &[0; 8])?;
+            self.note("header was given the buffer size 0: its buffers follow each other without filler");
+        }
         self.out.flush()?;
         self.outcome.notes.extend(self.notes.iter().map(|(what, n)| format!("{n} {what}.")));
         Ok(self.outcome)
@@ -123,7 +139,8 @@ impl<'a, 't> Structured<'a, 't> {
 
     /// Version 1 buffers have a size; others are as long as they are.
     fn size_max(&self) -> Option<u64> {
-        (self.version == 1 && (1..=PADDED_MAX).contains(&self.buffer_size)).then_some(self.buffer_size)
+        (self.version == 1 && !self.is_compact && (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&self.buffer_size))
+            .then_some(self.buffer_size)
     }
 
     /// Writes the preamble, making up what is missing.
@@ -176,6 +193,7 @@ impl<'a, 't> Structured<'a, 't> {
     }
 
     fn close(&mut self) -> Result<(), Error> {
+        let end_reserved = std::mem::take(&mut self.end_reserved);
         if !self.is_open && self.preamble.is_wanted && self.preamble.thread.is_some() {
             let before = self.clock.tsc;
             self.open(before)?;
@@ -186,7 +204,10 @@ impl<'a, 't> Structured<'a, 't> {
                 self.put(Body::BufferExtents { bytes: 0 }, &reserved)?;
             }
         } else if self.version == 1 {
-            self.put(Body::EndOfBuffer, &[])?;
+            let used = self.out.position() - self.start + METADATA_BYTES as u64;
+            if self.size_max().is_none_or(|size| used <= size) {
+                self.put(Body::EndOfBuffer, &end_reserved)?;
+            }
             self.needs_padding = true;
         } else {
             let written = self.out.position() - self.start;
@@ -197,31 +218,46 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(())
     }
 
-    /// Fills a version 1 buffer up to its size.
+    /// Fills a version 1 buffer up to its size. A small input does not make a huge output: where filler would be out of
+    /// all proportion, buffers follow each other without, and the header says so.
     fn pad(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.needs_padding) {
             return Ok(());
         }
         let Some(size) = self.size_max() else { return Ok(()) };
-        loop {
-            let over = (self.out.position() - HEADER_BYTES as u64) % size;
-            if over == 0 {
-                return Ok(());
-            }
-            let step = usize::try_from((size - over).min(4096)).unwrap_or(4096);
-            self.out.put(&[0; 4096][..step])?;
-        }
-    }
-
-    /// Makes room in a version 1 buffer; where there is none, the thread goes on in another.
-    fn room(&mut self, need: u64, before: u64, at: At) -> Result<(), Error> {
-        let Some(size) = self.size_max() else { return Ok(()) };
-        let used = self.out.position() - self.start;
-        let end = METADATA_BYTES as u64;
-        if used + need + end <= size {
+        let over = (self.out.position() - HEADER_BYTES as u64) % size;
+        let mut left = if over == 0 { 0 } else { size - over };
+        self.padded_bytes += left;
+        if self.padded_bytes > FILLER_FREE + FILLER_FACTOR * self.input_bytes {
+            self.is_compact = true;
             return Ok(());
         }
-        if size < BUFFER_MIN || 3 * METADATA_BYTES as u64 + need + end > size {
+        while left > 0 {
+            let step = left.min(4096);
+            self.out.put(&[0; 4096][..usize::try_from(step).unwrap_or(4096)])?;
+            left -= step;
+        }
+        Ok(())
+    }
+
+    /// Makes room in a version 1 buffer; where there is none, the thread goes on in another. False, in a repair only,
+    /// where the record fits no buffer.
+    fn room(&mut self, need: u64, before: u64, at: At) -> Result<bool, Error> {
+        let Some(size) = self.size_max() else { return Ok(true) };
+        let used = self.out.position() - self.start;
+        // A full buffer of the source may stay without its last record.
+        let end = if self.from_version == 1 && self.purpose != Purpose::Convert { 0 } else { METADATA_BYTES as u64 };
+        if used + need + end <= size {
+            return Ok(true);
+        }
+        let is_too_small =
+            (self.from_version != 1 && size < BUFFER_MIN) || 3 * METADATA_BYTES as u64 + need + end > size;
+        if is_too_small && self.purpose == Purpose::Repair {
+            self.note("records that fit no version 1 buffer were left out");
+            self.outcome.bytes_lost += need;
+            return Ok(false);
+        }
+        if is_too_small {
             return Err(Error::unsupported(format!(
                 "record {}: {need} bytes do not fit a version 1 buffer of {size} bytes (the header's buffer size)",
                 at.seq
@@ -233,29 +269,35 @@ impl<'a, 't> Structured<'a, 't> {
         self.close()?;
         self.preamble = preamble;
         self.note("buffers were split to fit the header's buffer size");
-        self.open(before)
+        self.open(before)?;
+        Ok(true)
     }
 
-    /// Opens the buffer where it is not open, and says on which processor the next record is.
-    fn ready(&mut self, need: u64, before: u64, at: At) -> Result<(), Error> {
+    /// Opens the buffer where it is not open, and says on which processor the next record is. False as [`Self::room`].
+    fn ready(&mut self, need: u64, before: u64, at: At) -> Result<bool, Error> {
         if !self.is_open {
             self.open(before)?;
         }
         let cpu_record = if self.cpu == self.clock.cpu { 0 } else { METADATA_BYTES as u64 };
-        self.room(need + cpu_record, before, at)?;
+        if !self.room(need + cpu_record, before, at)? {
+            return Ok(false);
+        }
         if self.cpu != self.clock.cpu {
             let (cpu, tsc) = (self.clock.cpu, before);
             self.put(Body::NewCpu { cpu, tsc }, &[])?;
             (self.cpu, self.base) = (cpu, tsc);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn function(&mut self, function: &Function, before: u64, tsc: u64, at: At) -> Result<(), Error> {
         let keeps_room = function.kind == FunctionKind::EnterArgs && self.from_version != 1;
         let arguments = if keeps_room { ARGUMENTS_ROOM * METADATA_BYTES as u64 } else { 0 };
         let wrap = if self.is_far(tsc) { METADATA_BYTES as u64 } else { 0 };
-        self.ready(FUNCTION_BYTES as u64 + arguments + wrap, before, at)?;
+        if !self.ready(FUNCTION_BYTES as u64 + arguments + wrap, before, at)? {
+            self.is_owner_wanted = false;
+            return Ok(());
+        }
         if u32::try_from(tsc.wrapping_sub(self.base)).is_err() {
             self.put(Body::TscWrap { tsc: before }, &[])?;
             self.base = before;
@@ -303,7 +345,18 @@ impl<'a, 't> Structured<'a, 't> {
             )));
         }
         let wrap = if is_typed && self.is_far(tsc) { METADATA_BYTES } else { 0 };
-        self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at)?;
+        let running = self.clock.cpu;
+        if let Body::CustomEvent { time: CustomTime::OnCpu { cpu, .. }, .. } = metadata.body
+            && form(self.version) != 4
+        {
+            // Only version 4 gives events a processor of their own: a record in front says it, one behind takes it back.
+            self.clock.cpu = cpu;
+        }
+        let is_ready = self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at);
+        self.clock.cpu = running;
+        if !is_ready? {
+            return Ok(());
+        }
         let body = match metadata.body {
             Body::TypedEvent { event_type, .. } => Body::TypedEvent { delta: self.event_delta(tsc)?, event_type, data },
             Body::CustomEvent { time, .. } => {
@@ -343,8 +396,14 @@ impl<'a, 't> Structured<'a, 't> {
             self.note("arguments that follow no function record were left out");
             return Ok(());
         }
-        let used = self.out.position() - self.start;
-        if self.size_max().is_some_and(|size| used + 2 * METADATA_BYTES as u64 > size) {
+        let end = if self.from_version == 1 { 0 } else { METADATA_BYTES as u64 };
+        let used = self.out.position() - self.start + METADATA_BYTES as u64 + end;
+        if self.size_max().is_some_and(|size| used > size) {
+            if self.purpose == Purpose::Repair {
+                self.note("arguments that fit no version 1 buffer were left out");
+                self.outcome.bytes_lost += METADATA_BYTES as u64;
+                return Ok(());
+            }
             let size = self.buffer_size;
             return Err(Error::unsupported(format!(
                 "record {} (call-argument): a version 1 buffer of {size} bytes is full",
@@ -393,13 +452,17 @@ impl<'a, 't> Structured<'a, 't> {
         if !self.is_open {
             self.open(tsc)?;
         }
-        self.room(METADATA_BYTES as u64, tsc, at)?;
+        if !self.room(METADATA_BYTES as u64, tsc, at)? {
+            return Ok(());
+        }
         (self.cpu, self.base) = (cpu, tsc);
         self.put(Body::NewCpu { cpu, tsc }, reserved)
     }
 
     fn tsc_wrap(&mut self, tsc: u64, reserved: &[u8], before: u64, at: At) -> Result<(), Error> {
-        self.ready(METADATA_BYTES as u64, before, at)?;
+        if !self.ready(METADATA_BYTES as u64, before, at)? {
+            return Ok(());
+        }
         self.base = tsc;
         self.put(Body::TscWrap { tsc }, reserved)
     }
@@ -426,6 +489,7 @@ impl Visitor for Structured<'_, '_> {
 
     fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], at: At) -> Result<(), Error> {
         self.outcome.records_read += 1;
+        self.input_bytes = at.offset;
         let before = self.clock.tsc;
         if matches!(metadata.body, Body::NewBuffer { .. }) {
             if self.is_open || self.preamble.thread.is_some() {
@@ -451,7 +515,10 @@ impl Visitor for Structured<'_, '_> {
             }
             Body::NewCpu { cpu, tsc } => self.new_cpu(cpu, tsc, metadata.reserved, is_wanted, at),
             Body::CallArgument { value } => self.argument(value, metadata.reserved, at),
-            Body::EndOfBuffer => self.close(),
+            Body::EndOfBuffer => {
+                self.end_reserved = metadata.reserved.to_vec();
+                self.close()
+            }
             _ if !is_wanted => Ok(()),
             Body::TscWrap { tsc } => self.tsc_wrap(tsc, metadata.reserved, before, at),
             Body::CustomEvent { .. } | Body::TypedEvent { .. } => {

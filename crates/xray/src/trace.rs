@@ -15,8 +15,8 @@ use crate::dump::{Print, Printer};
 use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
 use crate::parse::parse_header;
-use crate::reader::{At, Reader};
-use crate::record::{HEADER_BYTES, Header, Layout, TYPE_BASIC, TYPE_FDR, kind};
+use crate::reader::{At, BUFFER_SIZE_MAX, Reader};
+use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, TYPE_BASIC, TYPE_FDR, kind};
 use crate::rewrite;
 use crate::rules;
 use crate::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
@@ -53,15 +53,15 @@ impl Format for Xray {
     }
 
     fn probe(&self, head: &Head<'_>) -> Confidence {
-        let by_name = if head.has_extension(&["xray"]) { Confidence::Maybe } else { Confidence::No };
-        probe_bytes(head.bytes).max(by_name)
+        match (head.has_extension(&["xray"]), probe_bytes(head.bytes)) {
+            (true, Confidence::No) => Confidence::Maybe,
+            (true, Confidence::Maybe) => Confidence::Likely,
+            (_, by_content) => by_content,
+        }
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
-        if options.pointer_width.is_some() || options.radix.is_some() {
-            let option = if options.radix.is_some() { "radix" } else { "pointer-width" };
-            return Err(Error::usage(format!("--{option} means nothing for a xray trace")));
-        }
+        options.only("xray", &["endian"])?;
         Ok(Box::new(XrayTrace { input, endian: options.endian, limits: options.limits }))
     }
 
@@ -105,8 +105,8 @@ fn probe_bytes(bytes: &[u8]) -> Confidence {
         (true, _) => Confidence::Likely,
         // One wrong number in front of what is a buffer all the same.
         (false, _) if fits_fdr && body.len() > 16 => Confidence::Likely,
-        (false, TYPE_BASIC | TYPE_FDR) if header.version < 64 => Confidence::Maybe,
-        (false, 2..64) if (1..64).contains(&header.version) => Confidence::Maybe,
+        // A version or type to come; a frequency of up to a terahertz.
+        (false, 0..16) if (1..16).contains(&header.version) && header.cycle_frequency < 1 << 40 => Confidence::Maybe,
         _ => Confidence::No,
     }
 }
@@ -134,10 +134,20 @@ fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
     let (all, good) =
         (records.len(), records.filter(|raw| crate::parse::parse_basic(raw, layout.endian).is_ok()).count());
     let is_plausible = header.cycle_frequency < 1 << 40 && header.version > 0;
+    let starts_with_function = matches!(
+        crate::parse::parse_basic(body, layout.endian),
+        Ok(BasicRecord { body: BasicBody::Function { .. }, .. })
+    );
+    // No run of small numbers in another format looks so: a frequency a processor has, and nothing that is too large.
+    let is_firm = header.reserved == 0
+        && header.buffer_size <= BUFFER_SIZE_MAX
+        && header.flags.min(header.flags.reverse_bits()) < 1 << 8
+        && (1_000_000..1 << 40).contains(&header.cycle_frequency);
     match (all, good) {
-        (0, _) if is_plausible => Confidence::Certain,
-        (_, good) if good == all && is_plausible => Confidence::Certain,
-        (_, good) if good * 4 >= all * 3 => Confidence::Likely,
+        (0, _) if is_plausible && body.is_empty() => Confidence::Certain,
+        (0, _) => Confidence::Likely,
+        (_, good) if good == all && is_plausible && starts_with_function => Confidence::Certain,
+        (_, good) if good * 4 >= all * 3 || is_firm => Confidence::Likely,
         _ => Confidence::Maybe,
     }
 }
@@ -204,9 +214,7 @@ fn binary_form(window: &[u8], endian: Option<Endian>, sink: &mut dyn Sink) -> Re
 
 /// Reports layers that did not end well; the result of every verb.
 pub(crate) fn end(cursor: &Cursor, sink: &mut dyn Sink) -> Result<u64, Error> {
-    for damage in cursor.layers().iter().filter_map(anytrace_core::Layer::damage) {
-        sink.report(damage)?;
-    }
+    cursor.report_layers(sink)?;
     Ok(cursor.offset())
 }
 
@@ -285,7 +293,7 @@ impl Trace for XrayTrace {
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         let target = plan.target();
-        target.only("xray", &["version", "endian"])?;
+        target.only("xray", &["version", "to-endian"])?;
         if target.to.as_deref() == Some("jsonl") {
             return to_jsonl(*self, plan, target, out, sink);
         }
@@ -301,7 +309,7 @@ fn to_jsonl(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     if target.version.is_some() || target.endian.is_some() {
-        return Err(Error::usage("--version and --endian mean nothing for JSON lines: convert first"));
+        return Err(Error::usage("--version and --to-endian mean nothing for JSON lines: convert first"));
     }
     let all = Selection::default();
     let selection = if let Plan::Trim(selection, _) = plan { selection } else { &all };

@@ -198,7 +198,8 @@ impl Walk {
         let at = At { offset: self.cursor.offset(), seq: self.seq };
         let text = self.cursor.window().get(..length).unwrap_or_default();
         let line = self.line;
-        let trimmed = strip_comment(text).trim_ascii();
+        let content = if at.offset == 0 { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) } else { text };
+        let trimmed = strip_comment(content).trim_ascii();
         let is_indented = text.first().is_some_and(u8::is_ascii_whitespace);
         let mut damage = None;
         match trimmed {

@@ -212,8 +212,10 @@ impl<'a> Scanner<'a> {
     fn is_before_key(&self, at: usize) -> bool {
         const KEYS: [&[u8]; 10] =
             [b"type", b"func-id", b"function", b"args", b"cpu", b"thread", b"process", b"kind", b"tsc", b"data"];
-        let rest = self.text.get(at..).unwrap_or_default().trim_ascii_start();
-        if rest.is_empty() || rest.starts_with(b"}") {
+        let behind_comma = self.text.get(at..).unwrap_or_default();
+        let rest = behind_comma.trim_ascii_start();
+        let is_comment = rest.starts_with(b"#") && rest.len() < behind_comma.len();
+        if rest.is_empty() || rest.starts_with(b"}") || is_comment {
             return true;
         }
         let length = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"-_".contains(b)).count();

@@ -24,7 +24,7 @@ pub fn put_yaml_header(out: &mut Vec<u8>, header: &YamlHeader) {
 
 /// Appends the end of the document. An empty list is written as such.
 pub fn put_yaml_end(out: &mut Vec<u8>, entries: u64) {
-    out.extend_from_slice(if entries == 0 { b" []\n...\n" } else { b"\n...\n" });
+    out.extend_from_slice(if entries == 0 { b"         []\n...\n" } else { b"\n...\n" });
 }
 
 /// Appends one entry.

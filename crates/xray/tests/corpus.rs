@@ -1,5 +1,7 @@
 //! Every file of the shared corpus, against what is known of it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -87,35 +89,38 @@ fn every_trace_repairs() {
     }
 }
 
-/// Verdicts of the peer: exit status of `fdr-dump --verify` and `convert -f yaml`, by file.
-fn verdicts(corpus: &Path) -> BTreeMap<String, (bool, bool)> {
+/// What the peer refuses to `convert -f yaml`, by file.
+fn verdicts(corpus: &Path) -> BTreeMap<String, bool> {
     let text = std::fs::read_to_string(corpus.join("bad/verdicts.tsv")).unwrap();
-    let mut found: BTreeMap<String, (bool, bool)> = BTreeMap::new();
+    let mut found: BTreeMap<String, bool> = BTreeMap::new();
     for line in text.lines().skip(1) {
         let fields: Vec<_> = line.split('\t').collect();
-        let entry = found.entry(fields[0].trim_end_matches(".xray").to_owned()).or_default();
-        match fields[1] {
-            "fdr-dump --verify" => entry.0 = fields[2] != "0",
-            "convert -f yaml" => entry.1 = fields[2] != "0",
-            _ => {}
+        if fields[1] == "convert -f yaml" {
+            found.insert(fields[0].trim_end_matches(".xray").to_owned(), fields[2] != "0");
         }
     }
     found
 }
 
+/// The peer takes these although bytes that the extents promise are missing, or a record is lost.
+fn is_loss_the_peer_does_not_see(name: &str, codes: &[&str]) -> bool {
+    let is_cut = codes == ["xray/truncated"];
+    (is_cut && (name.contains("-cut") || name.contains("trunc") || name.starts_with("bad-real-")))
+        || (name == "bad-flip1851" && codes == ["xray/extents-inside-buffer"])
+}
+
 #[test]
-fn what_the_peer_refuses_is_an_error() {
+fn what_the_peer_refuses_is_an_error_and_little_else() {
     let Some(corpus) = shared_corpus("xray") else { return };
     let verdicts = verdicts(&corpus);
-    let mut differ = Vec::new();
     for (name, bytes) in files(&corpus.join("bad")) {
-        let exam = examine(&Xray, &bytes);
-        let ours = !exam.errors().is_empty();
-        let theirs = verdicts[&name].1;
-        if ours != theirs {
-            differ.push(format!("{name}: ours {:?}", exam.error_codes()));
+        let codes = examine(&Xray, &bytes).error_codes();
+        let refused = verdicts[&name];
+        if refused {
+            // An idle program and an empty file are no errors, whatever the peer says (page, section 5, point 1).
+            assert!(!codes.is_empty() || ["bad-basic-header-only", "bad-empty"].contains(&name.as_str()), "{name}");
+        } else {
+            assert!(codes.is_empty() || is_loss_the_peer_does_not_see(&name, &codes), "{name}: {codes:?}");
         }
-        println!("{name}: {:?}", exam.check.iter().map(|d| (d.code(), d.offset)).collect::<Vec<_>>());
     }
-    println!("{differ:#?}");
 }

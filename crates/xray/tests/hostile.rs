@@ -1,9 +1,12 @@
 //! Cut, flipped and changed traces: no panic, located diagnostics, repair leads to a trace without errors.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 
 use anytrace_core::testing::{
-    assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, shared_corpus, truncations,
+    assert_repairs, assert_windows_agree, bit_flips, examine, fuzz_parse, fuzz_roundtrip, mutations, shared_corpus,
+    truncations,
 };
 use anytrace_xray::Xray;
 
@@ -23,7 +26,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
             }
         }
     }
-    found.retain(|(_, bytes)| bytes.len() <= 6000);
+    found.retain(|(_, bytes)| bytes.len() <= 4000);
     found.sort();
     found.dedup_by(|a, b| a.0 == b.0);
     found
@@ -42,7 +45,7 @@ fn cut_anywhere_the_whole_records_before_the_cut_are_kept() {
     for (name, bytes) in samples() {
         let whole = examine(&Xray, &bytes);
         let offsets: Vec<u64> = jsonl_offsets(&whole.jsonl);
-        truncations(&bytes, 700, |cut, part| {
+        truncations(&bytes, 400, |cut, part| {
             let exam = examine(&Xray, part);
             let what = format!("{name} cut at {cut}");
             assert!(exam.check.iter().all(|d| d.offset <= cut as u64), "{what}");
@@ -64,7 +67,7 @@ fn jsonl_offsets(jsonl: &[u8]) -> Vec<u64> {
 #[test]
 fn single_bit_flips_repair() {
     for (name, bytes) in samples() {
-        bit_flips(&bytes, 900, |bit, part| {
+        bit_flips(&bytes, 500, |bit, part| {
             let exam = examine(&Xray, part);
             assert!(exam.check.iter().all(|d| d.offset <= part.len() as u64), "{name} bit {bit}");
             assert_repairs(&Xray, part, &format!("{name} bit {bit}"));
@@ -75,10 +78,7 @@ fn single_bit_flips_repair() {
 #[test]
 fn changed_bytes_neither_panic_nor_lose_their_way() {
     for (n, (name, bytes)) in samples().into_iter().enumerate() {
-        mutations(&bytes, 77 + n as u64, 120, |part| {
-            if std::env::var_os("SHOW").is_some() {
-                std::fs::write("/tmp/xray-mutant", part).unwrap();
-            }
+        mutations(&bytes, 77 + n as u64, 50, |part| {
             fuzz_parse(&Xray, part);
             fuzz_roundtrip(&Xray, part, &|a, b| a == b || name.ends_with(".yaml"));
         });

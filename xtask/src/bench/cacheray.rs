@@ -27,7 +27,8 @@ const LIVE_MAX: usize = 60_000;
 
 /// Writes about `bytes` bytes of a trace.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let mut program = Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
+    let mut program =
+        Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
     let mut buffer = Vec::with_capacity(1 << 16);
     let mut written = 0;
     while written < bytes {
@@ -109,7 +110,7 @@ impl Program {
             _ => {
                 let object = (self.random() % self.live.len().max(1) as u64) as usize;
                 let (start, bytes) = self.live.get(object).copied().unwrap_or((HEAP, 64));
-                self.walk = (start + (self.random() % u64::from(bytes) & !7), start + u64::from(bytes));
+                self.walk = (start + ((self.random() % u64::from(bytes)) & !7), start + u64::from(bytes));
                 self.next_of_walk(&mut size)
             }
         };

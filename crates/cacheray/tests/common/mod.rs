@@ -1,4 +1,5 @@
 //! A labelled builder of traces that shares no code with the crate's writer, and what tests look up.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::path::{Path, PathBuf};

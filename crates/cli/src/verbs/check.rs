@@ -28,15 +28,18 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
 fn one(path: &Path, options: &CheckArguments, reports: &mut Vec<FileReport>) -> Result<Verdict, Failure> {
     let name = path.display().to_string();
     let opened = open::open_trace(path, &options.input)?;
-    let format = opened.as_ref().map(|(format, _)| *format);
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
     let is_text = options.format == CheckForm::Text;
     let way = if is_text { Way::Stdout } else { Way::Keep };
     let mut reporter = Reporter::new(&name, format, way, options.input.limit);
     let mut records = 0;
-    if let Some((format, input)) = opened {
-        let _progress = Progress::watch(&input);
-        let trace = open::enter(format, input, &options.input)?;
-        records = trace.check(&mut reporter).map_err(|error| Failure::of(&name, &error))?.records;
+    match opened {
+        Err(damage) => reporter.take(damage)?,
+        Ok((format, input)) => {
+            let _progress = Progress::watch(&input);
+            let trace = open::enter(format, input, &options.input)?;
+            records = trace.check(&mut reporter).map_err(|error| Failure::of(&name, &error))?.records;
+        }
     }
     let verdict = reporter.verdict();
     if is_text {
@@ -57,12 +60,21 @@ fn print_totals(name: &str, noun: &str, records: u64, reporter: &Reporter) -> Re
         _ => paint::severity(Severity::Error),
     };
     let word = if errors == 0 { "ok" } else { "broken" };
-    let name = anytrace_core::text::escaped(name.as_bytes());
+    let name = anytrace_core::text::printable(name);
     let line = format!(
-        "{name}: {style}{word}{style:#}, {records} {noun}s, {errors} errors, {warnings} warnings, {notes} notes\n"
+        "{name}: {style}{word}{style:#}, {}, {}, {}, {}\n",
+        counted(records, noun),
+        counted(errors, "error"),
+        counted(warnings, "warning"),
+        counted(notes, "note")
     );
     let mut out = anstream::stdout();
     out.write_all(line.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// A number and its noun: "1 error", "2 errors".
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

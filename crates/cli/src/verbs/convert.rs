@@ -15,7 +15,12 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
     let target = options.target.target(options.to.as_deref());
     let (outcome, reporter) = match open::open(&options.file, &options.input)? {
-        Opened::Empty => (Outcome::default(), Reporter::new("", None, Way::Stderr, options.input.limit)),
+        Opened::Empty(damage) => {
+            let name = options.file.display().to_string();
+            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
+            reporter.take(damage)?;
+            (Outcome::default(), reporter)
+        }
         Opened::Trace(format, input) => {
             known_target(format, &target)?;
             rewrite(format, input, target, options, &mut output)?
@@ -25,8 +30,11 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
             import(format, input, &target, options, &mut output)?
         }
     };
-    output.commit()?;
     reporter.print_rest()?;
+    if reporter.nothing_could_be_read(&output) {
+        return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
+    }
+    output.commit()?;
     if !outcome.notes.is_empty() {
         print_outcome(&options.file.display().to_string(), &outcome);
     }

@@ -6,20 +6,25 @@
 mod printer;
 mod side;
 
+use std::path::Path;
+
 use anytrace_analysis::diff::align_pairing;
-use anytrace_core::{Format, Input, Trace};
+use anytrace_core::{Format, Trace};
 
 use crate::arguments::DiffArguments;
 use crate::failure::Failure;
+use crate::open::Found;
+use crate::report::{Reporter, Way};
 use crate::{Verdict, open};
 
 use printer::{Printer, are_alike};
 use side::Side;
 
 pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
+    crate::only_one_stdin([options.a.as_path(), options.b.as_path()].into_iter())?;
     let a = open::open_trace(&options.a, &options.input)?;
     let b = open::open_trace(&options.b, &options.input)?;
-    if let (Some((fa, _)), Some((fb, _))) = (&a, &b)
+    if let (Ok((fa, _)), Ok((fb, _))) = (&a, &b)
         && fa.name() != fb.name()
     {
         return Err(Failure::usage(format!(
@@ -30,7 +35,9 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
             fb.name()
         )));
     }
-    let (a, b) = (enter(a, options)?, enter(b, options)?);
+    let mut verdict = Verdict::Fine;
+    let a = enter(a, &options.a, options, &mut verdict)?;
+    let b = enter(b, &options.b, options, &mut verdict)?;
     let mut printer = Printer::new(options);
     let (totals, sides) = std::thread::scope(|scope| {
         let mut first = Side::start(scope, a, &options.a, options);
@@ -41,7 +48,6 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
             align_pairing(&mut first.lines, &mut second.lines, &are_alike, &mut |change| printer.change(&change));
         (totals, [first.finish(), second.finish()])
     });
-    let mut verdict = Verdict::Fine;
     for side in sides {
         verdict = verdict.max(side?);
     }
@@ -53,7 +59,14 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
 /// A trace and its format; `None` for an empty file.
 type Entered = Option<(&'static dyn Format, Box<dyn Trace>)>;
 
-fn enter(side: Option<(&'static dyn Format, Input)>, options: &DiffArguments) -> Result<Entered, Failure> {
-    let Some((format, input)) = side else { return Ok(None) };
-    Ok(Some((format, open::enter(format, input, &options.input)?)))
+fn enter(found: Found, path: &Path, options: &DiffArguments, verdict: &mut Verdict) -> Result<Entered, Failure> {
+    match found {
+        Ok((format, input)) => Ok(Some((format, open::enter(format, input, &options.input)?))),
+        Err(damage) => {
+            let mut reporter = Reporter::new(&path.display().to_string(), None, Way::Stderr, options.input.limit);
+            reporter.take(damage)?;
+            *verdict = (*verdict).max(reporter.verdict());
+            Ok(None)
+        }
+    }
 }

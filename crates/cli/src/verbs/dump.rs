@@ -12,8 +12,13 @@ use crate::{Verdict, open};
 
 pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let Some((format, input)) = open::open_trace(&options.file, &options.input)? else {
-        return Ok(Verdict::Fine);
+    let (format, input) = match open::open_trace(&options.file, &options.input)? {
+        Ok(found) => found,
+        Err(damage) => {
+            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
+            reporter.take(damage)?;
+            return Ok(reporter.verdict());
+        }
     };
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let _progress = Progress::watch(&input);

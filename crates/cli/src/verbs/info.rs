@@ -1,29 +1,19 @@
 //! `anytrace info`: what a trace is and what is in it.
 
+mod text;
+
 use std::io::Write;
 use std::path::Path;
 
-use anytrace_core::{Collect, Format, Info, Input, Severity, text};
+use anytrace_core::{Collect, Format, Info, Input, Severity};
 use anytrace_export::json;
 use serde_json::Value;
 
 use crate::arguments::{InfoArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::report::{Reporter, Way, rendered};
-use crate::{Verdict, for_each_file, open, paint};
-
-/// How many diagnostics the text form shows of each file.
-const SHOWN: usize = 3;
-
-/// Longest value shown; JSON has all of it.
-const VALUE_CHARS: usize = 90;
-
-/// Column of the values.
-const KEY_WIDTH: usize = 26;
-
-/// How many threads the text form lists.
-const THREADS_SHOWN: usize = 8;
+use crate::report::{Reporter, Way};
+use crate::{Verdict, for_each_file, open};
 
 /// How much of a file `--quick` looks at: enough for the first block of any container.
 const QUICK_BYTES: usize = 4 << 20;
@@ -57,12 +47,15 @@ pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), 
 fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result<Verdict, Failure> {
     let name = path.display().to_string();
     let opened = open::open_trace(path, &options.input)?;
-    let format = opened.as_ref().map(|(format, _)| *format);
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
     let mut reporter = Reporter::new(&name, format, Way::Keep, options.input.limit);
     let info = match opened {
-        None => Info::new("unknown"),
-        Some((format, input)) if options.quick => quick(format, &input, options)?,
-        Some((format, input)) => {
+        Err(damage) => {
+            reporter.take(damage)?;
+            Info::new("unknown")
+        }
+        Ok((format, input)) if options.quick => quick(format, &input, options)?,
+        Ok((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
             trace.info(&mut reporter).map_err(|error| Failure::of(&name, &error))?
@@ -71,7 +64,7 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
     let damage_count = reporter.count(Severity::Error);
     match options.format {
         ResultForm::Json => objects.push(json::info(&name, &info, reporter.kept(), damage_count)),
-        ResultForm::Text => print_text(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
+        ResultForm::Text => text::print(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
     }
     Ok(reporter.verdict())
 }
@@ -86,115 +79,7 @@ fn quick(format: &'static dyn Format, input: &Input, options: &InfoArguments) ->
     info.byte_order = seen.byte_order;
     info.dialect = seen.dialect;
     info.set_container(input.layers(), seen.container.as_deref());
-    info.bytes = input.file_bytes().or(input.head().total_bytes).unwrap_or_default();
+    let file_bytes = input.file_bytes().filter(|_| input.layers().is_empty());
+    info.bytes = file_bytes.or(input.head().total_bytes).unwrap_or_default();
     Ok(info)
-}
-
-fn print_text(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick: bool) -> Result<(), Failure> {
-    let (bold, dim) = (paint::BOLD, paint::DIM);
-    let mut out = String::new();
-    let mut row = |key: &str, value: String| {
-        out.push_str(&format!("  {dim}{key:<KEY_WIDTH$}{dim:#} {value}\n"));
-    };
-    let version = info.format_version.as_ref().map(|v| format!(" version {v}")).unwrap_or_default();
-    let dialect = info.dialect.as_ref().map(|d| format!(", {d}")).unwrap_or_default();
-    row("format", format!("{}{version}{dialect}", info.format));
-    if let Some(container) = &info.container {
-        row("container", container.clone());
-    }
-    if let Some(order) = info.byte_order {
-        row("byte order", order.name().to_owned());
-    }
-    row("bytes", grouped(info.bytes));
-    if !is_quick {
-        row("records", grouped(info.records));
-        for (kind, count) in &info.kinds {
-            row("", format!("{:>14}  {kind}", grouped(*count)));
-        }
-        if let Some(time) = &info.time {
-            row("time", shown_time(time));
-        }
-        if !info.threads.is_empty() {
-            row("threads", info.threads.len().to_string());
-            for (id, count) in info.threads.iter().take(THREADS_SHOWN) {
-                row("", format!("{:>14}  {id}", grouped(*count)));
-            }
-            if info.threads.len() > THREADS_SHOWN {
-                row("", format!("{:>14}  (--format json lists all)", "…"));
-            }
-        }
-        // What a trace has none of is left to the JSON form.
-        for (key, value) in info.details.iter().filter(|(_, value)| *value != 0 && plain(value) != "none") {
-            row(&key.replace('_', " "), shown_value(value));
-        }
-        let errors = reporter.count(Severity::Error);
-        row("damage", if errors == 0 { "none".to_owned() } else { format!("{errors} places") });
-    }
-    let mut stdout = anstream::stdout();
-    stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::escaped(name.as_bytes())).as_bytes())?;
-    for diagnostic in reporter.kept().iter().filter(|d| d.severity == Severity::Error).take(SHOWN) {
-        stdout.write_all(rendered(name, noun, diagnostic).as_bytes())?;
-    }
-    stdout.flush()?;
-    Ok(())
-}
-
-fn shown_time(time: &anytrace_core::TimeRange) -> String {
-    let length = time.end.saturating_sub(time.start);
-    let per_second = if time.unit == "ns" { Some(1_000_000_000) } else { time.per_second.filter(|hz| *hz > 0) };
-    let seconds = per_second.map(|hz| format!(", {:.6} s", length as f64 / hz as f64)).unwrap_or_default();
-    let unit = if time.unit == "tick" { "ticks" } else { time.unit };
-    format!("{} to {} {unit}{seconds}", time.start, time.end)
-}
-
-fn shown_value(value: &Value) -> String {
-    let safe = text::escaped(plain(value).as_bytes()).replace("\\\"", "\"");
-    match safe.char_indices().nth(VALUE_CHARS) {
-        Some((at, _)) => format!("{}…", &safe[..at]),
-        None => safe,
-    }
-}
-
-/// A JSON value as people read it: no quotes, no braces.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "none".to_owned(),
-        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) => match number.as_u64() {
-            Some(whole) => grouped(whole),
-            None => number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.4}")),
-        },
-        Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Value::Object(map) if map.is_empty() => "none".to_owned(),
-        Value::Object(map) => {
-            map.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>().join(", ")
-        }
-    }
-}
-
-/// Digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped_from_the_right() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
 }

@@ -20,7 +20,11 @@ pub(crate) fn run(options: &ManArguments) -> Result<Verdict, Failure> {
         }
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|error| write_failed(folder, &error))?;
-            clap_mangen::generate_to(command, folder).map_err(|error| write_failed(folder, &error))?;
+            if !options.force && folder.join("anytrace.1").exists() {
+                return Err(Failure::usage(format!("{} has the pages; --force replaces them", folder.display())));
+            }
+            clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
+                .map_err(|error| write_failed(folder, &error))?;
         }
     }
     Ok(Verdict::Fine)

@@ -13,26 +13,33 @@ use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::{Verdict, open};
 
-/// Exit 0 when the file was written, whatever was lost: making a valid file of a damaged one is the job.
+/// Exit 0 when the file was written, whatever was lost: making a valid file of a damaged one is the job. Exit 1, and no
+/// file, when there was nothing to save.
 pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let mut output = Output::create(&options.output.output, options.output.force)?;
     let is_text = options.format == ResultForm::Text;
     let way = if is_text { Way::Stderr } else { Way::Keep };
     let opened = open::open_trace(&options.file, &options.input)?;
-    let format = opened.as_ref().map(|(format, _)| *format);
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
     let mut reporter = Reporter::new(&name, format, way, options.input.limit);
     let outcome = match opened {
-        None => Outcome::default(),
-        Some((format, input)) => {
+        Err(damage) => {
+            reporter.take(damage)?;
+            Outcome::default()
+        }
+        Ok((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
             let plan = Plan::Repair(TargetOptions::default());
             trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?
         }
     };
-    output.commit()?;
     reporter.print_rest()?;
+    if reporter.nothing_could_be_read(&output) {
+        return Err(Failure::breach(format!("{name}: nothing could be saved; nothing was written")));
+    }
+    output.commit()?;
     let to_stdout = options.output.output.as_os_str() == "-";
     if is_text {
         print_outcome(&name, &outcome);
@@ -61,7 +68,7 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
 /// What was written and what was lost, to standard error.
 pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
     let mut err = anstream::stderr();
-    let name = anytrace_core::text::escaped(name.as_bytes());
+    let name = anytrace_core::text::printable(name);
     // Complaints that nobody can read do not stop the work.
     let _ = writeln!(
         err,
@@ -69,6 +76,6 @@ pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
         outcome.records_written, outcome.records_read, outcome.bytes_lost
     );
     for note in &outcome.notes {
-        let _ = writeln!(err, "  {}", anytrace_core::text::escaped(note.as_bytes()));
+        let _ = writeln!(err, "  {}", anytrace_core::text::printable(note));
     }
 }

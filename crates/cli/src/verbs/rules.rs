@@ -15,7 +15,10 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     }
     let mut out = anstream::stdout();
     let formats = anytrace_formats::all().iter().filter(|f| options.format.as_deref().is_none_or(|n| n == f.name()));
-    let rules = formats.flat_map(|format| format.rules()).chain(anytrace_core::layer_rules());
+    let rules = formats
+        .flat_map(|format| format.rules())
+        .chain(anytrace_core::layer_rules())
+        .chain(anytrace_core::jsonl::rules());
     for rule in rules {
         let style = paint::severity(rule.severity);
         writeln!(out, "{style}{:<8}{style:#} {:<36} {}", rule.severity.name(), rule.code, rule.summary)?;

@@ -19,9 +19,12 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
             "nothing selected: give --records, --thread, --time, --name, --buffers or --frames",
         ));
     }
-    let Some((format, input)) = open::open_trace(&options.file, &options.input)? else {
-        output.commit()?;
-        return Ok(Verdict::Fine);
+    let (format, input) = match open::open_trace(&options.file, &options.input)? {
+        Ok(found) => found,
+        Err(damage) => {
+            Reporter::new(&name, None, Way::Stderr, options.input.limit).take(damage)?;
+            return Err(Failure::breach(format!("{name}: there are no records; nothing was written")));
+        }
     };
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let progress = Progress::watch(&input);
@@ -29,8 +32,16 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let plan = Plan::Trim(selection, options.target.target(None));
     let outcome = trace.rewrite(&plan, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
     drop(progress);
-    output.commit()?;
     reporter.print_rest()?;
+    if outcome.records_written == 0 {
+        let message = format!("{name}: no record matches the selection; nothing was written");
+        return Err(if reporter.verdict() == Verdict::Fine {
+            Failure::usage(message)
+        } else {
+            Failure::breach(message)
+        });
+    }
+    output.commit()?;
     print_outcome(&name, &outcome);
     Ok(reporter.verdict())
 }

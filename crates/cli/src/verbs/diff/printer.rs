@@ -11,6 +11,10 @@ use crate::arguments::{DiffArguments, ResultForm};
 use crate::failure::Failure;
 use crate::paint;
 
+/// Keys of a header line that say how the file is encoded and not what the trace is.
+/// XRay's `flags` also hold rubbish; what they mean stands in keys of its own.
+const ENCODING_KEYS: [&str; 6] = ["byte_order", "bit_order", "pointer_width", "container", "radix", "flags"];
+
 /// Prints differences as they come (text) or keeps them (JSON), up to the limit.
 pub(super) struct Printer {
     form: ResultForm,
@@ -43,7 +47,7 @@ impl Printer {
     pub(super) fn headers(&mut self, a: Option<&Value>, b: Option<&Value>) {
         let (Some(Value::Object(a)), Some(Value::Object(b))) = (a, b) else { return };
         let mut changed = changed_fields(a, b);
-        changed.retain(|key, _| !self.ignore.contains(key));
+        changed.retain(|key, _| !self.ignore.contains(key) && !ENCODING_KEYS.contains(&key.as_str()));
         if changed.is_empty() {
             return;
         }

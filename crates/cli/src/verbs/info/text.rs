@@ -1,0 +1,143 @@
+//! `info` for people.
+
+use std::io::Write;
+
+use anytrace_core::{Info, Severity, text};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::paint;
+use crate::report::{Reporter, rendered};
+
+/// How many diagnostics the text form shows of each file.
+const SHOWN: usize = 3;
+
+/// Longest value shown; JSON has all of it.
+const VALUE_CHARS: usize = 90;
+
+/// Column of the values.
+const KEY_WIDTH: usize = 26;
+
+/// How many threads the text form lists.
+const THREADS_SHOWN: usize = 8;
+
+/// Prints one file's result.
+pub(super) fn print(name: &str, info: &Info, reporter: &Reporter, noun: &str, is_quick: bool) -> Result<(), Failure> {
+    let (bold, dim) = (paint::BOLD, paint::DIM);
+    let mut out = String::new();
+    let mut row = |key: &str, value: String| {
+        out.push_str(&format!("  {dim}{key:<KEY_WIDTH$}{dim:#} {value}\n"));
+    };
+    let version = info.format_version.as_ref().map(|v| format!(" version {v}")).unwrap_or_default();
+    let dialect = info.dialect.as_ref().map(|d| format!(", {d}")).unwrap_or_default();
+    row("format", format!("{}{version}{dialect}", info.format));
+    if let Some(container) = &info.container {
+        row("container", container.clone());
+    }
+    if let Some(order) = info.byte_order {
+        row("byte order", order.name().to_owned());
+    }
+    row("bytes", grouped(info.bytes));
+    if !is_quick {
+        row("records", grouped(info.records));
+        for (kind, count) in &info.kinds {
+            row("", format!("{:>14}  {kind}", grouped(*count)));
+        }
+        if let Some(time) = &info.time {
+            row("time", shown_time(time));
+        }
+        if !info.threads.is_empty() {
+            row("threads", info.threads.len().to_string());
+            for (id, count) in info.threads.iter().take(THREADS_SHOWN) {
+                row("", format!("{:>14}  {id}", grouped(*count)));
+            }
+            if info.threads.len() > THREADS_SHOWN {
+                row("", format!("{:>14}  (--format json lists all)", "…"));
+            }
+        }
+        // What a trace has none of is left to the JSON form.
+        for (key, value) in info.details.iter().filter(|(_, value)| *value != 0 && plain(value) != "none") {
+            row(&key.replace('_', " "), shown_value(key, value));
+        }
+        let errors = reporter.count(Severity::Error);
+        row(
+            "damage",
+            match errors {
+                0 => "none".to_owned(),
+                1 => "1 place".to_owned(),
+                several => format!("{several} places"),
+            },
+        );
+    }
+    let mut stdout = anstream::stdout();
+    stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::printable(name)).as_bytes())?;
+    for diagnostic in reporter.kept().iter().filter(|d| d.severity == Severity::Error).take(SHOWN) {
+        stdout.write_all(rendered(name, noun, diagnostic).as_bytes())?;
+    }
+    stdout.flush()?;
+    Ok(())
+}
+
+fn shown_time(time: &anytrace_core::TimeRange) -> String {
+    let length = time.end.saturating_sub(time.start);
+    let per_second = if time.unit == "ns" { Some(1_000_000_000) } else { time.per_second.filter(|hz| *hz > 0) };
+    let seconds = per_second.map(|hz| format!(", {:.6} s", length as f64 / hz as f64)).unwrap_or_default();
+    let unit = if time.unit == "tick" { "ticks" } else { time.unit };
+    format!("{} to {} {unit}{seconds}", time.start, time.end)
+}
+
+/// A detail as people read it: amounts in groups of three digits, addresses in hex, names of things as they are.
+fn shown_value(key: &str, value: &Value) -> String {
+    let text = match value.as_u64() {
+        Some(address) if key.starts_with("address") && !key.ends_with("canonical") => format!("{address:#x}"),
+        Some(number) if !key.ends_with("_ns") && !key.ends_with("_id") => grouped(number),
+        _ => plain(value),
+    };
+    let safe = text::printable(&text);
+    match safe.char_indices().nth(VALUE_CHARS) {
+        Some((at, _)) => format!("{}…", &safe[..at]),
+        None => safe,
+    }
+}
+
+/// A JSON value without quotes and braces.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => format!("{:.4}", number.as_f64().unwrap_or_default()),
+        Value::Number(number) => number.to_string(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(map) if map.is_empty() => "none".to_owned(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}
