@@ -162,7 +162,7 @@ fn floats_without_bits_are_read_as_numbers() {
 fn what_the_format_has_not_is_refused_by_name() {
     let refused = |plan: Plan| rewrite(&Heph, &trace().bytes, &plan).err().unwrap();
     let target = TargetOptions { version: Some(2), ..TargetOptions::default() };
-    assert_eq!(refused(Plan::Convert(target)).to_string(), "--version means nothing for a heph trace");
+    assert_eq!(refused(Plan::Convert(target)).to_string(), "--version means nothing for heph traces");
     let target = TargetOptions { endian: Some(anytrace_core::Endian::Little), ..TargetOptions::default() };
     assert_eq!(refused(Plan::Repair(target)).kind(), Kind::Usage);
     let target = TargetOptions { to: Some("yaml".to_owned()), ..TargetOptions::default() };
