@@ -93,29 +93,28 @@ fn parse_add_header(window: &[u8], layout: Layout, tag: Tag) -> Option<(Record<'
     Some((Record { tag, address, thread, body: Body::Add { elemsize, elemcount, name: &[] } }, name_bytes))
 }
 
+/// How many tags [`access_run`] tests at once.
+const TAGS_AT_ONCE: usize = 16;
+
 /// Bits that no tag of an access has.
 pub(crate) const NOT_ACCESS: u8 = !(Tag::FLAGS | 1);
 
 /// Whole accesses at the start of a window, one after another: how many bytes they take.
 ///
-/// Eight tags are tested at once: all other bits than flags and the lowest must be clear.
+/// Several tags are tested at once: all other bits than flags and the lowest must be clear.
 #[inline]
 pub(crate) fn access_run<const STRIDE: usize>(window: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(block) = window.get(at..at + 8 * STRIDE) {
-        let tags = (0..8).fold(0, |all, n| all | block[n * STRIDE]);
-        if tags & NOT_ACCESS != 0 {
+    let (records, _) = window.as_chunks::<STRIDE>();
+    let mut whole = 0;
+    for block in records.as_chunks::<TAGS_AT_ONCE>().0 {
+        if block.iter().fold(0, |tags, record| tags | record[0]) & NOT_ACCESS != 0 {
             break;
         }
-        at += 8 * STRIDE;
+        whole += TAGS_AT_ONCE;
     }
-    while let Some(record) = window.get(at..at + STRIDE) {
-        if record[0] & NOT_ACCESS != 0 {
-            break;
-        }
-        at += STRIDE;
-    }
-    at
+    let rest = records.get(whole..).unwrap_or_default();
+    let more = rest.iter().take_while(|record| record[0] & NOT_ACCESS == 0).count();
+    (whole + more) * STRIDE
 }
 
 /// The fields of the access in `bytes`, which holds exactly one: the hot loops' decoder.
