@@ -38,6 +38,10 @@ struct Preamble {
     is_wanted: bool,
 }
 
+/// Buffers of version 1 smaller than this hold hardly more than their preamble: a damaged header says so, and repair
+/// writes its buffers one after another instead.
+const REPAIR_SIZE_MIN: u64 = 128;
+
 /// Why the trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -108,7 +112,7 @@ impl<'a, 't> Structured<'a, 't> {
             needs_padding: false,
             padded_bytes: 0,
             input_bytes: 0,
-            is_compact: false,
+            is_compact: purpose == Purpose::Repair && header.version == 1 && header.buffer_size < REPAIR_SIZE_MIN,
             outcome: Outcome::default(),
             notes: BTreeMap::new(),
         }
