@@ -50,6 +50,12 @@ pub(crate) enum Purpose {
     Trim,
 }
 
+/// True when so few bytes are left in a buffer that neither an end-of-buffer record fits nor nothing: they would be
+/// read as a record.
+fn leaves_a_stub(left: u64) -> bool {
+    (1..METADATA_BYTES as u64).contains(&left)
+}
+
 /// Writes one FDR trace from another.
 pub(crate) struct Structured<'a, 't> {
     out: &'a mut Out<'t>,
@@ -251,7 +257,7 @@ impl<'a, 't> Structured<'a, 't> {
         let used = self.out.position() - self.start;
         // A full buffer of the source may stay without its last record.
         let end = if self.from_version == 1 && self.purpose != Purpose::Convert { 0 } else { METADATA_BYTES as u64 };
-        if used + need + end <= size {
+        if used + need + end <= size && !leaves_a_stub(size - used - need) {
             return Ok(true);
         }
         let is_too_small =
