@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// Licences anyone may combine with MIT OR Apache-2.0 without further duty than to name them.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -19,6 +19,8 @@ const ALLOWED: [&str; 11] = [
     "Unlicense",
     "0BSD",
     "BSL-1.0",
+    // inferno: copyleft for its own files only, which we do not change.
+    "CDDL-1.0",
 ];
 
 pub(crate) fn run() -> Result<(), String> {

@@ -57,6 +57,9 @@ pub(crate) enum Verb {
     /// Casemate's own verbs: the break-before-make checker and what explains it
     #[command(after_help = "Example:\n  anytrace casemate check --compat hyp.log\n  anytrace casemate explain hyp.log")]
     Casemate(crate::verbs::casemate::CasemateArguments),
+    /// `llvm-xray`'s verbs, right on every trace: account, stack, graph, graph-diff, convert, extract, fdr-dump
+    #[command(after_help = "Example:\n  anytrace xray account -m ./app -s sum -r dsc -p 10 app.xray")]
+    Xray(crate::verbs::xray::XrayArguments),
     /// List the formats and what `convert --to` takes for each
     Formats,
     /// List the rules `check` knows, with their codes

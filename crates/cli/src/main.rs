@@ -19,7 +19,7 @@ use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(verbs::xray::normalise(std::env::args_os()));
     let result = match &arguments.verb {
         Verb::Info(options) => verbs::info::run(options),
         Verb::Dump(options) => verbs::dump::run(options),
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Verb::Trim(options) => verbs::trim::run(options),
         Verb::Diff(options) => verbs::diff::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),
+        Verb::Xray(options) => verbs::xray::run(options),
         Verb::Formats => verbs::formats::run(),
         Verb::Rules(options) => verbs::rules::run(options),
         Verb::Completions(options) => verbs::completions::run(options),

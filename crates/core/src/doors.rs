@@ -5,9 +5,10 @@
 
 use std::io::Write;
 
+use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::{
-    Confidence, DumpOptions, Error, Head, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule, Sink, Summary, Target,
-    TargetOptions, jsonl,
+    Confidence, DumpOptions, Error, Head, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule, Sink, SpanOptions,
+    SpanSink, Summary, Target, TargetOptions, jsonl,
 };
 
 /// A trace format: what it is called, how to recognise it, how to open it.
@@ -36,6 +37,19 @@ pub trait Format: Sync {
     /// # Errors
     /// Usage errors (an option the format does not have) and I/O. Damage is reported by the verbs.
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error>;
+
+    /// Reads files that name what a trace has only numbers for: programs with an instrumentation map, and the like.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Usage`] where the format's traces need no such files; I/O; malformed files.
+    fn symbols(&self, _sources: &[SymbolSource], _mangling: Mangling) -> Result<Box<dyn Symbols>, Error> {
+        Err(Error::usage(format!("--instr-map means nothing for {} traces", self.name())))
+    }
+
+    /// True when traces of this format can be told as spans, by [`Trace::spans`].
+    fn has_spans(&self) -> bool {
+        false
+    }
 
     /// True when the input is this format's JSON lines, as `dump --format jsonl` prints them.
     fn recognises_jsonl(&self, head: &Head<'_>) -> bool {
@@ -92,4 +106,17 @@ pub trait Trace: Send {
     /// # Errors
     /// As [`Self::info`]; [`crate::Kind::Unsupported`] when the target form cannot hold a record.
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error>;
+
+    /// Tells the trace as spans: for statistics, flame graphs, timelines and the outputs of other viewers.
+    ///
+    /// # Errors
+    /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are no intervals.
+    fn spans(
+        self: Box<Self>,
+        _options: &SpanOptions,
+        _out: &mut dyn SpanSink,
+        _sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        Err(Error::unsupported("traces of this format have no spans: nothing in them begins and ends"))
+    }
 }

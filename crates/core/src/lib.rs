@@ -27,6 +27,7 @@ mod limits;
 mod model;
 mod plan;
 mod probe;
+pub mod span;
 mod target;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -45,4 +46,5 @@ pub use plan::{
     DumpForm, DumpOptions, NameMatch, OpenOptions, Plan, Radix, Selection, Style, TargetOptions, TimeBound,
 };
 pub use probe::{Confidence, Head};
+pub use span::{SpanOptions, SpanSink};
 pub use target::{MemoryTarget, Target};

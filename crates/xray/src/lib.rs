@@ -71,6 +71,8 @@ mod rewrite;
 mod rules;
 mod salvage;
 mod structured;
+#[cfg(feature = "tools")]
+pub mod tools;
 mod trace;
 pub mod writer;
 mod yaml;

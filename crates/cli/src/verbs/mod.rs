@@ -12,3 +12,4 @@ pub(crate) mod man;
 pub(crate) mod repair;
 pub(crate) mod rules;
 pub(crate) mod trim;
+pub(crate) mod xray;

@@ -1,0 +1,98 @@
+//! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+
+use crate::Verdict;
+use crate::failure::Failure;
+
+/// The group.
+#[derive(Debug, Args)]
+pub(crate) struct XrayArguments {
+    /// What to do.
+    #[command(subcommand)]
+    verb: XrayVerb,
+}
+
+/// The group's verbs.
+#[derive(Debug, Subcommand)]
+enum XrayVerb {}
+
+/// Runs one of the group's verbs.
+pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
+    match options.verb {}
+}
+
+/// Spellings `llvm-xray` takes that clap does not, and ours.
+const SPELLINGS: [(&str, &str); 7] = [
+    ("all", "all-stacks"),
+    ("k1", "keep-going-1"),
+    ("k2", "keep-going-2"),
+    ("d1", "deduce-sibling-calls-1"),
+    ("d2", "deduce-sibling-calls-2"),
+    ("m1", "instr-map-1"),
+    ("m2", "instr-map-2"),
+];
+
+/// Turns the arguments of `anytrace xray …` into what clap reads: long options may have one dash and underscores
+/// (`-all-stacks`, `--instr_map`), as in every LLVM tool. Other command lines stay as they are.
+pub(crate) fn normalise(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_none_or(|group| group != "xray") {
+        return arguments;
+    }
+    let mut is_option = true;
+    for argument in arguments.iter_mut().skip(2) {
+        is_option &= argument != "--";
+        if let Some(text) = argument.to_str().filter(|_| is_option)
+            && let Some(spelled) = respell(text)
+        {
+            *argument = spelled.into();
+        }
+    }
+    arguments
+}
+
+fn respell(argument: &str) -> Option<String> {
+    let (name, value) = argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)));
+    let long = name.strip_prefix("--").or_else(|| {
+        // One letter is a short option; a letter and digits are one of the table.
+        name.strip_prefix('-').filter(|rest| rest.len() > 1 && rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+    })?;
+    let long = SPELLINGS
+        .iter()
+        .find(|(theirs, _)| *theirs == long)
+        .map_or_else(|| long.replace('_', "-"), |(_, ours)| (*ours).to_owned());
+    Some(match value {
+        Some(value) => format!("--{long}={value}"),
+        None => format!("--{long}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalised(line: &str) -> String {
+        let words = normalise(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn options_may_be_spelled_as_llvm_tools_take_them() {
+        assert_eq!(
+            normalised("anytrace xray stack -all -stack-format=flame --instr_map=a -k - f_g"),
+            "anytrace xray stack --all-stacks --stack-format=flame --instr-map=a -k - f_g"
+        );
+        assert_eq!(
+            normalised("anytrace xray graph-diff -k1 -m2=x -- -all"),
+            "anytrace xray graph-diff --keep-going-1 --instr-map-2=x -- -all"
+        );
+    }
+
+    #[test]
+    fn other_groups_are_left_alone() {
+        assert_eq!(normalised("anytrace info -all x_y"), "anytrace info -all x_y");
+    }
+}

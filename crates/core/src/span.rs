@@ -1,0 +1,447 @@
+//! Lane 2 of intervals: what began and ended when, on which track; what span engines and timeline outputs work on.
+//!
+//! A format tells its trace as [`Edge`]s: a begin and an end for each interval, properly nested on each track, in
+//! batches. That is the one form that streams through every consumer: outputs need a parent before its children,
+//! engines need a child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
+
+use std::path::PathBuf;
+
+use crate::Error;
+
+/// Most edges in one batch.
+pub const BATCH_EDGES: usize = 1024;
+
+/// Number of a track, from 0, in order of first appearance.
+pub type TrackId = u32;
+
+/// Number of a name, from 0, in order of first appearance. Names of spans and keys of attributes share the numbers.
+pub type NameId = u32;
+
+/// No processor is known: the value of [`Edge::cpu`] then.
+pub const NO_CPU: u16 = u16::MAX;
+
+/// What times count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Ticks; how many a second, where that is known (0 is not).
+    Ticks {
+        /// Ticks a second; `None` where unknown.
+        per_second: Option<u64>,
+    },
+    /// The format has no clock: times are places in the order of records.
+    Order,
+}
+
+impl TimeUnit {
+    /// Nanoseconds of a number of units, rounded to the nearest, and picoseconds beyond that cut: exact in 128 bits.
+    /// `None` where the unit is of no known length.
+    #[inline]
+    pub fn to_ns(self, units: u64) -> Option<u64> {
+        match self {
+            Self::Nanoseconds => Some(units),
+            Self::Ticks { per_second: Some(hz) } if hz > 0 => {
+                let ns = (u128::from(units) * 1_000_000_000 + u128::from(hz / 2)) / u128::from(hz);
+                u64::try_from(ns).ok()
+            }
+            Self::Ticks { .. } | Self::Order => None,
+        }
+    }
+
+    /// Word for one unit, for people: `ns`, `tick`, `record`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Ticks { .. } => "tick",
+            Self::Order => "record",
+        }
+    }
+}
+
+/// What is known of the whole before the first edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanSource {
+    /// The format's name.
+    pub format: &'static str,
+    /// What times count.
+    pub unit: TimeUnit,
+    /// A time at or near the earliest, for outputs that count from a start. Edges before it occur where the input
+    /// cannot be looked at twice.
+    pub origin: u64,
+    /// Nanoseconds since 1970 of time 0, where the trace says so.
+    pub epoch_ns: Option<i128>,
+}
+
+/// A thread, a task, a lane: what spans nest on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Track {
+    /// Process id; 0 where unknown.
+    pub process: u64,
+    /// Thread id (Heph: stream).
+    pub thread: u64,
+    /// Distinguishes tracks of one thread (overlapping tasks): 0 for the first.
+    pub lane: u32,
+    /// Name, where the trace has one.
+    pub name: Option<String>,
+    /// Name of the process or source, where the trace has one.
+    pub process_name: Option<String>,
+}
+
+/// Where a name is in source code.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Location {
+    /// Source file.
+    pub file: String,
+    /// Line, from 1; 0 where unknown.
+    pub line: u32,
+}
+
+/// What an [`Edge`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EdgeKind {
+    /// A span begins.
+    Begin,
+    /// The innermost open span of the track ends; the edge carries that span's name.
+    End,
+    /// Something of no length.
+    Instant,
+    /// A number at a time: the first attribute is its value.
+    Counter,
+    /// An arrow leaves here; the first attribute is the number that both ends share.
+    FlowOut,
+    /// An arrow arrives here.
+    FlowIn,
+}
+
+/// What is special about an edge; a set of bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct EdgeFlags(pub u8);
+
+impl EdgeFlags {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// End: the function left by a jump to another.
+    pub const TAIL: Self = Self(1);
+    /// End: nothing on the wire says so; an outer span ended (exception, longjmp, lost record).
+    pub const DEDUCED: Self = Self(2);
+    /// End: still open where the trace ends. Its length is that to the last time of the track.
+    pub const UNFINISHED: Self = Self(4);
+    /// Instant: an end whose beginning is not in the trace.
+    pub const ORPHAN: Self = Self(8);
+    /// Begin: entered by a jump from the span around it (`--tail-chains`).
+    pub const CHAINED: Self = Self(16);
+
+    /// True when all bits of `other` are set.
+    #[inline]
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets.
+    #[inline]
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Words for the bits that are set, for outputs.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            (Self::TAIL, "tail"),
+            (Self::DEDUCED, "deduced"),
+            (Self::UNFINISHED, "unfinished"),
+            (Self::ORPHAN, "orphan"),
+            (Self::CHAINED, "chained"),
+        ];
+        all.into_iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, word)| word)
+    }
+}
+
+/// One end of a span, or something of no length.
+///
+/// On each track: edges come in order of nesting, times never go back, each `End` ends the innermost open `Begin`, and
+/// nothing stays open at the end. Between tracks no order is promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Number of the record it comes from; where no record says so, of the one that made it known.
+    pub seq: u64,
+    /// Time, in the source's unit.
+    pub time: u64,
+    /// Track.
+    pub track: TrackId,
+    /// Name.
+    pub name: NameId,
+    /// Where its attributes begin in the batch, and how many there are.
+    pub attributes: (u32, u16),
+    /// Processor; [`NO_CPU`] where unknown.
+    pub cpu: u16,
+    /// What it is.
+    pub kind: EdgeKind,
+    /// What is special about it.
+    pub flags: EdgeFlags,
+}
+
+/// A typed value, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// Unsigned.
+    U64(u64),
+    /// Signed.
+    I64(i64),
+    /// Floating point.
+    F64(f64),
+    /// True or false.
+    Bool(bool),
+    /// An address: shown in hexadecimal.
+    Address(u64),
+    /// Text; UTF-8 as far as the trace keeps to it.
+    Text(&'a [u8]),
+    /// Bytes that are no text.
+    Bytes(&'a [u8]),
+}
+
+/// A value in a batch; text and bytes are ranges of the batch's arena.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stored {
+    U64(u64),
+    I64(i64),
+    F64(f64),
+    Bool(bool),
+    Address(u64),
+    Text(u32, u32),
+    Bytes(u32, u32),
+}
+
+/// Edges with their attributes; filled by a format, drained into a sink, reused.
+#[derive(Debug, Clone, Default)]
+pub struct EdgeBatch {
+    edges: Vec<Edge>,
+    attributes: Vec<(NameId, Stored)>,
+    arena: Vec<u8>,
+}
+
+/// A batch is drained when its attributes take this much room.
+const ARENA_BYTES_MAX: usize = 256 * 1024;
+
+impl EdgeBatch {
+    /// The edges, in order.
+    #[inline]
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.edges.is_empty()
+    }
+
+    /// True when it should go to its sink before another edge comes.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.edges.len() >= BATCH_EDGES
+            || self.arena.len() >= ARENA_BYTES_MAX
+            || self.attributes.len() >= ARENA_BYTES_MAX
+    }
+
+    /// Adds an edge; attributes are added to it by [`Self::attribute`].
+    #[inline]
+    pub fn push(&mut self, edge: Edge) {
+        let start = u32::try_from(self.attributes.len()).unwrap_or(u32::MAX);
+        self.edges.push(Edge { attributes: (start, 0), ..edge });
+    }
+
+    /// Adds an attribute to the last edge. More than 65,535 of one edge are left out.
+    pub fn attribute(&mut self, key: NameId, value: Value<'_>) {
+        let Some(edge) = self.edges.last_mut() else { return };
+        let Some(count) = edge.attributes.1.checked_add(1) else { return };
+        let mut store = |bytes: &[u8]| {
+            let start = u32::try_from(self.arena.len()).unwrap_or(u32::MAX);
+            self.arena.extend_from_slice(bytes);
+            (start, u32::try_from(self.arena.len()).unwrap_or(u32::MAX))
+        };
+        let stored = match value {
+            Value::U64(v) => Stored::U64(v),
+            Value::I64(v) => Stored::I64(v),
+            Value::F64(v) => Stored::F64(v),
+            Value::Bool(v) => Stored::Bool(v),
+            Value::Address(v) => Stored::Address(v),
+            Value::Text(v) => {
+                let (start, end) = store(v);
+                Stored::Text(start, end)
+            }
+            Value::Bytes(v) => {
+                let (start, end) = store(v);
+                Stored::Bytes(start, end)
+            }
+        };
+        edge.attributes.1 = count;
+        self.attributes.push((key, stored));
+    }
+
+    /// The attributes of one of this batch's edges.
+    pub fn attributes(&self, edge: &Edge) -> impl Iterator<Item = (NameId, Value<'_>)> {
+        let (start, count) = (edge.attributes.0 as usize, usize::from(edge.attributes.1));
+        let own = self.attributes.get(start..start + count).unwrap_or_default();
+        own.iter().map(|&(key, stored)| (key, self.value(stored)))
+    }
+
+    fn value(&self, stored: Stored) -> Value<'_> {
+        let bytes = |start: u32, end: u32| self.arena.get(start as usize..end as usize).unwrap_or_default();
+        match stored {
+            Stored::U64(v) => Value::U64(v),
+            Stored::I64(v) => Value::I64(v),
+            Stored::F64(v) => Value::F64(v),
+            Stored::Bool(v) => Value::Bool(v),
+            Stored::Address(v) => Value::Address(v),
+            Stored::Text(start, end) => Value::Text(bytes(start, end)),
+            Stored::Bytes(start, end) => Value::Bytes(bytes(start, end)),
+        }
+    }
+
+    /// Forgets all edges; keeps the room.
+    pub fn clear(&mut self) {
+        self.edges.clear();
+        self.attributes.clear();
+        self.arena.clear();
+    }
+}
+
+/// Receives a trace as edges. Each track and name is told before the first edge that uses it.
+pub trait SpanSink {
+    /// What is known before the first edge; called once, first.
+    ///
+    /// # Errors
+    /// Whatever ends the pass, here and below.
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error>;
+
+    /// A track; ids are told in order.
+    ///
+    /// # Errors
+    /// As [`Self::source`].
+    fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error>;
+
+    /// A name; ids are told in order. Bytes are as the trace has them: UTF-8 is not promised.
+    ///
+    /// # Errors
+    /// As [`Self::source`].
+    fn name(&mut self, id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error>;
+
+    /// The next edges.
+    ///
+    /// # Errors
+    /// As [`Self::source`].
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error>;
+}
+
+/// How a trace is told as spans.
+#[derive(Default)]
+pub struct SpanOptions {
+    /// Spans that were left by a jump enclose what was jumped to.
+    pub tail_chains: bool,
+    /// Names from outside the trace, from [`crate::Format::symbols`].
+    pub symbols: Option<Box<dyn Symbols>>,
+}
+
+/// Names that a trace has only numbers for.
+pub trait Symbols: Send + Sync {
+    /// Name and place of a function number of the trace.
+    fn symbol(&self, id: u64) -> Option<(&str, Option<&Location>)>;
+}
+
+/// A file that names what a trace has only numbers for: a program, a library, a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SymbolSource {
+    /// Which of several objects of the program the file is (XRay: object number); `None` is the first, 0.
+    pub object: Option<u32>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// How names are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mangling {
+    /// C++ and Rust names are shown as written in the source.
+    Demangled,
+    /// As the linker has them.
+    AsIs,
+}
+
+/// A whole span with its place in the call tree: what engines that want lengths work on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Record of its beginning.
+    pub seq: u64,
+    /// Begin, in the source's unit.
+    pub start: u64,
+    /// End; never before `start`.
+    pub end: u64,
+    /// Time not spent in spans inside it.
+    pub self_time: u64,
+    /// Track.
+    pub track: TrackId,
+    /// Name.
+    pub name: NameId,
+    /// Its stack: a number of the engine's stack table.
+    pub stack: u32,
+    /// Spans open around it.
+    pub depth: u32,
+    /// What is special about its end (and [`EdgeFlags::CHAINED`] of its beginning).
+    pub flags: EdgeFlags,
+    /// Processor it began on; [`NO_CPU`] where unknown.
+    pub cpu: u16,
+}
+
+impl Span {
+    /// Length in the source's unit.
+    #[inline]
+    pub fn duration(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(kind: EdgeKind) -> Edge {
+        let (attributes, flags) = ((0, 0), EdgeFlags::NONE);
+        Edge { seq: 0, time: 0, track: 0, name: 0, attributes, cpu: NO_CPU, kind, flags }
+    }
+
+    #[test]
+    fn attributes_belong_to_the_edge_they_were_added_to() {
+        let mut batch = EdgeBatch::default();
+        batch.push(edge(EdgeKind::Begin));
+        batch.attribute(7, Value::Text(b"one"));
+        batch.push(edge(EdgeKind::Instant));
+        batch.push(edge(EdgeKind::End));
+        batch.attribute(8, Value::Bytes(&[0, 1]));
+        batch.attribute(9, Value::F64(0.5));
+        let of = |n: usize| batch.attributes(&batch.edges()[n]).collect::<Vec<_>>();
+        assert_eq!(of(0), [(7, Value::Text(b"one"))]);
+        assert_eq!(of(1), []);
+        assert_eq!(of(2), [(8, Value::Bytes(&[0, 1])), (9, Value::F64(0.5))]);
+        batch.clear();
+        assert!(batch.is_empty());
+        batch.attribute(1, Value::Bool(true));
+        assert!(batch.attributes.is_empty(), "there is no edge to add it to");
+    }
+
+    #[test]
+    fn ticks_become_nanoseconds_without_floating_point() {
+        let unit = TimeUnit::Ticks { per_second: Some(3) };
+        assert_eq!((unit.to_ns(1), unit.to_ns(2)), (Some(333_333_333), Some(666_666_667)));
+        let emulated = TimeUnit::Ticks { per_second: Some(1_000_000_000) };
+        assert_eq!(emulated.to_ns((1 << 60) + 1), Some((1 << 60) + 1));
+        assert_eq!(TimeUnit::Ticks { per_second: Some(0) }.to_ns(1), None);
+        assert_eq!(TimeUnit::Order.to_ns(1), None);
+    }
+
+    #[test]
+    fn flags_are_named() {
+        let flags = EdgeFlags::TAIL.with(EdgeFlags::DEDUCED);
+        assert_eq!(flags.words().collect::<Vec<_>>(), ["tail", "deduced"]);
+        assert!(flags.has(EdgeFlags::TAIL) && !flags.has(EdgeFlags::ORPHAN));
+    }
+}

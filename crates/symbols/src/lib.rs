@@ -1,0 +1,1 @@
+//! Object files and debug data: what turns addresses into names. Knows no trace format.

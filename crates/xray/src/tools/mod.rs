@@ -1,0 +1,1 @@
+//! The format's own commands as library functions: each takes an input and options and gives a result to print.
