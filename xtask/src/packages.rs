@@ -14,6 +14,12 @@ pub(crate) fn install_peers() {
     if missing.is_empty() {
         return;
     }
+    install(&missing);
+}
+
+/// Installs packages, where that is possible; says what stays missing and what that means.
+pub(crate) fn install(packages: &[&str]) {
+    let missing = packages;
     if !has_program("apt-get") || !nix::unistd::geteuid().is_root() {
         println!(
             "not installed: {} (needs root on Debian); tests that compare with them are skipped",
@@ -25,7 +31,7 @@ pub(crate) fn install_peers() {
     update.args(["update", "-qq"]);
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
+    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(missing);
     if let Err(message) = run(&mut update).and_then(|()| run(&mut install)) {
         println!("{message}; tests that compare with {} are skipped", missing.join(", "));
     }

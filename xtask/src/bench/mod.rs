@@ -5,10 +5,12 @@
 //! tools where they are installed.
 
 mod apitrace;
+mod bars;
 mod cacheray;
 mod casemate;
 mod heph;
 pub(crate) mod measure;
+mod record;
 mod xray;
 
 use std::fs::File;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use crate::packages;
 use crate::shell::{cargo, has_program, root, run as run_command};
+use bars::{BARS, Bar, Unit};
 use measure::{Usage, measure};
 
 /// Writes about that many bytes of trace.
@@ -30,50 +33,17 @@ struct Input {
     megabytes: u64,
 }
 
-const INPUTS: [Input; 7] = [
+const INPUTS: [Input; 10] = [
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
+    Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
+    Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
+    Input { name: "xray-buffers", generate: xray::generate, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
-];
-
-/// A figure that must be reached.
-struct Bar {
-    input: &'static str,
-    verb: &'static [&'static str],
-    unit: Unit,
-    at_least: f64,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Unit {
-    /// Millions of bytes of the input (apitrace: of the raw stream) a second of CPU time.
-    Megabytes,
-    /// Millions of records a second of CPU time.
-    Records,
-}
-
-const BARS: [Bar; 17] = [
-    Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
-    Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
-    Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
-    Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
-    Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
-    Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
-    Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
-    Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
-    Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
-    Bar { input: "casemate", verb: &["info"], unit: Unit::Megabytes, at_least: 230.0 },
-    Bar { input: "casemate", verb: &["info"], unit: Unit::Records, at_least: 3.0 },
-    Bar { input: "casemate", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
-    Bar { input: "casemate", verb: &["casemate", "check"], unit: Unit::Records, at_least: 2.0 },
-    Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Records, at_least: 2.0 },
-    Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Megabytes, at_least: 150.0 },
-    Bar { input: "casemate-wide", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
-    Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
 ];
 
 /// Runs counted for each row; the best is shown.
@@ -135,6 +105,12 @@ fn make(input: &Input, folder: &Path, megabytes: Option<u64>) -> Result<PathBuf,
         return Ok(path);
     }
     let part = path.with_extension("part");
+    if record::is_recorded(input.name) {
+        match record::record(input.name, megabytes, folder, &part) {
+            Ok(()) => return std::fs::rename(&part, &path).map(|()| path).map_err(|error| error.to_string()),
+            Err(message) => println!("{}: {message}; a generated trace of that size is used", input.name),
+        }
+    }
     let failed = |error: std::io::Error| format!("{}: {error}", part.display());
     let mut out = BufWriter::with_capacity(1 << 20, File::create(&part).map_err(failed)?);
     (input.generate)(&mut out, megabytes * 1_000_000).map_err(failed)?;
@@ -154,55 +130,66 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
     let size = size(&program, path)?;
     let file = path.display().to_string();
     for bar in BARS.iter().filter(|bar| bar.input == input.name) {
-        let verb: Vec<String> = bar.verb.iter().map(|word| (*word).to_owned()).collect();
-        let mut command = vec![program.display().to_string()];
-        command.extend(verb);
-        command.extend(["--threads".to_owned(), "1".to_owned()]);
-        let mut mapped = command.clone();
-        mapped.push(file.clone());
         let job = format!("{} {}", input.name, bar.verb.join(" "));
-        let rate = row(&job, best(None, &mapped)?, &size, bar);
+        let command = |threads: &str, file: &str| {
+            let program = program.display().to_string();
+            let words = bar.verb.iter().copied().chain(["--threads", threads, file]).map(str::to_owned);
+            std::iter::once(program).chain(words).collect::<Vec<_>>()
+        };
+        let one = best(None, &command("1", &file))?;
+        let rate = row(&job, one, &size, bar);
         if rate < bar.at_least {
             missed.push(format!("{job}: {rate:.0} of {:.0}", bar.at_least));
         }
-        command.push("-".to_owned());
-        let piped = measure(Some(path), &command)?;
-        row(&format!("{job} (stdin)"), piped, &size, &Bar { at_least: 0.0, ..*bar });
-        // The page-table checker keeps the traced machine's tables.
-        let most_mib = if bar.verb.contains(&"casemate") { 150 } else { 64 };
-        if piped.peak_kib > most_mib * 1024 {
+        let unbarred = Bar { at_least: 0.0, ..*bar };
+        let piped = measure(Some(path), &command("1", "-"))?;
+        row(&format!("{job} (stdin)"), piped, &size, &unbarred);
+        if bar.piped_mib_max().is_some_and(|most| piped.peak_kib > most * 1024) {
             missed.push(format!("{job}: peak {} KiB through stdin", piped.peak_kib));
         }
-        if matches!(input.name, "apitrace" | "cacheray") && bar.verb == ["info"] {
-            let two: Vec<String> = mapped.iter().map(|word| if word == "1" { "2" } else { word }.to_owned()).collect();
-            row(&format!("{job} (2 threads)"), best(None, &two)?, &size, &Bar { at_least: 0.0, ..*bar });
+        if let Some(least) = bar.speedup_min() {
+            let two = best_by_wall(&command("2", &file))?;
+            let speedup = best_by_wall(&command("1", &file))?.wall_s / two.wall_s;
+            row(&format!("{job} (2 threads, {speedup:.2} x)"), two, &size, &unbarred);
+            if speedup < least {
+                missed.push(format!("{job}: two threads are {speedup:.2} times as fast as one, of {least:.1}"));
+            }
         }
-    }
-    if options.peers {
-        peer(input, &file, &size);
+        if options.peers
+            && let Some(words) = bar.peer()
+        {
+            peer(&words, &file, &size);
+        }
     }
     Ok(())
 }
 
 /// The format's own tool on the same file, where it is installed.
-fn peer(input: &Input, file: &str, size: &Size) {
-    let command: &[&str] = match input.name {
-        "xray" => &["llvm-xray", "fdr-dump", file],
-        "apitrace" => &["apitrace", "info", file],
-        _ => return,
-    };
-    if !has_program(command[0]) {
-        println!("| {} | not installed | | | | |", command[0]);
+fn peer(words: &[&str], file: &str, size: &Size) {
+    let [program, ..] = words else { return };
+    if !has_program(program) {
+        println!("| {program} | not installed | | | | |");
         return;
     }
-    let words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    match measure(None, &words) {
+    let command: Vec<String> = words.iter().copied().chain([file]).map(str::to_owned).collect();
+    match measure(None, &command) {
         Ok(usage) => {
-            let bar = Bar { input: input.name, verb: &[], unit: Unit::Megabytes, at_least: 0.0 };
-            row(&command[..2].join(" "), usage, size, &bar);
+            let bar = Bar { input: "", verb: &[], unit: Unit::Megabytes, at_least: 0.0 };
+            row(&words.join(" "), usage, size, &bar);
         }
-        Err(message) => println!("| {} | {message} | | | | |", command[0]),
+        Err(_) => println!("| {} | fails | | | | |", words.join(" ")),
     }
+}
+
+fn best_by_wall(command: &[String]) -> Result<Usage, String> {
+    let mut best = measure(None, command)?;
+    for _ in 1..RUNS {
+        let usage = measure(None, command)?;
+        if usage.wall_s < best.wall_s {
+            best = usage;
+        }
+    }
+    Ok(best)
 }
 
 fn best(stdin: Option<&Path>, command: &[String]) -> Result<Usage, String> {

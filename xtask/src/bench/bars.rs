@@ -1,0 +1,97 @@
+//! The figures that must be reached.
+
+/// A figure that must be reached.
+pub(super) struct Bar {
+    pub(super) input: &'static str,
+    pub(super) verb: &'static [&'static str],
+    pub(super) unit: Unit,
+    pub(super) at_least: f64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Unit {
+    /// Millions of bytes of the input (apitrace: of the raw stream) a second of CPU time.
+    Megabytes,
+    /// Millions of records a second of CPU time.
+    Records,
+}
+
+pub(super) const BARS: [Bar; 38] = [
+    Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
+    Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
+    Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
+    Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
+    Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-155", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-155", verb: &["xray", "stack"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-155", verb: &["xray", "graph"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-155", verb: &["xray", "convert", "-f", "trace_event"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "xray-155", verb: &["xray", "convert", "-f", "yaml"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "xray-155", verb: &["xray", "fdr-dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-155", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "xray-155", verb: &["flame"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "xray-527", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-527", verb: &["xray", "stack"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-527", verb: &["xray", "graph"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-527", verb: &["xray", "convert", "-f", "trace_event"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "xray-527", verb: &["xray", "convert", "-f", "yaml"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "xray-527", verb: &["xray", "fdr-dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "xray-527", verb: &["stats"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "xray-527", verb: &["flame"], unit: Unit::Megabytes, at_least: 0.0 },
+    Bar { input: "xray-buffers", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-buffers", verb: &["xray", "stack"], unit: Unit::Megabytes, at_least: 300.0 },
+    Bar { input: "xray-buffers", verb: &["xray", "graph"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar {
+        input: "xray-buffers",
+        verb: &["xray", "convert", "-f", "trace_event"],
+        unit: Unit::Megabytes,
+        at_least: 100.0,
+    },
+    Bar { input: "xray-buffers", verb: &["xray", "convert", "-f", "yaml"], unit: Unit::Megabytes, at_least: 100.0 },
+    Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
+    Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
+    Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
+    Bar { input: "casemate", verb: &["info"], unit: Unit::Megabytes, at_least: 230.0 },
+    Bar { input: "casemate", verb: &["info"], unit: Unit::Records, at_least: 3.0 },
+    Bar { input: "casemate", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
+    Bar { input: "casemate", verb: &["casemate", "check"], unit: Unit::Records, at_least: 2.0 },
+    Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Records, at_least: 2.0 },
+    Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Megabytes, at_least: 150.0 },
+    Bar { input: "casemate-wide", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
+    Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
+];
+
+impl Bar {
+    /// Most memory the job may take when its input comes through a pipe, in MiB; `None` where all of it is needed.
+    pub(super) fn piped_mib_max(&self) -> Option<i64> {
+        match self.verb {
+            // The page-table checker keeps the traced machine's tables.
+            ["casemate", ..] => Some(150),
+            // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
+            ["xray", "convert", ..] | ["xray", "graph"] => None,
+            ["xray", ..] | ["stats" | "flame"] => Some(190),
+            _ => Some(64),
+        }
+    }
+
+    /// How many times faster two threads must be than one, by the clock on the wall.
+    pub(super) fn speedup_min(&self) -> Option<f64> {
+        match self.verb {
+            ["xray", "fdr-dump"] => None,
+            ["xray", ..] => Some(1.6),
+            ["info"] if matches!(self.input, "apitrace" | "cacheray") => Some(0.0),
+            _ => None,
+        }
+    }
+
+    /// The format's own tool on the same work, where it has it.
+    pub(super) fn peer(&self) -> Option<Vec<&'static str>> {
+        match (self.input, self.verb) {
+            ("xray", ["dump"]) => Some(vec!["llvm-xray", "fdr-dump"]),
+            (_, ["xray", words @ ..]) => Some(std::iter::once("llvm-xray").chain(words.iter().copied()).collect()),
+            ("apitrace", ["info"]) => Some(vec!["apitrace", "info"]),
+            _ => None,
+        }
+    }
+}
