@@ -77,11 +77,20 @@ impl Facts {
 ///     }
 /// }
 ///
-/// let text = b"---\nheader: {version: 3, type: 0, constant-tsc: true, nonstop-tsc: true, cycle-frequency: 5}\nrecords:\n\
-///   - {type: 0, func-id: 1, function: f, cpu: 0, thread: 7, kind: function-enter, tsc: 9, data: ''}\n\
-///   - {type: 0, func-id: 1, function: f, cpu: 0, thread: 8, kind: function-enter, tsc: 4, data: ''}\n...\n";
+/// let text = "---
+/// header:
+///   version: 3
+///   type: 0
+///   constant-tsc: true
+///   nonstop-tsc: true
+///   cycle-frequency: 5
+/// records:
+///   - { type: 0, func-id: 1, function: f, cpu: 0, thread: 7, kind: function-enter, tsc: 9, data: '' }
+///   - { type: 0, func-id: 1, function: f, cpu: 0, thread: 8, kind: function-enter, tsc: 4, data: '' }
+/// ...
+/// ";
 /// let (mut times, mut sink) = (Times::default(), Collect::default());
-/// let trace = Ordered::open(Input::from_bytes("x.yaml", text.to_vec()), &OpenOptions::default(), &mut sink)?;
+/// let trace = Ordered::open(Input::from_bytes("x.yaml", text.into()), &OpenOptions::default(), &mut sink)?;
 /// assert_eq!(trace.header().cycle_frequency, 5);
 /// trace.by_time(&mut times, &mut sink)?;
 /// assert_eq!(times.0, [4, 9]);
