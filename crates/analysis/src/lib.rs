@@ -12,4 +12,5 @@
 //! ```
 
 pub mod diff;
+pub mod quantiles;
 pub mod stacks;

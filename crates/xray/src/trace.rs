@@ -63,7 +63,7 @@ impl Format for Xray {
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("xray", &["endian"])?;
-        Ok(Box::new(XrayTrace { input, endian: options.endian, limits: options.limits }))
+        Ok(Box::new(XrayTrace::new(input, options)))
     }
 
     fn import(
@@ -184,6 +184,10 @@ pub(crate) struct Opened {
 }
 
 impl XrayTrace {
+    pub(crate) fn new(input: Input, options: &OpenOptions) -> Self {
+        Self { input, endian: options.endian, limits: options.limits }
+    }
+
     pub(crate) fn start(self, sink: &mut dyn Sink) -> Result<Opened, Error> {
         let limits = self.limits;
         let is_yaml = looks_like_yaml(self.input.head().bytes);
@@ -228,7 +232,7 @@ impl Reader {
     /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O.
     pub fn open(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let mut problems = Collect::default();
-        let trace = XrayTrace { input, endian: options.endian, limits: options.limits };
+        let trace = XrayTrace::new(input, options);
         let Opened { cursor, form, limits } = trace.start(&mut problems)?;
         match (form, problems.0.pop()) {
             (Form::Binary(header, layout), _) if header.type_code == TYPE_FDR => {
