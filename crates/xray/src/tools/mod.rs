@@ -1,1 +1,11 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
+
+mod bucket_order;
+mod naming;
+mod printing;
+pub mod stack;
+mod stack_report;
+mod stack_tree;
+
+pub use naming::Names;
+pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};

@@ -1,5 +1,8 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod reading;
+mod stack;
+
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
@@ -17,11 +20,19 @@ pub(crate) struct XrayArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum XrayVerb {}
+enum XrayVerb {
+    /// Sum up time and calls by call stack; several traces are added up
+    #[command(after_help = "Example:\n  anytrace xray stack app.xray\n  \
+                            anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
+                            anytrace xray stack --format json --unit seconds *.xray")]
+    Stack(stack::StackArguments),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        XrayVerb::Stack(options) => stack::run(options),
+    }
 }
 
 /// Spellings `llvm-xray` takes that clap does not, and ours.
