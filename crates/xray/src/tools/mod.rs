@@ -6,6 +6,7 @@ mod printing;
 pub mod stack;
 mod stack_report;
 mod stack_tree;
+mod wire;
 
 pub use naming::Names;
 pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};

@@ -10,6 +10,7 @@ use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::naming::Names;
+use super::wire::{WireFacts, in_wire_order};
 use crate::moment::{Moment, MomentKind, Moments};
 use crate::ordered::Ordered;
 
@@ -35,7 +36,8 @@ pub enum OrphanRule {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackOptions {
     /// For exits without an entry. All but [`OrphanRule::Pass`] also copy the peer in that processes are not told
-    /// apart, and that an exit on one thread makes calls on another no leaves.
+    /// apart, that buffers are taken as they stand, and that in Basic traces an exit on one thread makes calls on
+    /// another no leaves.
     pub orphans: OrphanRule,
 }
 
@@ -186,16 +188,19 @@ pub fn stack(
     options: &StackOptions,
     sink: &mut dyn Sink,
 ) -> Result<StackProfile, Error> {
+    if options.orphans != OrphanRule::Pass {
+        let start = |facts: WireFacts| Counter::new(*options, facts.is_fdr);
+        let (facts, counter) = in_wire_order(input, open, start, sink)?;
+        return Ok(StackProfile { cycle_frequency: facts.cycle_frequency, ..counter.finish() });
+    }
     let trace = Ordered::open(input, open, sink)?;
     let cycle_frequency = trace.header().cycle_frequency;
     let mut whole = StackProfile { cycle_frequency, ..StackProfile::default() };
-    let workers = if options.orphans == OrphanRule::Pass { open.threads.max(1) } else { 1 };
-    let (parts, _) = trace.by_thread_parallel(workers, || Counter::new(*options), sink)?;
+    let (parts, _) = trace.by_thread_parallel(open.threads.max(1), || Counter::new(*options, true), sink)?;
+    // In which order threads come depends on the workers; what prints them sorts them.
     for part in parts {
         whole.merge(StackProfile { cycle_frequency, ..part.finish() })?;
     }
-    whole.cycle_frequency = cycle_frequency;
-    // The order of threads depends on which worker had them.
     Ok(whole)
 }
 
@@ -224,6 +229,7 @@ struct Thread {
 #[derive(Debug)]
 pub(crate) struct Counter {
     options: StackOptions,
+    is_by_thread: bool,
     by_key: HashMap<(u32, u32), usize>,
     states: Vec<Thread>,
     last: ((u32, u32), usize),
@@ -232,9 +238,11 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn new(options: StackOptions) -> Self {
+    /// `is_by_thread`: exits on one thread say nothing of the leaves of another.
+    pub(crate) fn new(options: StackOptions, is_by_thread: bool) -> Self {
         Self {
             options,
+            is_by_thread,
             by_key: HashMap::new(),
             states: Vec::new(),
             last: ((0, 0), usize::MAX),
@@ -314,7 +322,7 @@ impl Counter {
                 }
             },
         };
-        let mut has_left = if orphans == OrphanRule::Pass { state.has_left } else { self.has_left_anywhere };
+        let mut has_left = if self.is_by_thread { state.has_left } else { self.has_left_anywhere };
         self.profile.oddities.deduced += (state.open.len() - depth).saturating_sub(1) as u64;
         while state.open.len() > depth {
             let Some(open) = state.open.pop() else { break };

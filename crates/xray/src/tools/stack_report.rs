@@ -1,6 +1,6 @@
 //! Prints stacks: the peer's tables, folded lines for flame graphs, CSV and JSON.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use anytrace_core::Error;
@@ -69,7 +69,8 @@ pub struct StackReport {
     names: HashMap<u32, String>,
     view: StackView,
     cycle_frequency: u64,
-    has_processes: bool,
+    /// Whether a thread's number occurs in several processes.
+    is_ambiguous: bool,
 }
 
 impl StackReport {
@@ -90,9 +91,9 @@ impl StackReport {
         for node in &tree.nodes {
             names.entry(node.function).or_insert_with(|| profile.names.of(node.function, symbols));
         }
-        let first = profile.threads.first().map(|(process, _)| *process);
-        let has_processes = profile.threads.iter().any(|(process, _)| Some(*process) != first);
-        Ok(Self { tree, names, view, cycle_frequency, has_processes })
+        let numbers: HashSet<u32> = profile.threads.iter().map(|(_, thread)| *thread).collect();
+        let is_ambiguous = numbers.len() < profile.threads.len();
+        Ok(Self { tree, names, view, cycle_frequency, is_ambiguous })
     }
 
     /// The peer's tables: the ten stacks whose leaves took longest, and the ten with most leaf calls.
@@ -142,9 +143,14 @@ impl StackReport {
         writeln!(out, "{:<5} {:<NAME_COLUMNS$} {:>12} {:>16}", "lvl", "function", "count", "sum")?;
         let mut frames: Vec<_> = self.tree.ancestors(id).collect();
         frames.reverse();
+        let leaf = frames.len().saturating_sub(1);
         for (level, node) in frames.into_iter().enumerate() {
             let name = short(self.name(node.function), NAME_COLUMNS);
-            let (count, sum) = (node.sums.count, self.amount(node.sums.sum));
+            let StackSums { leaf_count, leaf_sum, count, sum, .. } = node.sums;
+            // The leaf's row tells of calls that were leaves, its callers' rows of those that were not.
+            let (count, sum) =
+                if level == leaf { (leaf_count, leaf_sum) } else { (count - leaf_count, sum.saturating_sub(leaf_sum)) };
+            let sum = self.amount(sum);
             writeln!(out, "{:<5} {name:<NAME_COLUMNS$} {count:>12} {sum:>16}", format!("#{level}"))?;
         }
         writeln!(out)
@@ -184,7 +190,7 @@ impl StackReport {
 
     fn push_thread_frames(&self, thread: Option<(u32, u32)>, line: &mut String) {
         let Some((process, thread)) = thread else { return };
-        if self.has_processes && !self.view.is_compat {
+        if self.is_ambiguous && !self.view.is_compat {
             line.push_str(&format!("process_{process};"));
         }
         line.push_str(&format!("thread_{thread};"));
@@ -276,7 +282,7 @@ impl StackReport {
 
     fn thread_title(&self, thread: Option<(u32, u32)>, word: &str, process_word: &str) -> String {
         let Some((process, thread)) = thread else { return String::new() };
-        if self.has_processes && !self.view.is_compat {
+        if self.is_ambiguous && !self.view.is_compat {
             format!("{word}{thread}{process_word}{process}")
         } else {
             format!("{word}{thread}")

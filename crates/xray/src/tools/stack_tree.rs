@@ -69,8 +69,10 @@ impl Tree {
                 let function = self.function(root);
                 match merged.iter().position(|&other| self.function(other) == function) {
                     Some(at) => {
-                        let both = self.merge(merged[at], root, is_compat);
-                        merged[at] = both;
+                        // What was added to goes behind the others.
+                        let other = merged.remove(at);
+                        let both = self.merge(other, root, is_compat);
+                        merged.push(both);
                     }
                     None => merged.push(root),
                 }
