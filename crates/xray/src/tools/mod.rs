@@ -1,3 +1,13 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
 pub mod map;
+mod bucket_order;
+mod naming;
+mod printing;
+pub mod stack;
+mod stack_report;
+mod stack_tree;
+mod wire;
+
+pub use naming::Names;
+pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};

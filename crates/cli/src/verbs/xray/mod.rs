@@ -1,6 +1,8 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
 mod extract;
+mod reading;
+mod stack;
 
 use std::ffi::OsString;
 
@@ -24,12 +26,18 @@ enum XrayVerb {
     #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
                             anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
     Extract(extract::ExtractArguments),
+    /// Sum up time and calls by call stack; several traces are added up
+    #[command(after_help = "Example:\n  anytrace xray stack app.xray\n  \
+                            anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
+                            anytrace xray stack --format json --unit seconds *.xray")]
+    Stack(stack::StackArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         XrayVerb::Extract(options) => extract::run(options),
+        XrayVerb::Stack(options) => stack::run(options),
     }
 }
 

@@ -1,0 +1,151 @@
+//! `anytrace xray stack`: where calls spend time, by call stack.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anytrace_xray::tools::stack::{OrphanRule, StackOptions, StackProfile, stack};
+use anytrace_xray::tools::{StackGrouping, StackReport, StackUnit, StackView, Weight};
+use clap::{Args, ValueEnum};
+
+use super::reading::{open_input, reporter, say};
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{Verdict, only_one_stdin, open};
+
+/// `xray stack`.
+#[derive(Debug, Args)]
+pub(crate) struct StackArguments {
+    /// Traces; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Go on after an exit without an entry. Always done but with --compat
+    #[arg(short = 'k', long)]
+    keep_going: bool,
+    /// One list for each thread
+    #[arg(long, conflicts_with = "aggregate_threads")]
+    per_thread_stacks: bool,
+    /// Add up equal stacks of different threads
+    #[arg(long)]
+    aggregate_threads: bool,
+    /// Print every stack, as folded lines (the same as --stack-format=flame)
+    #[arg(long)]
+    all_stacks: bool,
+    /// Tables for people, or folded lines for flame graphs
+    #[arg(long, value_enum, default_value_t = StackForm::Human)]
+    stack_format: StackForm,
+    /// What folded lines weigh
+    #[arg(long, value_enum, default_value_t = Aggregation::Time)]
+    aggregation_type: Aggregation,
+    /// What sums are told in
+    #[arg(long, value_enum, default_value_t = Unit::Ticks)]
+    unit: Unit,
+    /// Rows of each list of the tables
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// How to print: as --stack-format says, or every stack as JSON or CSV
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+    /// One result for each file instead of one for all
+    #[arg(long)]
+    per_file: bool,
+    /// Output of llvm-xray as it is: time of inner calls counted twice in flame graphs, errors where it stops
+    #[arg(long)]
+    compat: bool,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StackForm {
+    Human,
+    Flame,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Aggregation {
+    Time,
+    Count,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Unit {
+    Ticks,
+    Seconds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Text,
+    Json,
+    Csv,
+}
+
+pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
+    only_one_stdin(options.files.iter().map(PathBuf::as_path))?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut whole = StackProfile::default();
+    let mut verdict = Verdict::Fine;
+    for path in &options.files {
+        let name = path.display().to_string();
+        let (profile, own) = read(path, options)?;
+        verdict = verdict.max(own);
+        if let Some(failure) = &profile.failure {
+            return Err(Failure::breach(failure.clone()));
+        }
+        say(&name, &profile.oddities.lines());
+        if options.per_file {
+            if options.files.len() > 1 && options.format == Form::Text {
+                writeln!(out, "{name}:")?;
+            }
+            print(&profile, options, &mut out)?;
+        } else {
+            whole.merge(profile).map_err(|error| Failure::of(&name, &error))?;
+        }
+    }
+    if !options.per_file {
+        print(&whole, options, &mut out)?;
+    }
+    out.flush()?;
+    Ok(verdict)
+}
+
+fn read(path: &Path, options: &StackArguments) -> Result<(StackProfile, Verdict), Failure> {
+    let input = open_input(path, &options.input)?;
+    let _progress = Progress::watch(&input);
+    let mut damage = reporter(path, &options.input);
+    let orphans = match (options.compat, options.keep_going) {
+        (false, _) => OrphanRule::Pass,
+        (true, true) => OrphanRule::EndAll,
+        (true, false) => OrphanRule::Fail,
+    };
+    let profile = stack(input, &open::open_options(&options.input), &StackOptions { orphans }, &mut damage)
+        .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
+    damage.print_rest()?;
+    Ok((profile, damage.verdict()))
+}
+
+fn print(profile: &StackProfile, options: &StackArguments, out: &mut dyn Write) -> Result<(), Failure> {
+    if profile.is_empty() && options.compat {
+        return Err(Failure::breach("No instrumented calls were accounted in the input file."));
+    }
+    let view = StackView {
+        grouping: match (options.per_thread_stacks, options.aggregate_threads) {
+            (true, _) => StackGrouping::PerThread,
+            (_, true) => StackGrouping::Aggregate,
+            _ => StackGrouping::Separate,
+        },
+        unit: if options.unit == Unit::Seconds { StackUnit::Seconds } else { StackUnit::Ticks },
+        top: options.top,
+        is_compat: options.compat,
+    };
+    let report = StackReport::new(profile, view, None).map_err(|error| Failure::bare(&error))?;
+    let weight = if options.aggregation_type == Aggregation::Count { Weight::Count } else { Weight::Time };
+    match options.format {
+        Form::Json => report.json(out)?,
+        Form::Csv => report.csv(out)?,
+        Form::Text if options.all_stacks || options.stack_format == StackForm::Flame => report.flame(weight, out)?,
+        Form::Text => report.tables(out)?,
+    }
+    Ok(())
+}

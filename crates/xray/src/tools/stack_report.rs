@@ -1,0 +1,323 @@
+//! Prints stacks: the peer's tables, folded lines for flame graphs, CSV and JSON.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use anytrace_core::Error;
+use anytrace_core::span::Symbols;
+
+use super::printing::{csv_field, json_string};
+use super::stack::{StackProfile, StackSums};
+use super::stack_tree::{Roots, Tree};
+
+/// Rows of a top list.
+pub(crate) const TOP: usize = 10;
+
+/// Columns of a function's name in tables.
+const NAME_COLUMNS: usize = 60;
+
+/// How threads are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StackGrouping {
+    /// Stacks of different threads are different, and all stand in one list.
+    #[default]
+    Separate,
+    /// One list a thread.
+    PerThread,
+    /// Equal stacks of different threads are added up.
+    Aggregate,
+}
+
+/// What sums are told in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StackUnit {
+    /// Ticks, as the trace has them.
+    #[default]
+    Ticks,
+    /// Seconds, by the trace's frequency.
+    Seconds,
+}
+
+/// What a line of a flame graph weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Weight {
+    /// Time not spent in calls inside. What draws flame graphs adds inner calls itself.
+    #[default]
+    Time,
+    /// Calls.
+    Count,
+}
+
+/// How stacks are shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StackView {
+    /// Threads.
+    pub grouping: StackGrouping,
+    /// Unit of sums.
+    pub unit: StackUnit,
+    /// Rows of each top list; 0 is ten.
+    pub top: usize,
+    /// Copies the peer's flame lines (time of inner calls included, a stray semicolon) and its callers' counts in
+    /// stacks added up over threads.
+    pub is_compat: bool,
+}
+
+/// Stacks ready to be printed.
+#[derive(Debug)]
+pub struct StackReport {
+    tree: Tree,
+    names: HashMap<u32, String>,
+    view: StackView,
+    cycle_frequency: u64,
+    /// Whether a thread's number occurs in several processes.
+    is_ambiguous: bool,
+}
+
+impl StackReport {
+    /// Arranges a profile.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Usage`] when seconds are asked for and the trace does not know its frequency.
+    pub fn new(profile: &StackProfile, view: StackView, symbols: Option<&dyn Symbols>) -> Result<Self, Error> {
+        let cycle_frequency = profile.cycle_frequency;
+        if view.unit == StackUnit::Seconds && cycle_frequency == 0 && !profile.threads.is_empty() {
+            return Err(Error::usage("the trace does not say how many ticks a second has: no seconds"));
+        }
+        let mut tree = Tree::of(profile);
+        if view.grouping == StackGrouping::Aggregate {
+            tree.aggregate(view.is_compat);
+        }
+        let mut names = HashMap::new();
+        for node in &tree.nodes {
+            names.entry(node.function).or_insert_with(|| profile.names.of(node.function, symbols));
+        }
+        let numbers: HashSet<u32> = profile.threads.iter().map(|(_, thread)| *thread).collect();
+        let is_ambiguous = numbers.len() < profile.threads.len();
+        Ok(Self { tree, names, view, cycle_frequency, is_ambiguous })
+    }
+
+    /// The peer's tables: the ten stacks whose leaves took longest, and the ten with most leaf calls.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let groups = &self.tree.groups;
+        if self.view.grouping != StackGrouping::PerThread {
+            return self.table(&groups.iter().flat_map(|(_, roots)| roots).copied().collect::<Vec<_>>(), out);
+        }
+        for (thread, roots) in groups {
+            writeln!(out, "{}:", self.thread_title(*thread, "Thread ", ", process "))?;
+            self.table(roots, out)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, roots: &[u32], out: &mut dyn Write) -> io::Result<()> {
+        let mut unique = 0_u64;
+        let (mut by_sum, mut by_count) = (self.top_list(), self.top_list());
+        for (id, node) in self.tree.walk(roots).filter(|(_, node)| node.sums.leaf_count > 0) {
+            unique += 1;
+            by_sum.offer(id, node.sums.leaf_sum);
+            by_count.offer(id, node.sums.leaf_count);
+        }
+        write!(out, "\nUnique Stacks: {unique}\n")?;
+        let top = by_sum.rows_max;
+        for (title, word, list) in [("sum", "Sum", by_sum), ("count", "Count", by_count)] {
+            write!(out, "Top {top} Stacks by leaf {title}:\n\n")?;
+            for &(id, value) in &list.rows {
+                let shown = if word == "Sum" { self.amount(value) } else { value.to_string() };
+                writeln!(out, "{word}: {shown}")?;
+                self.stack(id, out)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn top_list(&self) -> TopList {
+        TopList { rows: Vec::new(), rows_max: if self.view.top == 0 { TOP } else { self.view.top } }
+    }
+
+    fn stack(&self, id: u32, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{:<5} {:<NAME_COLUMNS$} {:>12} {:>16}", "lvl", "function", "count", "sum")?;
+        let mut frames: Vec<_> = self.tree.ancestors(id).collect();
+        frames.reverse();
+        let leaf = frames.len().saturating_sub(1);
+        for (level, node) in frames.into_iter().enumerate() {
+            let name = short(self.name(node.function), NAME_COLUMNS);
+            let StackSums { leaf_count, leaf_sum, count, sum, .. } = node.sums;
+            // The leaf's row tells of calls that were leaves, its callers' rows of those that were not.
+            let (count, sum) =
+                if level == leaf { (leaf_count, leaf_sum) } else { (count - leaf_count, sum.saturating_sub(leaf_sum)) };
+            let sum = self.amount(sum);
+            writeln!(out, "{:<5} {name:<NAME_COLUMNS$} {count:>12} {sum:>16}", format!("#{level}"))?;
+        }
+        writeln!(out)
+    }
+
+    /// Folded lines, one a stack: `thread_T;outer;inner VALUE`.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn flame(&self, weight: Weight, out: &mut dyn Write) -> io::Result<()> {
+        let is_compat = self.view.is_compat;
+        let mut line = String::new();
+        for (thread, roots) in &self.tree.groups {
+            for (id, node) in self.tree.walk(roots) {
+                let value = match weight {
+                    Weight::Count => node.sums.count,
+                    Weight::Time if is_compat => node.sums.sum,
+                    Weight::Time => node.sums.self_sum,
+                };
+                if value == 0 && !is_compat {
+                    continue;
+                }
+                line.clear();
+                if thread.is_some() {
+                    self.push_thread_frames(*thread, &mut line);
+                }
+                self.push_frames(id, is_compat, &mut line);
+                if !is_compat {
+                    line.pop();
+                }
+                let value = if weight == Weight::Count { value.to_string() } else { self.amount(value) };
+                writeln!(out, "{line} {value}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push_thread_frames(&self, thread: Option<(u32, u32)>, line: &mut String) {
+        let Some((process, thread)) = thread else { return };
+        if self.is_ambiguous && !self.view.is_compat {
+            line.push_str(&format!("process_{process};"));
+        }
+        line.push_str(&format!("thread_{thread};"));
+    }
+
+    /// Each name with a semicolon behind it; none in a name, where outputs must stay readable.
+    fn push_frames(&self, id: u32, is_compat: bool, line: &mut String) {
+        let mut frames: Vec<_> = self.tree.ancestors(id).map(|node| self.name(node.function)).collect();
+        frames.reverse();
+        for name in frames {
+            if is_compat {
+                line.push_str(name);
+            } else {
+                line.extend(name.chars().map(|c| match c {
+                    ';' => ':',
+                    c if c.is_control() => ' ',
+                    c => c,
+                }));
+            }
+            line.push(';');
+        }
+    }
+
+    /// One line a stack; columns `process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack`.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack")?;
+        self.rows(|thread, id, sums| {
+            let (process, number) = thread.map_or_else(Default::default, |(p, t)| (p.to_string(), t.to_string()));
+            let names = self.path(id);
+            let StackSums { leaf_count, count, .. } = *sums;
+            let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
+            let function = csv_field(names.last().copied().unwrap_or_default());
+            let (depth, stack) = (names.len(), csv_field(&names.join(";")));
+            writeln!(out, "{process},{number},{depth},{function},{leaf_count},{leaf},{count},{sum},{own},{stack}")
+        })
+    }
+
+    /// One object with `version` 1; sums in ticks or seconds as asked for.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let unit = if self.view.unit == StackUnit::Seconds { "seconds" } else { "ticks" };
+        let hz = self.cycle_frequency;
+        let unique = self.tree.groups.iter().flat_map(|(_, roots)| self.tree.walk(roots));
+        let unique = unique.filter(|(_, node)| node.sums.leaf_count > 0).count();
+        write!(out, "{{\"version\":1,\"unit\":\"{unit}\",\"cycle_frequency\":{hz},\"unique_stacks\":{unique}")?;
+        write!(out, ",\"stacks\":[")?;
+        let mut separator = "\n";
+        self.rows(|thread, id, sums| {
+            write!(out, "{separator}{{")?;
+            separator = ",\n";
+            if let Some((process, thread)) = thread {
+                write!(out, "\"process\":{process},\"thread\":{thread},")?;
+            }
+            let names: Vec<String> = self.path(id).into_iter().map(json_string).collect();
+            let StackSums { leaf_count, count, .. } = *sums;
+            let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
+            write!(out, "\"stack\":[{}],\"leaf_count\":{leaf_count},\"leaf_sum\":{leaf}", names.join(","))?;
+            write!(out, ",\"count\":{count},\"sum\":{sum},\"self\":{own}}}")
+        })?;
+        writeln!(out, "\n]}}")
+    }
+
+    /// Every stack that was left at least once; threads by number.
+    fn rows(&self, mut row: impl FnMut(Option<(u32, u32)>, u32, &StackSums) -> io::Result<()>) -> io::Result<()> {
+        let mut groups: Vec<&Roots> = self.tree.groups.iter().collect();
+        groups.sort_by_key(|(thread, _)| *thread);
+        for (thread, roots) in groups {
+            for (id, node) in self.tree.walk(roots).filter(|(_, node)| node.sums.count > 0) {
+                row(*thread, id, &node.sums)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, id: u32) -> Vec<&str> {
+        let mut names: Vec<&str> = self.tree.ancestors(id).map(|node| self.name(node.function)).collect();
+        names.reverse();
+        names
+    }
+
+    fn name(&self, function: u32) -> &str {
+        self.names.get(&function).map_or("", String::as_str)
+    }
+
+    fn thread_title(&self, thread: Option<(u32, u32)>, word: &str, process_word: &str) -> String {
+        let Some((process, thread)) = thread else { return String::new() };
+        if self.is_ambiguous && !self.view.is_compat {
+            format!("{word}{thread}{process_word}{process}")
+        } else {
+            format!("{word}{thread}")
+        }
+    }
+
+    fn amount(&self, ticks: u64) -> String {
+        match self.view.unit {
+            StackUnit::Ticks => ticks.to_string(),
+            StackUnit::Seconds => format!("{:.9}", ticks as f64 / self.cycle_frequency.max(1) as f64),
+        }
+    }
+}
+
+/// The first characters of a name that is too long, and three dots.
+fn short(name: &str, columns: usize) -> String {
+    if name.len() <= columns {
+        return name.to_owned();
+    }
+    let end = name.floor_char_boundary(columns - 3);
+    format!("{}...", &name[..end])
+}
+
+/// The largest values; of equal ones the last offered comes first, as the peer has them.
+struct TopList {
+    rows: Vec<(u32, u64)>,
+    rows_max: usize,
+}
+
+impl TopList {
+    fn offer(&mut self, id: u32, value: u64) {
+        let at = self.rows.partition_point(|&(_, other)| other > value);
+        if at < self.rows_max {
+            self.rows.insert(at, (id, value));
+            self.rows.truncate(self.rows_max);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Moments in the order of the file, for what copies the peer: it takes a thread's buffers as they stand.
+
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
+
+use crate::basic::walk_basic;
+use crate::moment::{BasicMoments, FdrMoments, Moment, Moments};
+use crate::reader::Reader;
+use crate::record::TYPE_FDR;
+use crate::trace::{Form, Opened, XrayTrace, end};
+use crate::yaml::{YamlHeader, YamlMoments, walk_yaml};
+
+/// What a header says that tools need.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WireFacts {
+    /// Ticks a second; 0 where unknown.
+    pub(crate) cycle_frequency: u64,
+    /// Whether each thread has buffers of its own.
+    pub(crate) is_fdr: bool,
+}
+
+/// Sends complaints elsewhere.
+struct Apart<'a, M> {
+    moments: &'a mut M,
+    sink: &'a mut dyn Sink,
+}
+
+impl<M: Moments> Moments for Apart<'_, M> {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.moments.moment(moment)
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+}
+
+/// Gives the moments of a trace as they stand; `start` is told the header first.
+pub(crate) fn in_wire_order<M: Moments>(
+    input: Input,
+    options: &OpenOptions,
+    start: impl FnOnce(WireFacts) -> M,
+    sink: &mut dyn Sink,
+) -> Result<(WireFacts, M), Error> {
+    options.only("xray", &["endian"])?;
+    let Opened { cursor, form, limits } = XrayTrace::new(input, options).start(sink)?;
+    let (facts, moments, cursor) = match form {
+        Form::Empty | Form::Unreadable(_) => {
+            let facts = WireFacts::default();
+            (facts, start(facts), crate::rewrite::drain(cursor)?)
+        }
+        Form::Yaml => {
+            let mut facts = WireFacts::default();
+            let mut moments = start(facts);
+            let on_header = |_: &mut Apart<'_, M>, header: &YamlHeader| {
+                facts.cycle_frequency = header.cycle_frequency;
+                Ok(())
+            };
+            let mut apart = Apart { moments: &mut moments, sink };
+            let (_, cursor) = walk_yaml(cursor, &limits, &mut YamlMoments { moments: &mut apart, on_header })?;
+            (facts, moments, cursor)
+        }
+        Form::Binary(header, layout) => {
+            let is_fdr = header.type_code == TYPE_FDR;
+            let facts = WireFacts { cycle_frequency: header.cycle_frequency, is_fdr };
+            let mut moments = start(facts);
+            let mut apart = Apart { moments: &mut moments, sink };
+            let cursor = if is_fdr {
+                let mut fdr = FdrMoments::new(&mut apart, header.version);
+                Reader::new(cursor, header, layout, &limits).walk(&mut fdr)?.1
+            } else {
+                let mut basic = BasicMoments::new(&mut apart, header.version);
+                let (_, cursor) = walk_basic(cursor, layout, &mut basic)?;
+                basic.finish()?;
+                cursor
+            };
+            (facts, moments, cursor)
+        }
+    };
+    end(&cursor, sink)?;
+    Ok((facts, moments))
+}
