@@ -63,6 +63,8 @@ mod jsonl;
 mod moment;
 mod pairing;
 pub mod parse;
+#[cfg(feature = "tools")]
+mod peer_order;
 mod pick;
 mod reader;
 pub mod record;

@@ -1,1 +1,5 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
+
+pub mod fdr_dump;
+mod fdr_groups;
+mod fdr_line;

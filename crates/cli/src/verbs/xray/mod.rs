@@ -1,5 +1,8 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod fdr_dump;
+mod spool;
+
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
@@ -17,11 +20,17 @@ pub(crate) struct XrayArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum XrayVerb {}
+enum XrayVerb {
+    /// Print the records of an FDR trace, one a line, as they stand on the wire
+    #[command(after_help = "Example:\n  anytrace xray fdr-dump --verify app.xray | less")]
+    FdrDump(fdr_dump::FdrDumpArguments),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        XrayVerb::FdrDump(options) => fdr_dump::run(options),
+    }
 }
 
 /// Spellings `llvm-xray` takes that clap does not, and ours.
