@@ -61,6 +61,7 @@ mod faithful;
 mod info;
 mod jsonl;
 mod moment;
+mod ordered;
 mod pairing;
 pub mod parse;
 #[cfg(feature = "tools")]
@@ -84,6 +85,7 @@ mod yaml_write;
 
 pub use basic::{BasicVisitor, walk_basic};
 pub use moment::{BasicMoments, Clock, FdrMoments, Moment, MomentKind, Moments};
+pub use ordered::{Facts, Ordered, SourceForm};
 pub use reader::{At, GapKind, Reader, Run, Visitor};
 pub use trace::Xray;
 pub use yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};

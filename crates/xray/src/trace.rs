@@ -63,7 +63,7 @@ impl Format for Xray {
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("xray", &["endian"])?;
-        Ok(Box::new(XrayTrace { input, endian: options.endian, limits: options.limits }))
+        Ok(Box::new(XrayTrace::new(input, options)))
     }
 
     fn import(
@@ -232,7 +232,7 @@ impl Reader {
     /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O.
     pub fn open(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let mut problems = Collect::default();
-        let trace = XrayTrace { input, endian: options.endian, limits: options.limits };
+        let trace = XrayTrace::new(input, options);
         let Opened { cursor, form, limits } = trace.start(&mut problems)?;
         match (form, problems.0.pop()) {
             (Form::Binary(header, layout), _) if header.type_code == TYPE_FDR => {
