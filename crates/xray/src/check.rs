@@ -11,7 +11,7 @@ use crate::rules;
 
 /// States of the block verifier (page, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Start,
     Extents,
     NewBuffer,
@@ -29,7 +29,7 @@ enum State {
 use State as S;
 
 impl State {
-    fn of(body: &Body<'_>) -> Self {
+    pub(crate) fn of(body: &Body<'_>) -> Self {
         match body {
             Body::NewBuffer { .. } => S::NewBuffer,
             Body::EndOfBuffer => S::EndOfBuffer,
@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             S::Start => "the start of a buffer",
             S::Extents => "buffer-extents",
@@ -77,8 +77,19 @@ impl State {
         }
     }
 
-    fn may_be_last(self) -> bool {
+    pub(crate) fn may_be_last(self) -> bool {
         !matches!(self, S::NewBuffer | S::WallTime | S::Pid)
+    }
+
+    /// What to report where `next` follows this state and may not.
+    pub(crate) fn breach(self, next: Self, at: At) -> Option<Diagnostic> {
+        let allowed = self.may_follow();
+        if allowed.contains(&next) {
+            return None;
+        }
+        let names: Vec<_> = allowed.iter().map(|state| state.name()).collect();
+        let report = rules::BAD_TRANSITION.at(at.offset).record(at.seq).field(format!("record after {}", self.name()));
+        Some(report.expected(names.join(", ")).found(next.name()))
     }
 }
 
@@ -139,12 +150,8 @@ impl<'s> Checker<'s> {
     }
 
     fn enter(&mut self, next: State, at: At) -> Result<(), Error> {
-        let allowed = self.state.may_follow();
-        if !allowed.contains(&next) {
-            let names: Vec<_> = allowed.iter().map(|state| state.name()).collect();
-            let report =
-                rules::BAD_TRANSITION.at(at.offset).record(at.seq).field(format!("record after {}", self.state.name()));
-            self.sink.report(report.expected(names.join(", ")).found(next.name()))?;
+        if let Some(problem) = self.state.breach(next, at) {
+            self.sink.report(problem)?;
         }
         self.state = next;
         Ok(())

@@ -64,6 +64,8 @@ mod moment;
 mod ordered;
 mod pairing;
 pub mod parse;
+#[cfg(feature = "tools")]
+mod peer_order;
 mod pick;
 mod reader;
 pub mod record;

@@ -137,7 +137,7 @@ fn has_preamble(body: &[u8], layout: Layout) -> bool {
     (0..body.len().min(4096)).any(|at| body.get(at..).is_some_and(|rest| is_preamble(rest, layout)))
 }
 
-fn starts_as_fdr(body: &[u8], layout: Layout) -> bool {
+pub(crate) fn starts_as_fdr(body: &[u8], layout: Layout) -> bool {
     let layouts = [layout, Layout::of(Endian::Little), Layout::of(Endian::Big)];
     layouts.into_iter().any(|layout| {
         let is = |at: usize, number| body.get(at).is_none_or(|&b| b == layout.metadata_byte(number));

@@ -11,3 +11,6 @@ mod wire;
 
 pub use naming::Names;
 pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};
+pub mod fdr_dump;
+mod fdr_groups;
+mod fdr_line;

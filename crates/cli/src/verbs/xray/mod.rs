@@ -3,6 +3,8 @@
 mod extract;
 mod reading;
 mod stack;
+mod fdr_dump;
+mod spool;
 
 use std::ffi::OsString;
 
@@ -31,6 +33,9 @@ enum XrayVerb {
                             anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
                             anytrace xray stack --format json --unit seconds *.xray")]
     Stack(stack::StackArguments),
+    /// Print the records of an FDR trace, one a line, as they stand on the wire
+    #[command(after_help = "Example:\n  anytrace xray fdr-dump --verify app.xray | less")]
+    FdrDump(fdr_dump::FdrDumpArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -38,6 +43,7 @@ pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         XrayVerb::Extract(options) => extract::run(options),
         XrayVerb::Stack(options) => stack::run(options),
+        XrayVerb::FdrDump(options) => fdr_dump::run(options),
     }
 }
 

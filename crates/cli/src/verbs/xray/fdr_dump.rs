@@ -1,0 +1,63 @@
+//! `anytrace xray fdr-dump`.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use anytrace_xray::tools::fdr_dump::{FdrDumpOptions, fdr_dump};
+use clap::{Args, ValueEnum};
+
+use super::spool;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{Verdict, open};
+
+/// When payloads are escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Escape {
+    /// On a terminal only; elsewhere the bytes as they are, as llvm-xray prints them
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// `xray fdr-dump`.
+#[derive(Debug, Args)]
+pub(crate) struct FdrDumpArguments {
+    /// FDR trace; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Group the records by thread and block, and report those that may not follow the one before
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true)]
+    verify: bool,
+    /// Whether control characters and other bytes of event payloads are escaped
+    #[arg(long, value_enum, default_value_t = Escape::Auto)]
+    escape: Escape,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &FdrDumpArguments) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let mut opened = if options.verify {
+        spool::open_at_hand(&options.file, &options.input)?
+    } else {
+        spool::open(&options.file, &options.input)?
+    };
+    let Some(input) = opened.input.take() else { return Ok(opened.reporter.verdict()) };
+    let _progress = Progress::watch(&input);
+    let escapes = match options.escape {
+        Escape::Auto => std::io::stdout().is_terminal(),
+        Escape::Always => true,
+        Escape::Never => false,
+    };
+    let dump = FdrDumpOptions { verify: options.verify, escapes };
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    fdr_dump(input, &open::open_options(&options.input), dump, &mut out, &mut opened.reporter)
+        .map_err(|error| Failure::of(&name, &error))?;
+    out.flush()?;
+    opened.reporter.print_rest()?;
+    Ok(opened.reporter.verdict())
+}

@@ -1,0 +1,137 @@
+//! `llvm-xray fdr-dump`: the records of an FDR trace as they stand on the wire, or grouped by thread and block.
+
+use std::io::Write;
+
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink, Summary};
+
+use super::fdr_groups::{GroupFinder, Reading, print_groups};
+use super::fdr_line::{FUNCTION_LINE_BYTES, push_function, push_metadata};
+use crate::reader::{At, Reader, Run, Visitor};
+use crate::record::{FDR_VERSION_MAX, HEADER_BYTES, Layout, Metadata, TYPE_FDR};
+use crate::rewrite::drain;
+use crate::trace::{Form, Opened, XrayTrace, end, starts_as_fdr};
+
+/// How much is gathered before it is written.
+pub(super) const FLUSH_BYTES: usize = 64 * 1024;
+
+/// What to print.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FdrDumpOptions {
+    /// By thread and block, each block with its preamble apart, as `--verify` prints; breaches of the order of records
+    /// are reported. The input must be a file or in memory.
+    pub verify: bool,
+    /// Escape what in payloads could move a terminal; the peer prints payloads as they are.
+    pub escapes: bool,
+}
+
+/// Prints an FDR trace in the peer's grammar.
+///
+/// Version 1 filler behind a buffer's end, which the peer shows as records, is left out. Damage is reported, and every
+/// record that can be read is printed.
+///
+/// # Errors
+/// Unsupported for Basic and YAML traces; usage where [`FdrDumpOptions::verify`] is asked of a stream; I/O and what the
+/// sink returns.
+pub fn fdr_dump(
+    input: Input,
+    options: &OpenOptions,
+    dump: FdrDumpOptions,
+    out: &mut dyn Write,
+    sink: &mut dyn Sink,
+) -> Result<Summary, Error> {
+    let Opened { cursor, form, limits } = XrayTrace::new(input, options).start(sink)?;
+    let (records, cursor) = match readable(form, cursor.window()) {
+        Form::Empty => (0, cursor),
+        Form::Unreadable(_) => (0, drain(cursor)?),
+        Form::Yaml => return Err(not_fdr("a YAML trace")),
+        Form::Binary(header, _) if header.type_code != TYPE_FDR => {
+            return Err(not_fdr(&format!("a Basic trace of version {}", header.version)));
+        }
+        Form::Binary(header, layout) if dump.verify => {
+            let mut finder = GroupFinder::new(sink);
+            let (records, cursor) = Reader::new(cursor, header, layout, &limits).walk(&mut finder)?;
+            let groups = finder.finish()?;
+            let Some(bytes) = cursor.as_slice() else {
+                return Err(Error::usage("grouping by thread needs the trace in a file"));
+            };
+            let read = Reading { layout, version: header.version, payload_max: limits.record_bytes_max };
+            print_groups(bytes, &groups, read, dump.escapes, out)?;
+            (records, cursor)
+        }
+        Form::Binary(header, layout) => {
+            let buffer = Vec::with_capacity(2 * FLUSH_BYTES);
+            let mut printer = Printer { out, sink, layout, escapes: dump.escapes, buffer };
+            let walked = Reader::new(cursor, header, layout, &limits).walk(&mut printer)?;
+            printer.flush()?;
+            walked
+        }
+    };
+    let bytes = end(&cursor, sink)?;
+    Ok(Summary { records, bytes })
+}
+
+/// A header with a wrong number in front of what are buffers all the same hides nothing: the peer looks neither at the
+/// type nor at the version.
+fn readable(form: Form, window: &[u8]) -> Form {
+    match form {
+        Form::Unreadable(Some((mut header, layout)))
+            if starts_as_fdr(window.get(HEADER_BYTES..).unwrap_or_default(), layout) =>
+        {
+            header.type_code = TYPE_FDR;
+            if !header.is_known() {
+                header.version = FDR_VERSION_MAX;
+            }
+            Form::Binary(header, layout)
+        }
+        form => form,
+    }
+}
+
+fn not_fdr(what: &str) -> Error {
+    Error::unsupported(format!("an FDR trace was expected, and this is {what}: `anytrace dump` prints its records"))
+}
+
+/// One line a record, in the order of the file.
+struct Printer<'a> {
+    out: &'a mut dyn Write,
+    sink: &'a mut dyn Sink,
+    layout: Layout,
+    escapes: bool,
+    buffer: Vec<u8>,
+}
+
+impl Printer<'_> {
+    fn flush(&mut self) -> Result<(), Error> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        if self.buffer.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
+    }
+}
+
+impl Visitor for Printer<'_> {
+    fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
+        self.buffer.reserve(FLUSH_BYTES + FUNCTION_LINE_BYTES);
+        for (_, function) in run.records() {
+            push_function(&mut self.buffer, &function);
+            self.buffer.push(b'\n');
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: At) -> Result<(), Error> {
+        push_metadata(&mut self.buffer, metadata, self.layout, self.escapes);
+        self.buffer.push(b'\n');
+        self.settle()
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        // What was read before the damage stands before it on a terminal too.
+        self.flush()?;
+        self.sink.report(diagnostic)
+    }
+}
