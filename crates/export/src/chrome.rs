@@ -1,7 +1,9 @@
 //! Chrome's trace events as JSON: what Perfetto UI, `chrome://tracing` and speedscope open.
 //!
 //! Streams: memory grows with distinct names and tracks only. Spans are pairs of `B` and `E`, nested on each track as
-//! the source promises; times are microseconds with three decimals, exact to the nanosecond. Attributes, processor
+//! the source promises; times are microseconds with three decimals, exact to the nanosecond. They count from one day
+//! before the trace's origin ([`LEAD_NS`]; from time 0 where that is later), because Perfetto drops negative times and
+//! larger ones are not exact in JavaScript; viewers show a trace from its first event anyway. Attributes, processor
 //! (`cpu`), place in source (`src`) and flags are in `args`. Metadata events name processes and threads; a further
 //! lane of a thread is a thread of its own whose `thread_name` event keeps the real numbers. Format:
 //! "Trace Event Format", Google, and Perfetto's importer.
@@ -18,10 +20,14 @@ use crate::timeline::numbers::{Numbering, Numbers};
 use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
+/// How long before the trace's origin `ts` 0 is, at most: room for what comes before the origin.
+pub const LEAD_NS: u64 = 86_400_000_000_000;
+
 /// A Chrome trace being written.
 pub struct Chrome<'a> {
     pen: Pen<'a>,
     clock: Clock,
+    lead_ns: i64,
     numbering: Numbering,
     /// `"pid":…,"tid":…` of each track.
     places: Fragments,
@@ -44,6 +50,7 @@ impl<'a> Chrome<'a> {
         Self {
             pen: Pen::new(out),
             clock: Clock::default(),
+            lead_ns: 0,
             numbering: Numbering::default(),
             places: Fragments::default(),
             names: Fragments::default(),
@@ -119,7 +126,8 @@ impl<'a> Chrome<'a> {
         self.pen.push(",");
         self.pen.bytes.extend_from_slice(self.places.get(edge.track));
         self.pen.push(",\"ts\":");
-        push_us(&mut self.pen.bytes, self.clock.since_origin(edge.time));
+        let ts = self.clock.since_origin(edge.time).saturating_add(self.lead_ns);
+        push_us(&mut self.pen.bytes, ts.max(0).cast_unsigned());
         match edge.kind {
             EdgeKind::Counter => self.counter(batch, edge),
             EdgeKind::FlowOut | EdgeKind::FlowIn => self.flow(batch, edge),
@@ -204,11 +212,7 @@ pub(crate) fn flow_number(batch: &EdgeBatch, edge: &Edge) -> u64 {
 
 /// Nanoseconds as microseconds with three decimals.
 #[inline]
-fn push_us(out: &mut Vec<u8>, ns: i64) {
-    if ns < 0 {
-        out.push(b'-');
-    }
-    let ns = ns.unsigned_abs();
+fn push_us(out: &mut Vec<u8>, ns: u64) {
     text::push_dec(out, ns / 1000);
     let rest = u32::try_from(ns % 1000).unwrap_or(0);
     let digit = |n: u32| b'0' + u8::try_from(n % 10).unwrap_or(0);
@@ -224,8 +228,12 @@ fn separate(out: &mut Vec<u8>, start: usize) {
 impl SpanSink for Chrome<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.clock = Clock::new(source);
+        let lead_ns = self.clock.length(source.origin).min(LEAD_NS);
+        self.lead_ns = lead_ns.cast_signed();
         self.pen.push("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
-        for (n, (key, value)) in self.clock.facts().iter().enumerate() {
+        let mut facts = self.clock.facts();
+        facts.push(("origin-ts-ns", lead_ns.to_string()));
+        for (n, (key, value)) in facts.iter().enumerate() {
             self.pen.push(if n == 0 { "\"" } else { ",\"" });
             self.pen.push(key);
             self.pen.push("\":");

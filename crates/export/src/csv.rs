@@ -35,7 +35,8 @@ pub struct Csv<'a> {
 /// A span that has begun.
 struct Open {
     begin: Edge,
-    /// Time spent in spans inside it, in the source's unit.
+    /// Begin and time spent in spans inside it, in nanoseconds or, without a clock, units.
+    start: i64,
     inside: u64,
     /// Members of its JSON object of attributes.
     attributes: Vec<u8>,
@@ -62,7 +63,8 @@ impl<'a> Csv<'a> {
         attributes.clear();
         push_attributes(&mut attributes, &self.keys, batch, edge);
         if let Some(open) = self.open.get_mut(edge.track as usize) {
-            open.push(Open { begin: *edge, inside: 0, attributes });
+            let start = self.clock.since_origin(edge.time);
+            open.push(Open { begin: *edge, start, inside: 0, attributes });
         }
     }
 
@@ -70,13 +72,14 @@ impl<'a> Csv<'a> {
         let Some(open) = self.open.get_mut(edge.track as usize) else { return };
         let Some(mut span) = open.pop() else { return };
         let depth = open.len();
-        let length = edge.time.saturating_sub(span.begin.time);
+        // Of rounded times, so that start and duration add up to the end as the other outputs have it.
+        let length = self.clock.since_origin(edge.time).saturating_sub(span.start).max(0).cast_unsigned();
         if let Some(parent) = open.last_mut() {
             parent.inside = parent.inside.saturating_add(length);
         }
         push_attributes(&mut span.attributes, &self.keys, batch, edge);
         let own = length.saturating_sub(span.inside);
-        let lengths = Some((self.clock.length(length), self.clock.length(own)));
+        let lengths = Some((length, own));
         let flags = span.begin.flags.with(edge.flags);
         self.row(&Row { edge: span.begin, kind: "span", lengths, depth, flags }, &span.attributes);
         self.spare.push(span.attributes);

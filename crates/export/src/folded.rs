@@ -143,10 +143,6 @@ impl Tally {
             (_, name) => self.names.get(name),
         }
     }
-
-    pub(crate) fn note(&self) -> Option<String> {
-        self.clock.note()
-    }
 }
 
 /// A name without what the form keeps for itself.

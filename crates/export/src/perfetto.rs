@@ -72,6 +72,7 @@ mod descriptor {
     pub(super) const THREAD: u32 = 4;
     pub(super) const PARENT: u32 = 5;
     pub(super) const COUNTER: u32 = 8;
+    pub(super) const DESCRIPTION: u32 = 14;
 }
 
 /// Fields of `InternedData`.
@@ -173,15 +174,19 @@ impl<'a> Perfetto<'a> {
             };
             let facts: Vec<String> =
                 self.clock.facts().iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            let note = self.clock.note();
             self.describe(|out| {
                 proto::number(out, descriptor::UUID, uuid);
+                proto::bytes(out, descriptor::DESCRIPTION, facts.join("\n").as_bytes());
                 proto::message(out, descriptor::PROCESS, |out| {
                     proto::number(out, 1, u64::from(numbers.process));
                     proto::number(out, 3, rank);
                     if let Some(name) = name {
                         proto::bytes(out, 6, name.as_bytes());
                     }
-                    proto::bytes(out, 8, facts.join("; ").as_bytes());
+                    if let Some(note) = note {
+                        proto::bytes(out, 8, note.as_bytes());
+                    }
                 });
             });
         }

@@ -35,11 +35,6 @@ impl Stacks {
     pub(crate) fn nodes(&self) -> &[(StackId, u32)] {
         &self.nodes
     }
-
-    /// What is below a stack.
-    pub(crate) fn below(&self, stack: StackId) -> StackId {
-        self.nodes.get(stack as usize).map_or(EMPTY, |node| node.0)
-    }
 }
 
 #[cfg(test)]
@@ -53,7 +48,6 @@ mod tests {
         let ab = stacks.push(a, 8);
         assert_eq!((stacks.push(EMPTY, 7), stacks.push(a, 8)), (a, ab));
         assert_ne!(stacks.push(EMPTY, 8), ab);
-        assert_eq!((stacks.below(ab), stacks.below(a)), (a, EMPTY));
         assert_eq!(stacks.nodes()[..2], [(EMPTY, 7), (a, 8)]);
     }
 }
