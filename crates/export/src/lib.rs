@@ -5,6 +5,14 @@
 //! | JSON | scripts | [`json`] |
 //! | SARIF 2.1.0 | code review and CI annotations | [`sarif`] |
 //! | JUnit XML | CI test reports | [`junit`] |
+//! | Chrome trace events | Perfetto UI, `chrome://tracing`, speedscope | [`chrome`] |
+//! | Perfetto TrackEvent | Perfetto UI, its trace processor | [`perfetto`] |
+//! | speedscope | speedscope | [`speedscope`] |
+//! | Firefox processed profile | Firefox Profiler | [`firefox`] |
+//! | folded stacks | `flamegraph.pl`, inferno, speedscope | [`folded`] |
+//! | CSV | spreadsheets, databases | [`csv`] |
+//!
+//! The last six are timelines: [`timeline`] lists them and opens each by name.
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -15,9 +23,19 @@
 //! assert_eq!(value["offset"], 16);
 //! ```
 
+pub mod chrome;
+pub mod csv;
+pub mod firefox;
+pub mod folded;
 pub mod json;
 pub mod junit;
+pub mod perfetto;
+mod proto;
 pub mod sarif;
+pub mod speedscope;
+pub mod spool;
+mod stacks;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 

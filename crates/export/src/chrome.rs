@@ -1,0 +1,311 @@
+//! Chrome's trace events as JSON: what Perfetto UI, `chrome://tracing` and speedscope open.
+//!
+//! Streams: memory grows with distinct names and tracks only. Spans are pairs of `B` and `E`, nested on each track as
+//! the source promises; times are microseconds with three decimals, exact to the nanosecond. They count from one day
+//! before the trace's origin ([`LEAD_NS`]; from time 0 where that is later), because Perfetto drops negative times and
+//! larger ones are not exact in JavaScript; viewers show a trace from its first event anyway. Attributes, processor
+//! (`cpu`), place in source (`src`) and flags are in `args`. Metadata events name processes and threads; a further
+//! lane of a thread is a thread of its own whose `thread_name` event keeps the real numbers. Format:
+//! "Trace Event Format", Google, and Perfetto's importer.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
+use anytrace_core::{Error, SpanSink, text};
+
+use crate::timeline::Timeline;
+use crate::timeline::clock::Clock;
+use crate::timeline::numbers::{Numbering, Numbers};
+use crate::timeline::pen::Pen;
+use crate::timeline::words::{self, Fragments, shown};
+
+/// How long before the trace's origin `ts` 0 is, at most: room for what comes before the origin.
+pub const LEAD_NS: u64 = 86_400_000_000_000;
+
+/// A Chrome trace being written.
+pub struct Chrome<'a> {
+    pen: Pen<'a>,
+    clock: Clock,
+    lead_ns: i64,
+    numbering: Numbering,
+    /// `"pid":…,"tid":…` of each track.
+    places: Fragments,
+    /// `"name":"…"` of each name.
+    names: Fragments,
+    /// `"…":` of each name, where it is a key.
+    keys: Fragments,
+    /// `"src":"…"` of each name that has a place.
+    sources: Fragments,
+    /// The track whose counters carry their plain name, of each process: its first.
+    plain: BTreeMap<u32, TrackId>,
+    /// Thread number by track, and process.
+    numbers: Vec<Numbers>,
+    is_first: bool,
+}
+
+impl<'a> Chrome<'a> {
+    /// Begins a trace; it is complete after [`Timeline::finish`].
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Self {
+            pen: Pen::new(out),
+            clock: Clock::default(),
+            lead_ns: 0,
+            numbering: Numbering::default(),
+            places: Fragments::default(),
+            names: Fragments::default(),
+            keys: Fragments::default(),
+            sources: Fragments::default(),
+            plain: BTreeMap::new(),
+            numbers: Vec::new(),
+            is_first: true,
+        }
+    }
+
+    /// Begins the next event of the array.
+    #[inline]
+    fn next(&mut self) {
+        self.pen.push(if self.is_first { "\n" } else { ",\n" });
+        self.is_first = false;
+    }
+
+    fn metadata(&mut self, what: &str, track: TrackId, fill: impl FnOnce(&mut Vec<u8>)) {
+        self.next();
+        self.pen.push("{\"ph\":\"M\",\"name\":\"");
+        self.pen.push(what);
+        self.pen.push("\",");
+        self.pen.bytes.extend_from_slice(self.places.get(track));
+        self.pen.push(",\"args\":{");
+        fill(&mut self.pen.bytes);
+        self.pen.push("}}");
+    }
+
+    fn process(&mut self, id: TrackId, track: &Track, numbers: Numbers) {
+        let name = match &track.process_name {
+            None if u64::from(numbers.process) == track.process => None,
+            None if track.process == 0 => Some("unknown process".to_owned()),
+            None => Some(format!("process {}", track.process)),
+            Some(name) => Some(name.clone()),
+        };
+        if let Some(name) = name {
+            self.metadata("process_name", id, |out| {
+                out.extend_from_slice(b"\"name\":");
+                text::push_json_str(out, &name);
+            });
+        }
+        if let Some(note) = self.clock.note() {
+            self.metadata("process_labels", id, |out| {
+                out.extend_from_slice(b"\"labels\":");
+                text::push_json_str(out, &note);
+            });
+        }
+        let rank = self.plain.len();
+        self.metadata("process_sort_index", id, |out| {
+            out.extend_from_slice(b"\"sort_index\":");
+            text::push_dec(out, rank);
+        });
+    }
+
+    fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        self.next();
+        self.pen.push(match edge.kind {
+            EdgeKind::Begin => "{\"ph\":\"B\",",
+            EdgeKind::End => "{\"ph\":\"E\",",
+            EdgeKind::Instant => "{\"ph\":\"i\",\"s\":\"t\",",
+            EdgeKind::Counter => "{\"ph\":\"C\",",
+            EdgeKind::FlowOut => "{\"ph\":\"s\",",
+            EdgeKind::FlowIn => "{\"ph\":\"f\",\"bp\":\"e\",",
+        });
+        let is_flow = matches!(edge.kind, EdgeKind::FlowOut | EdgeKind::FlowIn);
+        if is_flow {
+            // Consumers join the ends of a flow by category, name and number; only the number is sure to be shared.
+            self.pen.push("\"cat\":\"flow\",\"name\":\"flow\"");
+        } else {
+            self.pen.bytes.extend_from_slice(self.names.get(edge.name));
+        }
+        self.pen.push(",");
+        self.pen.bytes.extend_from_slice(self.places.get(edge.track));
+        self.pen.push(",\"ts\":");
+        let ts = self.clock.since_origin(edge.time).saturating_add(self.lead_ns);
+        push_us(&mut self.pen.bytes, ts.max(0).cast_unsigned());
+        match edge.kind {
+            EdgeKind::Counter => self.counter(batch, edge),
+            EdgeKind::FlowOut | EdgeKind::FlowIn => self.flow(batch, edge),
+            _ => self.arguments(batch, edge, 0),
+        }
+        self.pen.push("}");
+    }
+
+    /// `args`, where there is anything for it. `skip` attributes were told otherwise.
+    fn arguments(&mut self, batch: &EdgeBatch, edge: &Edge, skip: usize) {
+        let out = &mut self.pen.bytes;
+        let is_span_end = edge.kind == EdgeKind::End;
+        let cpu = words::cpu(edge.cpu).filter(|_| !is_span_end);
+        let source = if is_span_end { &[][..] } else { self.sources.get(edge.name) };
+        let own = batch.attributes(edge).skip(skip);
+        if cpu.is_none() && edge.flags == EdgeFlags::NONE && source.is_empty() && usize::from(edge.attributes.1) <= skip {
+            return;
+        }
+        out.extend_from_slice(b",\"args\":{");
+        let start = out.len();
+        if let Some(cpu) = cpu {
+            out.extend_from_slice(b"\"cpu\":");
+            text::push_dec(out, cpu);
+        }
+        if edge.flags != EdgeFlags::NONE {
+            separate(out, start);
+            out.extend_from_slice(b"\"flags\":\"");
+            words::push_flags(out, edge.flags);
+            out.push(b'"');
+        }
+        if !source.is_empty() {
+            separate(out, start);
+            out.extend_from_slice(source);
+        }
+        for (key, value) in own {
+            separate(out, start);
+            out.extend_from_slice(self.keys.get(key));
+            words::push_json_value(out, value);
+        }
+        out.push(b'}');
+    }
+
+    fn counter(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        let numbers = self.numbers.get(edge.track as usize);
+        let out = &mut self.pen.bytes;
+        // A process has one counter of a name, unless an id tells them apart.
+        if let Some(numbers) = numbers
+            && self.plain.get(&numbers.process) != Some(&edge.track)
+        {
+            out.extend_from_slice(b",\"id\":\"");
+            text::push_dec(out, numbers.thread);
+            out.push(b'"');
+        }
+        out.extend_from_slice(b",\"args\":{\"value\":");
+        match batch.attributes(edge).next() {
+            // Numbers stay numbers here, whatever their size: a counter is drawn.
+            Some((_, Value::U64(v) | Value::Address(v))) => text::push_dec(out, v),
+            Some((_, Value::I64(v))) => text::push_dec(out, v),
+            Some((_, Value::Bool(v))) => text::push_dec(out, u8::from(v)),
+            Some((_, Value::F64(v))) if v.is_finite() => words::push_json_value(out, Value::F64(v)),
+            _ => out.push(b'0'),
+        }
+        out.push(b'}');
+    }
+
+    fn flow(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        self.pen.push(",\"id\":\"");
+        text::push_hex(&mut self.pen.bytes, flow_number(batch, edge));
+        self.pen.push("\"");
+        self.arguments(batch, edge, 1);
+    }
+}
+
+/// The number that both ends of a flow share.
+pub(crate) fn flow_number(batch: &EdgeBatch, edge: &Edge) -> u64 {
+    match batch.attributes(edge).next() {
+        Some((_, Value::U64(v) | Value::Address(v))) => v,
+        Some((_, Value::I64(v))) => v.cast_unsigned(),
+        _ => 0,
+    }
+}
+
+/// Nanoseconds as microseconds with three decimals.
+#[inline]
+fn push_us(out: &mut Vec<u8>, ns: u64) {
+    text::push_dec(out, ns / 1000);
+    let rest = u32::try_from(ns % 1000).unwrap_or(0);
+    let digit = |n: u32| b'0' + u8::try_from(n % 10).unwrap_or(0);
+    out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
+}
+
+fn separate(out: &mut Vec<u8>, start: usize) {
+    if out.len() > start {
+        out.push(b',');
+    }
+}
+
+impl SpanSink for Chrome<'_> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.clock = Clock::new(source);
+        let lead_ns = self.clock.length(source.origin).min(LEAD_NS);
+        self.lead_ns = lead_ns.cast_signed();
+        self.pen.push("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
+        let mut facts = self.clock.facts();
+        facts.push(("origin-ts-ns", lead_ns.to_string()));
+        for (n, (key, value)) in facts.iter().enumerate() {
+            self.pen.push(if n == 0 { "\"" } else { ",\"" });
+            self.pen.push(key);
+            self.pen.push("\":");
+            text::push_json_str(&mut self.pen.bytes, value);
+        }
+        self.pen.push("},\"traceEvents\":[");
+        Ok(())
+    }
+
+    fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
+        let numbers = self.numbering.of(track);
+        self.numbers.push(numbers);
+        self.places.add(|out| {
+            out.extend_from_slice(b"\"pid\":");
+            text::push_dec(out, numbers.process);
+            out.extend_from_slice(b",\"tid\":");
+            text::push_dec(out, numbers.thread);
+        });
+        if !self.plain.contains_key(&numbers.process) {
+            self.process(id, track, numbers);
+            self.plain.insert(numbers.process, id);
+        }
+        if track.name.is_some() || numbers.are_changed {
+            self.metadata("thread_name", id, |out| {
+                out.extend_from_slice(b"\"name\":");
+                text::push_json_str(out, &words::label(track));
+                if numbers.are_changed {
+                    for (key, value) in [("pid", track.process), ("tid", track.thread), ("lane", track.lane.into())] {
+                        out.extend_from_slice(format!(",\"{key}\":").as_bytes());
+                        words::push_json_value(out, Value::U64(value));
+                    }
+                }
+            });
+        }
+        self.metadata("thread_sort_index", id, |out| {
+            out.extend_from_slice(b"\"sort_index\":");
+            text::push_dec(out, id);
+        });
+        self.pen.rest()
+    }
+
+    fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
+        let name = shown(name);
+        self.names.add(|out| {
+            out.extend_from_slice(b"\"name\":");
+            text::push_json_str(out, &name);
+        });
+        self.keys.add(|out| {
+            text::push_json_str(out, &words::key(&name));
+            out.push(b':');
+        });
+        self.sources.add(|out| {
+            if let Some(location) = location {
+                out.extend_from_slice(b"\"src\":");
+                text::push_json_str(out, &words::place(location));
+            }
+        });
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        for edge in batch.edges() {
+            self.edge(batch, edge);
+            self.pen.rest()?;
+        }
+        Ok(())
+    }
+}
+
+impl Timeline for Chrome<'_> {
+    fn finish(&mut self) -> Result<(), Error> {
+        self.pen.push("\n]}\n");
+        self.pen.finish()
+    }
+}

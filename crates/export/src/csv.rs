@@ -1,0 +1,230 @@
+//! A row a span, for spreadsheets and databases (RFC 4180, line ends `\n`).
+//!
+//! Streams: a row is written when its span ends, so children come before their parents and memory grows with open
+//! spans, distinct names and tracks. Instants, counters and flows are rows without a duration. Times count from the
+//! trace's origin; the header names their unit: `start_ns`, or `start_tick`, `start_record` where the trace has no
+//! clock.
+
+use std::io::Write;
+
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
+use anytrace_core::{Error, SpanSink, text};
+
+use crate::timeline::Timeline;
+use crate::timeline::clock::Clock;
+use crate::timeline::pen::Pen;
+use crate::timeline::words::{self, Fragments, shown};
+
+/// A table being written.
+pub struct Csv<'a> {
+    pen: Pen<'a>,
+    clock: Clock,
+    /// `TRACK,PROCESS,THREAD,LANE,` of each track.
+    places: Fragments,
+    /// The field `name` and the field `src` of each name.
+    names: Fragments,
+    sources: Fragments,
+    /// `"KEY":` of each name, as JSON.
+    keys: Fragments,
+    open: Vec<Vec<Open>>,
+    /// Attribute texts that are not in use, to be filled again.
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+/// A span that has begun.
+struct Open {
+    begin: Edge,
+    /// Begin and time spent in spans inside it, in nanoseconds or, without a clock, units.
+    start: i64,
+    inside: u64,
+    /// Members of its JSON object of attributes.
+    attributes: Vec<u8>,
+}
+
+impl<'a> Csv<'a> {
+    /// Begins a table.
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Self {
+            pen: Pen::new(out),
+            clock: Clock::default(),
+            places: Fragments::default(),
+            names: Fragments::default(),
+            sources: Fragments::default(),
+            keys: Fragments::default(),
+            open: Vec::new(),
+            spare: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        let mut attributes = self.spare.pop().unwrap_or_default();
+        attributes.clear();
+        push_attributes(&mut attributes, &self.keys, batch, edge);
+        if let Some(open) = self.open.get_mut(edge.track as usize) {
+            let start = self.clock.since_origin(edge.time);
+            open.push(Open { begin: *edge, start, inside: 0, attributes });
+        }
+    }
+
+    fn end(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        let Some(open) = self.open.get_mut(edge.track as usize) else { return };
+        let Some(mut span) = open.pop() else { return };
+        let depth = open.len();
+        // Of rounded times, so that start and duration add up to the end as the other outputs have it.
+        let length = self.clock.since_origin(edge.time).saturating_sub(span.start).max(0).cast_unsigned();
+        if let Some(parent) = open.last_mut() {
+            parent.inside = parent.inside.saturating_add(length);
+        }
+        push_attributes(&mut span.attributes, &self.keys, batch, edge);
+        let own = length.saturating_sub(span.inside);
+        let lengths = Some((length, own));
+        let flags = span.begin.flags.with(edge.flags);
+        self.row(&Row { edge: span.begin, kind: "span", lengths, depth, flags }, &span.attributes);
+        self.spare.push(span.attributes);
+    }
+
+    fn point(&mut self, batch: &EdgeBatch, edge: &Edge, kind: &'static str) {
+        let depth = self.open.get(edge.track as usize).map_or(0, Vec::len);
+        let mut attributes = std::mem::take(&mut self.scratch);
+        attributes.clear();
+        push_attributes(&mut attributes, &self.keys, batch, edge);
+        self.row(&Row { edge: *edge, kind, lengths: None, depth, flags: edge.flags }, &attributes);
+        self.scratch = attributes;
+    }
+
+    fn row(&mut self, row: &Row, attributes: &[u8]) {
+        let out = &mut self.pen.bytes;
+        text::push_dec(out, row.edge.seq);
+        out.push(b',');
+        out.extend_from_slice(row.kind.as_bytes());
+        out.push(b',');
+        out.extend_from_slice(self.places.get(row.edge.track));
+        out.extend_from_slice(self.names.get(row.edge.name));
+        out.push(b',');
+        text::push_dec(out, self.clock.since_origin(row.edge.time));
+        out.push(b',');
+        if let Some((length, own)) = row.lengths {
+            text::push_dec(out, length);
+            out.push(b',');
+            text::push_dec(out, own);
+        } else {
+            out.push(b',');
+        }
+        out.push(b',');
+        text::push_dec(out, row.depth);
+        out.push(b',');
+        words::push_flags(out, row.flags);
+        out.push(b',');
+        if let Some(cpu) = words::cpu(row.edge.cpu) {
+            text::push_dec(out, cpu);
+        }
+        out.push(b',');
+        out.extend_from_slice(self.sources.get(row.edge.name));
+        out.push(b',');
+        if !attributes.is_empty() {
+            out.extend_from_slice(b"\"{");
+            push_doubled(out, attributes);
+            out.extend_from_slice(b"}\"");
+        }
+        out.push(b'\n');
+    }
+}
+
+/// What a row tells besides its names and attributes.
+struct Row {
+    edge: Edge,
+    kind: &'static str,
+    /// Duration and self time, for spans.
+    lengths: Option<(u64, u64)>,
+    depth: usize,
+    flags: EdgeFlags,
+}
+
+/// Appends members of a JSON object.
+fn push_attributes(out: &mut Vec<u8>, keys: &Fragments, batch: &EdgeBatch, edge: &Edge) {
+    for (key, value) in batch.attributes(edge) {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(keys.get(key));
+        words::push_json_value(out, value);
+    }
+}
+
+/// Appends a field; quoted where it must be.
+fn push_field(out: &mut Vec<u8>, field: &str) {
+    if field.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        out.push(b'"');
+        push_doubled(out, field.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(field.as_bytes());
+    }
+}
+
+fn push_doubled(out: &mut Vec<u8>, bytes: &[u8]) {
+    for (n, piece) in bytes.split(|byte| *byte == b'"').enumerate() {
+        if n > 0 {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.extend_from_slice(piece);
+    }
+}
+
+impl SpanSink for Csv<'_> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.clock = Clock::new(source);
+        let unit = self.clock.word();
+        self.pen.push(&format!(
+            "seq,kind,track,process,thread,lane,process_name,thread_name,name,start_{unit},duration_{unit},self_{unit},\
+             depth,flags,cpu,src,attributes\n"
+        ));
+        Ok(())
+    }
+
+    fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
+        self.open.push(Vec::new());
+        self.places.add(|out| {
+            out.extend_from_slice(format!("{id},{},{},{},", track.process, track.thread, track.lane).as_bytes());
+            push_field(out, track.process_name.as_deref().unwrap_or_default());
+            out.push(b',');
+            push_field(out, track.name.as_deref().unwrap_or_default());
+            out.push(b',');
+        });
+        Ok(())
+    }
+
+    fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
+        let name = shown(name);
+        self.names.add(|out| push_field(out, &name));
+        self.keys.add(|out| {
+            text::push_json_str(out, &name);
+            out.push(b':');
+        });
+        self.sources.add(|out| push_field(out, &location.map(words::place).unwrap_or_default()));
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        for edge in batch.edges() {
+            match edge.kind {
+                EdgeKind::Begin => self.begin(batch, edge),
+                EdgeKind::End => self.end(batch, edge),
+                EdgeKind::Instant => self.point(batch, edge, "instant"),
+                EdgeKind::Counter => self.point(batch, edge, "counter"),
+                EdgeKind::FlowOut => self.point(batch, edge, "flow-out"),
+                EdgeKind::FlowIn => self.point(batch, edge, "flow-in"),
+            }
+            self.pen.rest()?;
+        }
+        Ok(())
+    }
+}
+
+impl Timeline for Csv<'_> {
+    fn finish(&mut self) -> Result<(), Error> {
+        self.pen.finish()
+    }
+}

@@ -1,0 +1,422 @@
+//! Perfetto's own form: TrackEvent packets in protocol buffers.
+//!
+//! Streams: memory grows with distinct names and tracks only. A thread's first lane is the thread's own track, further
+//! lanes are tracks below it. Names, attribute keys and places in source are sent once and referred to by number.
+//! Times are the trace's own nanoseconds (not counted from the origin), so that several traces of one machine can be
+//! laid side by side; where the trace says what its time 0 was in the world, a clock snapshot says it too.
+//! Field numbers: `perfetto/trace/trace_packet.proto` and the files it names.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anytrace_core::span::{
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value,
+};
+use anytrace_core::text;
+use anytrace_core::{Error, SpanSink};
+
+use crate::chrome::flow_number;
+use crate::proto;
+use crate::timeline::Timeline;
+use crate::timeline::clock::Clock;
+use crate::timeline::numbers::Numbering;
+use crate::timeline::pen::Pen;
+use crate::timeline::words::{self, Fragments, shown};
+
+/// `Trace.packet`.
+const PACKET: u32 = 1;
+
+/// Fields of `TracePacket`.
+mod packet {
+    pub(super) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE_ID: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const INTERNED_DATA: u32 = 12;
+    pub(super) const SEQUENCE_FLAGS: u32 = 13;
+    pub(super) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(super) const FIRST_ON_SEQUENCE: u32 = 87;
+}
+
+/// Fields of `TrackEvent`.
+mod event {
+    pub(super) const ANNOTATION: u32 = 4;
+    pub(super) const TYPE: u32 = 9;
+    pub(super) const NAME_IID: u32 = 10;
+    pub(super) const TRACK_UUID: u32 = 11;
+    pub(super) const COUNTER_VALUE: u32 = 30;
+    pub(super) const SOURCE_IID: u32 = 34;
+    pub(super) const DOUBLE_COUNTER_VALUE: u32 = 44;
+    pub(super) const FLOW: u32 = 47;
+    pub(super) const TERMINATING_FLOW: u32 = 48;
+}
+
+/// Fields of `DebugAnnotation`.
+mod annotation {
+    pub(super) const NAME_IID: u32 = 1;
+    pub(super) const BOOL: u32 = 2;
+    pub(super) const UINT: u32 = 3;
+    pub(super) const INT: u32 = 4;
+    pub(super) const DOUBLE: u32 = 5;
+    pub(super) const STRING: u32 = 6;
+    pub(super) const POINTER: u32 = 7;
+    pub(super) const NAME: u32 = 10;
+    pub(super) const DICTIONARY: u32 = 11;
+}
+
+/// Fields of `TrackDescriptor`.
+mod descriptor {
+    pub(super) const UUID: u32 = 1;
+    pub(super) const NAME: u32 = 2;
+    pub(super) const PROCESS: u32 = 3;
+    pub(super) const THREAD: u32 = 4;
+    pub(super) const PARENT: u32 = 5;
+    pub(super) const COUNTER: u32 = 8;
+    pub(super) const DESCRIPTION: u32 = 14;
+}
+
+/// Fields of `InternedData`.
+mod interned {
+    pub(super) const EVENT_NAME: u32 = 2;
+    pub(super) const ANNOTATION_NAME: u32 = 3;
+    pub(super) const SOURCE: u32 = 4;
+}
+
+/// The one sequence all packets belong to.
+const SEQUENCE: u64 = 1;
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: what was interned before counts no more.
+const STATE_CLEARED: u64 = 1;
+/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet refers to what was interned.
+const NEEDS_STATE: u64 = 2;
+/// `BUILTIN_CLOCK_REALTIME`.
+const REALTIME: u64 = 1;
+/// `BUILTIN_CLOCK_BOOTTIME`: the clock of packets that name none.
+const BOOTTIME: u64 = 6;
+/// The origin is not shown later than this, so that times after it still fit.
+const BASE_MAX: u64 = 1 << 62;
+
+/// How far a name was told to the reader; bits of [`Perfetto::told`].
+const AS_NAME: u8 = 1;
+const AS_KEY: u8 = 2;
+const AS_SOURCE: u8 = 4;
+
+/// A Perfetto trace being written.
+pub struct Perfetto<'a> {
+    pen: Pen<'a>,
+    clock: Clock,
+    base: i64,
+    numbering: Numbering,
+    processes: BTreeMap<u64, (u64, u32)>,
+    threads: BTreeMap<(u64, u64), u64>,
+    counters: BTreeMap<(TrackId, NameId), u64>,
+    /// Unique number of each track.
+    uuids: Vec<u64>,
+    last_uuid: u64,
+    names: Fragments,
+    locations: Vec<Option<Location>>,
+    told: Vec<u8>,
+    packet: Vec<u8>,
+    event: Vec<u8>,
+    news: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl<'a> Perfetto<'a> {
+    /// Begins a trace.
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Self {
+            pen: Pen::new(out),
+            clock: Clock::default(),
+            base: 0,
+            numbering: Numbering::default(),
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            uuids: Vec::new(),
+            last_uuid: 0,
+            names: Fragments::default(),
+            locations: Vec::new(),
+            told: Vec::new(),
+            packet: Vec::new(),
+            event: Vec::new(),
+            news: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn uuid(&mut self) -> u64 {
+        self.last_uuid += 1;
+        self.last_uuid
+    }
+
+    fn describe(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        self.packet.clear();
+        proto::number(&mut self.packet, packet::SEQUENCE_ID, SEQUENCE);
+        proto::message(&mut self.packet, packet::TRACK_DESCRIPTOR, fill);
+        proto::bytes(&mut self.pen.bytes, PACKET, &self.packet);
+    }
+
+    /// Unique number of a thread's track; tells of the thread and its process where they are new.
+    fn thread(&mut self, track: &Track) -> u64 {
+        if let Some(&uuid) = self.threads.get(&(track.process, track.thread)) {
+            return uuid;
+        }
+        let numbers = self.numbering.of(&Track { lane: 0, ..track.clone() });
+        if !self.processes.contains_key(&track.process) {
+            let uuid = self.uuid();
+            let rank = self.processes.len() as u64;
+            self.processes.insert(track.process, (uuid, numbers.process));
+            let name = match &track.process_name {
+                None if u64::from(numbers.process) == track.process => None,
+                None if track.process == 0 => Some("unknown process".to_owned()),
+                None => Some(format!("process {}", track.process)),
+                Some(name) => Some(name.clone()),
+            };
+            let facts: Vec<String> =
+                self.clock.facts().iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            let note = self.clock.note();
+            self.describe(|out| {
+                proto::number(out, descriptor::UUID, uuid);
+                proto::bytes(out, descriptor::DESCRIPTION, facts.join("\n").as_bytes());
+                proto::message(out, descriptor::PROCESS, |out| {
+                    proto::number(out, 1, u64::from(numbers.process));
+                    proto::number(out, 3, rank);
+                    if let Some(name) = name {
+                        proto::bytes(out, 6, name.as_bytes());
+                    }
+                    if let Some(note) = note {
+                        proto::bytes(out, 8, note.as_bytes());
+                    }
+                });
+            });
+        }
+        let uuid = self.uuid();
+        let rank = self.threads.len() as u64;
+        self.threads.insert((track.process, track.thread), uuid);
+        let is_named = track.name.is_some() || numbers.are_changed;
+        let name = is_named.then(|| words::label(&Track { lane: 0, ..track.clone() }));
+        self.describe(|out| {
+            proto::number(out, descriptor::UUID, uuid);
+            proto::message(out, descriptor::THREAD, |out| {
+                proto::number(out, 1, u64::from(numbers.process));
+                proto::number(out, 2, u64::from(numbers.thread));
+                proto::number(out, 3, rank);
+                if let Some(name) = name {
+                    proto::bytes(out, 5, name.as_bytes());
+                }
+            });
+        });
+        uuid
+    }
+
+    fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        self.event.clear();
+        self.news.clear();
+        let track = self.uuids.get(edge.track as usize).copied().unwrap_or(0);
+        let (kind, uuid) = match edge.kind {
+            EdgeKind::Begin => (1, track),
+            EdgeKind::End => (2, track),
+            EdgeKind::Instant | EdgeKind::FlowOut | EdgeKind::FlowIn => (3, track),
+            EdgeKind::Counter => (4, self.counter(track, edge)),
+        };
+        proto::number(&mut self.event, event::TYPE, kind);
+        proto::number(&mut self.event, event::TRACK_UUID, uuid);
+        if !matches!(edge.kind, EdgeKind::End | EdgeKind::Counter) {
+            self.tell(edge.name, AS_NAME);
+            proto::number(&mut self.event, event::NAME_IID, u64::from(edge.name) + 1);
+            if self.locations.get(edge.name as usize).is_some_and(Option::is_some) {
+                self.tell(edge.name, AS_SOURCE);
+                proto::number(&mut self.event, event::SOURCE_IID, u64::from(edge.name) + 1);
+            }
+        }
+        match edge.kind {
+            EdgeKind::Counter => self.value(batch, edge),
+            EdgeKind::FlowOut => proto::fixed(&mut self.event, event::FLOW, flow_number(batch, edge)),
+            EdgeKind::FlowIn => proto::fixed(&mut self.event, event::TERMINATING_FLOW, flow_number(batch, edge)),
+            EdgeKind::Begin | EdgeKind::End | EdgeKind::Instant => {}
+        }
+        self.annotations(batch, edge);
+        let time = self.base.saturating_add(self.clock.since_origin(edge.time)).max(0).cast_unsigned();
+        self.packet.clear();
+        proto::number(&mut self.packet, packet::TIMESTAMP, time);
+        proto::number(&mut self.packet, packet::SEQUENCE_ID, SEQUENCE);
+        proto::bytes(&mut self.packet, packet::TRACK_EVENT, &self.event);
+        if !self.news.is_empty() {
+            proto::bytes(&mut self.packet, packet::INTERNED_DATA, &self.news);
+        }
+        proto::number(&mut self.packet, packet::SEQUENCE_FLAGS, NEEDS_STATE);
+        proto::bytes(&mut self.pen.bytes, PACKET, &self.packet);
+    }
+
+    /// Unique number of a counter's track, below the track it counts for.
+    fn counter(&mut self, track: u64, edge: &Edge) -> u64 {
+        if let Some(&uuid) = self.counters.get(&(edge.track, edge.name)) {
+            return uuid;
+        }
+        let uuid = self.uuid();
+        self.counters.insert((edge.track, edge.name), uuid);
+        let name = self.names.get(edge.name).to_vec();
+        self.describe(|out| {
+            proto::number(out, descriptor::UUID, uuid);
+            proto::number(out, descriptor::PARENT, track);
+            proto::bytes(out, descriptor::NAME, &name);
+            proto::bytes(out, descriptor::COUNTER, &[]);
+        });
+        uuid
+    }
+
+    fn value(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        let out = &mut self.event;
+        match batch.attributes(edge).next() {
+            Some((_, Value::U64(v) | Value::Address(v))) => match i64::try_from(v) {
+                Ok(v) => proto::signed(out, event::COUNTER_VALUE, v),
+                Err(_) => proto::double(out, event::DOUBLE_COUNTER_VALUE, v as f64),
+            },
+            Some((_, Value::I64(v))) => proto::signed(out, event::COUNTER_VALUE, v),
+            Some((_, Value::Bool(v))) => proto::signed(out, event::COUNTER_VALUE, v.into()),
+            Some((_, Value::F64(v))) => proto::double(out, event::DOUBLE_COUNTER_VALUE, v),
+            _ => proto::signed(out, event::COUNTER_VALUE, 0),
+        }
+    }
+
+    fn annotations(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        if let Some(cpu) = words::cpu(edge.cpu).filter(|_| !matches!(edge.kind, EdgeKind::End | EdgeKind::Counter)) {
+            self.scratch.clear();
+            proto::bytes(&mut self.scratch, annotation::NAME, b"cpu");
+            proto::number(&mut self.scratch, annotation::INT, cpu.into());
+            proto::bytes(&mut self.event, event::ANNOTATION, &self.scratch);
+        }
+        if edge.flags != EdgeFlags::NONE {
+            let mut text = Vec::new();
+            words::push_flags(&mut text, edge.flags);
+            self.scratch.clear();
+            proto::bytes(&mut self.scratch, annotation::NAME, b"flags");
+            proto::bytes(&mut self.scratch, annotation::STRING, &text);
+            proto::bytes(&mut self.event, event::ANNOTATION, &self.scratch);
+        }
+        // The first attribute of a counter and of a flow was told otherwise.
+        let skip = matches!(edge.kind, EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn).into();
+        for (key, value) in batch.attributes(edge).skip(skip) {
+            self.tell(key, AS_KEY);
+            self.scratch.clear();
+            proto::number(&mut self.scratch, annotation::NAME_IID, u64::from(key) + 1);
+            push_value(&mut self.scratch, value);
+            proto::bytes(&mut self.event, event::ANNOTATION, &self.scratch);
+        }
+    }
+
+    /// Tells the reader what a number stands for, the first time it is used that way.
+    #[inline]
+    fn tell(&mut self, name: NameId, what: u8) {
+        let Some(told) = self.told.get_mut(name as usize) else { return };
+        if *told & what == 0 {
+            *told |= what;
+            self.tell_new(name, what);
+        }
+    }
+
+    #[cold]
+    fn tell_new(&mut self, name: NameId, what: u8) {
+        let iid = u64::from(name) + 1;
+        let bytes = self.names.get(name);
+        match what {
+            AS_SOURCE => {
+                let Some(Some(location)) = self.locations.get(name as usize) else { return };
+                proto::message(&mut self.news, interned::SOURCE, |out| {
+                    proto::number(out, 1, iid);
+                    proto::bytes(out, 2, location.file.as_bytes());
+                    proto::bytes(out, 3, bytes);
+                    if location.line > 0 {
+                        proto::number(out, 4, location.line.into());
+                    }
+                });
+            }
+            AS_KEY => proto::message(&mut self.news, interned::ANNOTATION_NAME, |out| {
+                proto::number(out, 1, iid);
+                proto::bytes(out, 2, words::key(&shown(bytes)).as_bytes());
+            }),
+            _ => proto::message(&mut self.news, interned::EVENT_NAME, |out| {
+                proto::number(out, 1, iid);
+                proto::bytes(out, 2, bytes);
+            }),
+        }
+    }
+}
+
+/// The value of a `DebugAnnotation`; bytes that are no text are a dictionary with the key `hex`, as in the JSON outputs.
+fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::U64(v) => proto::number(out, annotation::UINT, v),
+        Value::I64(v) => proto::signed(out, annotation::INT, v),
+        Value::F64(v) => proto::double(out, annotation::DOUBLE, v),
+        Value::Bool(v) => proto::number(out, annotation::BOOL, v.into()),
+        Value::Address(v) => proto::number(out, annotation::POINTER, v),
+        Value::Text(v) => proto::bytes(out, annotation::STRING, shown(v).as_bytes()),
+        Value::Bytes(v) => proto::message(out, annotation::DICTIONARY, |out| {
+            let mut hex = Vec::new();
+            text::push_hex_bytes(&mut hex, v);
+            proto::bytes(out, annotation::NAME, b"hex");
+            proto::bytes(out, annotation::STRING, &hex);
+        }),
+    }
+}
+
+impl SpanSink for Perfetto<'_> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.clock = Clock::new(source);
+        let base = self.clock.length(source.origin).min(BASE_MAX);
+        self.base = base.cast_signed();
+        let epoch = self.clock.origin_epoch_ns().and_then(|ns| u64::try_from(ns).ok());
+        let mut first = Vec::new();
+        proto::number(&mut first, packet::SEQUENCE_ID, SEQUENCE);
+        proto::number(&mut first, packet::SEQUENCE_FLAGS, STATE_CLEARED);
+        proto::number(&mut first, packet::FIRST_ON_SEQUENCE, 1);
+        if let Some(epoch) = epoch {
+            proto::message(&mut first, packet::CLOCK_SNAPSHOT, |out| {
+                for (id, time) in [(BOOTTIME, base), (REALTIME, epoch)] {
+                    proto::message(out, 1, |out| {
+                        proto::number(out, 1, id);
+                        proto::number(out, 2, time);
+                    });
+                }
+            });
+        }
+        proto::bytes(&mut self.pen.bytes, PACKET, &first);
+        Ok(())
+    }
+
+    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
+        let thread = self.thread(track);
+        let uuid = if track.lane == 0 { thread } else { self.uuid() };
+        if track.lane != 0 {
+            self.describe(|out| {
+                proto::number(out, descriptor::UUID, uuid);
+                proto::number(out, descriptor::PARENT, thread);
+                proto::bytes(out, descriptor::NAME, words::label(track).as_bytes());
+            });
+        }
+        self.uuids.push(uuid);
+        self.pen.rest()
+    }
+
+    fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
+        self.names.add(|out| out.extend_from_slice(shown(name).as_bytes()));
+        self.locations.push(location.cloned());
+        self.told.push(0);
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        for edge in batch.edges() {
+            self.edge(batch, edge);
+            self.pen.rest()?;
+        }
+        Ok(())
+    }
+}
+
+impl Timeline for Perfetto<'_> {
+    fn finish(&mut self) -> Result<(), Error> {
+        self.pen.finish()
+    }
+}

@@ -1,0 +1,93 @@
+//! Outputs for timelines and profilers: what they are called, and the door to each.
+//!
+//! Each is a [`SpanSink`] that writes as edges come and ends with [`Timeline::finish`]. Times count from the trace's
+//! origin ([`anytrace_core::span::SpanSource::origin`]) in nanoseconds, without floating point; where a unit has no known length one unit is
+//! shown as one nanosecond and the output's metadata says so.
+
+pub(crate) mod clock;
+pub(crate) mod numbers;
+pub(crate) mod pen;
+pub(crate) mod words;
+
+use std::io::Write;
+
+use anytrace_core::{Error, SpanSink};
+
+use crate::spool::Spool;
+use crate::{chrome, csv, firefox, folded, perfetto, speedscope};
+
+/// An output being written.
+pub trait Timeline: SpanSink {
+    /// Writes what closes the output; called once, after the last edge.
+    ///
+    /// # Errors
+    /// When writing fails.
+    fn finish(&mut self) -> Result<(), Error>;
+}
+
+/// What an output is written with.
+pub struct Outlet<'a> {
+    /// Where it goes.
+    pub out: &'a mut dyn Write,
+    /// Room on disk for outputs that want a track's edges together; what does not go there stays in memory.
+    pub spool: &'a mut dyn Spool,
+    /// What the output is called, where it has a title: the trace's file name.
+    pub title: &'a str,
+}
+
+/// A row of the table of outputs.
+pub struct TimelineOutput {
+    /// What `convert --to` takes.
+    pub name: &'static str,
+    /// Extension its files usually have.
+    pub extension: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Begins an output.
+    pub open: for<'a> fn(Outlet<'a>) -> Box<dyn Timeline + 'a>,
+}
+
+/// Every timeline output, by name.
+pub static OUTPUTS: [TimelineOutput; 6] = [
+    TimelineOutput {
+        name: "chrome",
+        extension: "json",
+        help: "Chrome trace events, for Perfetto UI, chrome://tracing and speedscope",
+        open: |outlet| Box::new(chrome::Chrome::new(outlet.out)),
+    },
+    TimelineOutput {
+        name: "csv",
+        extension: "csv",
+        help: "a row a span, for spreadsheets and databases",
+        open: |outlet| Box::new(csv::Csv::new(outlet.out)),
+    },
+    TimelineOutput {
+        name: "firefox",
+        extension: "json",
+        help: "Firefox Profiler's processed profile",
+        open: |outlet| Box::new(firefox::Firefox::new(outlet)),
+    },
+    TimelineOutput {
+        name: "folded",
+        extension: "folded",
+        help: "self time a stack, for flamegraph.pl, inferno and speedscope",
+        open: |outlet| Box::new(folded::Folded::new(outlet.out)),
+    },
+    TimelineOutput {
+        name: "perfetto",
+        extension: "pftrace",
+        help: "Perfetto's own protobuf (TrackEvent)",
+        open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
+    },
+    TimelineOutput {
+        name: "speedscope",
+        extension: "speedscope.json",
+        help: "speedscope's evented profiles, one a track",
+        open: |outlet| Box::new(speedscope::Speedscope::new(outlet)),
+    },
+];
+
+/// The output of a name.
+pub fn by_name(name: &str) -> Option<&'static TimelineOutput> {
+    OUTPUTS.iter().find(|output| output.name == name)
+}
