@@ -143,7 +143,8 @@ impl<'a> Chrome<'a> {
         let cpu = words::cpu(edge.cpu).filter(|_| !is_span_end);
         let source = if is_span_end { &[][..] } else { self.sources.get(edge.name) };
         let own = batch.attributes(edge).skip(skip);
-        if cpu.is_none() && edge.flags == EdgeFlags::NONE && source.is_empty() && usize::from(edge.attributes.1) <= skip {
+        if cpu.is_none() && edge.flags == EdgeFlags::NONE && source.is_empty() && usize::from(edge.attributes.1) <= skip
+        {
             return;
         }
         out.extend_from_slice(b",\"args\":{");

@@ -9,9 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value,
-};
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::text;
 use anytrace_core::{Error, SpanSink};
 
@@ -172,8 +170,7 @@ impl<'a> Perfetto<'a> {
                 None => Some(format!("process {}", track.process)),
                 Some(name) => Some(name.clone()),
             };
-            let facts: Vec<String> =
-                self.clock.facts().iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            let facts: Vec<String> = self.clock.facts().iter().map(|(key, value)| format!("{key}: {value}")).collect();
             let note = self.clock.note();
             self.describe(|out| {
                 proto::number(out, descriptor::UUID, uuid);

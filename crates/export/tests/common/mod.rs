@@ -4,9 +4,7 @@
 
 use std::io::Cursor;
 
-use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, SpanSource, TimeUnit, Track, Value,
-};
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, SpanSource, TimeUnit, Track, Value};
 use anytrace_core::{Error, SpanSink};
 use anytrace_export::timeline::{Outlet, by_name};
 

@@ -1,7 +1,7 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
-pub mod map;
 mod bucket_order;
+pub mod map;
 mod naming;
 mod printing;
 pub mod stack;

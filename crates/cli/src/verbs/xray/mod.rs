@@ -1,10 +1,10 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
 mod extract;
-mod reading;
-mod stack;
 mod fdr_dump;
+mod reading;
 mod spool;
+mod stack;
 
 use std::ffi::OsString;
 
