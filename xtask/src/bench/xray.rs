@@ -26,13 +26,14 @@ const PIECE_RECORDS: u64 = 4096;
 const PIECE_BYTES: u64 = 16 + 8 * PIECE_RECORDS;
 const PREAMBLE_BYTES: u64 = 64;
 
-/// Writes about `bytes` bytes of trace, one buffer a thread; the same bytes every time.
+/// Writes about `bytes` bytes of trace, one buffer a thread; the same bytes every time. As in the program, the first
+/// thread only waits for the others.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let buffer_bytes = (bytes.saturating_sub(HEADER_BYTES) / THREADS).max(256);
+    let buffer_bytes = (bytes.saturating_sub(HEADER_BYTES) / (THREADS - 1)).max(256);
     write_header(out, buffer_bytes)?;
     let pieces = (buffer_bytes.saturating_sub(PREAMBLE_BYTES) / PIECE_BYTES).max(1);
     for number in 0..THREADS {
-        Thread::new(number).buffer(out, pieces, true)?;
+        Thread::new(number).buffer(out, if number == 0 { 1 } else { pieces }, true)?;
     }
     Ok(())
 }
@@ -103,7 +104,7 @@ impl Thread {
     /// One function record; `left` come after it, where that is to be the end.
     fn record(&mut self, piece: &mut Vec<u8>, left: Option<u64>) {
         let must_leave = left.is_some_and(|left| self.stack.len() as u64 > left);
-        let may_enter = self.stack.len() < 12 && left.is_none_or(|left| self.stack.len() as u64 + 1 <= left);
+        let may_enter = self.stack.len() < 12 && left.is_none_or(|left| (self.stack.len() as u64) < left);
         let enters = !must_leave && may_enter && (self.stack.is_empty() || self.random.below(2) == 0);
         let (kind, id) = match (enters, self.stack.pop()) {
             (false, Some(top)) => (1, top),
