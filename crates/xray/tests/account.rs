@@ -213,7 +213,8 @@ fn an_empty_trace_has_no_functions() {
 fn rows_are_sorted_by_any_column_and_the_total_stays() {
     let mut account = run(&sample("basic-exc.xray"), PLAIN, None, 1);
     let all = account.rows.clone();
-    let keys: [(SortKey, fn(&[Row]) -> bool); 3] = [
+    type IsSorted = fn(&[Row]) -> bool;
+    let keys: [(SortKey, IsSorted); 3] = [
         (SortKey::Sum, |rows| rows.is_sorted_by_key(|row| row.sum)),
         (SortKey::Max, |rows| rows.is_sorted_by_key(|row| row.max)),
         (SortKey::Function, |rows| rows.is_sorted_by_key(|row| row.function.clone())),

@@ -132,6 +132,7 @@ fn rows(all: Accountant, map: Option<&Map>) -> Vec<Row> {
     let (lengths, names) = all.into_parts();
     let mut rows = Vec::new();
     for (id, Lengths { all: lengths, first_seq }) in lengths {
+        let first_seq = first_seq.unwrap_or_default();
         let (count, min, max, sum) = (lengths.count(), lengths.min(), lengths.max(), lengths.sum());
         let sorted = lengths.sorted();
         let part = |numerator, denominator| sorted.fraction(numerator, denominator).unwrap_or_default();

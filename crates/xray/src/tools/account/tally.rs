@@ -23,7 +23,7 @@ pub(super) struct Accountant {
 pub(super) struct Lengths {
     pub(super) all: Quantiles,
     /// Record that ended the first.
-    pub(super) first_seq: u64,
+    pub(super) first_seq: Option<u64>,
 }
 
 /// Lengths, and what is needed to know whether they count.
@@ -56,8 +56,7 @@ impl Accountant {
         let (lengths, names) = other.into_parts();
         for (id, lengths) in lengths {
             let own = self.tally.of(id);
-            let is_first = own.all.count() == 0 || lengths.first_seq < own.first_seq;
-            own.first_seq = if is_first { lengths.first_seq } else { own.first_seq };
+            own.first_seq = own.first_seq.into_iter().chain(lengths.first_seq).min();
             own.all.merge(lengths.all);
         }
         self.tally.names.extend(names);
@@ -66,7 +65,7 @@ impl Accountant {
     /// Lengths in order of ids, and the names the trace has.
     pub(super) fn into_parts(self) -> (BTreeMap<u32, Lengths>, BTreeMap<u32, Vec<u8>>) {
         let Tally { table, rest, names, .. } = self.tally;
-        let table = table.into_iter().zip(0..).filter(|(lengths, _)| lengths.all.count() > 0);
+        let table = table.into_iter().zip(0..).filter(|(lengths, _)| lengths.first_seq.is_some());
         let mut all: BTreeMap<u32, Lengths> = table.map(|(lengths, id)| (id, lengths)).collect();
         all.extend(rest);
         (all, names)
@@ -141,9 +140,7 @@ impl CallVisitor for Tally {
         let counts = self.recursion.is_none() || self.is_recursive(thread, frame.function);
         if counts && !end.flags.has(EdgeFlags::UNFINISHED) {
             let lengths = self.of(frame.function);
-            if lengths.all.count() == 0 {
-                lengths.first_seq = end.at.seq;
-            }
+            lengths.first_seq.get_or_insert(end.at.seq);
             lengths.all.push(end.tsc.abs_diff(frame.enter));
         }
         Ok(())
