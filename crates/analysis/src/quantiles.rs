@@ -16,27 +16,37 @@ const TABLE_AT: u64 = 256;
 /// Numbers, by count. See [`Sorted`] for what it answers.
 #[derive(Debug, Clone, Default)]
 pub struct Quantiles {
+    /// How often each small number was added.
     table: Vec<u32>,
     gathered: Vec<u64>,
     /// Sorted runs, longest first, each at least about twice as long as the next.
     runs: Vec<Vec<(u64, u64)>>,
+    /// What is not in the table.
+    others: Others,
+}
+
+/// Numbers that are not in the table, together.
+#[derive(Debug, Clone, Default)]
+struct Others {
     count: u64,
     sum: u128,
     min: u64,
     max: u64,
 }
 
+impl Others {
+    fn add(&mut self, value: u64, count: u64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.count += count;
+        self.sum += u128::from(value) * u128::from(count);
+    }
+}
+
 impl Quantiles {
-    /// Adds a number.
+    /// Adds a number. For a small one that is no more than one count.
     #[inline]
     pub fn push(&mut self, value: u64) {
-        if self.count == 0 {
-            self.min = u64::MAX;
-        }
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
         match usize::try_from(value).ok().and_then(|n| self.table.get_mut(n)) {
             Some(count) if *count < u32::MAX => *count += 1,
             _ => self.gather(value),
@@ -45,13 +55,6 @@ impl Quantiles {
 
     /// Adds all numbers of another.
     pub fn merge(&mut self, other: Self) {
-        if other.count == 0 {
-            return;
-        }
-        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
-        self.max = self.max.max(other.max);
-        self.count += other.count;
-        self.sum += other.sum;
         for (value, count) in other.sorted().counts {
             // Most go into the table; what does not becomes one more run.
             match usize::try_from(value).ok().and_then(|n| self.table.get_mut(n)) {
@@ -64,31 +67,39 @@ impl Quantiles {
         self.fold();
     }
 
-    /// How many numbers were added.
+    /// How many numbers were added. Goes through the table, as what follows does.
     pub fn count(&self) -> u64 {
-        self.count
+        self.others.count + self.small().map(|(_, count)| count).sum::<u64>()
     }
 
     /// Their sum.
     pub fn sum(&self) -> u128 {
-        self.sum
+        self.others.sum + self.small().map(|(value, count)| u128::from(value) * u128::from(count)).sum::<u128>()
     }
 
     /// The smallest; 0 of none.
     pub fn min(&self) -> u64 {
-        self.min
+        let small = self.small().next().map(|(value, _)| value);
+        let other = (self.others.count > 0).then_some(self.others.min);
+        small.into_iter().chain(other).min().unwrap_or(0)
     }
 
     /// The largest; 0 of none.
     pub fn max(&self) -> u64 {
-        self.max
+        let small = self.small().next_back().map_or(0, |(value, _)| value);
+        self.others.max.max(small)
+    }
+
+    /// What the table counts.
+    fn small(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        let counted = self.table.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(value, &count)| (value as u64, u64::from(count)))
     }
 
     /// All numbers in order.
     pub fn sorted(mut self) -> Sorted {
         self.fold();
-        let mut all: Vec<(u64, u64)> =
-            self.table.iter().zip(0..).filter(|&(&n, _)| n > 0).map(|(&n, v)| (v, u64::from(n))).collect();
+        let mut all: Vec<(u64, u64)> = self.small().collect();
         drop(std::mem::take(&mut self.table));
         while let Some(run) = self.runs.pop() {
             all = merged(&all, &run);
@@ -98,13 +109,15 @@ impl Quantiles {
 
     #[cold]
     fn gather(&mut self, value: u64) {
+        self.others.add(value, 1);
         self.gathered.push(value);
-        if self.gathered.len() >= GATHERED_MAX || (self.table.is_empty() && self.count == TABLE_AT) {
+        if self.gathered.len() >= GATHERED_MAX || (self.table.is_empty() && self.others.count == TABLE_AT) {
             self.fold();
         }
     }
 
     fn spare(&mut self, value: u64, count: u64) {
+        self.others.add(value, count);
         match self.runs.last_mut() {
             // Values come in order, so they make a run by themselves.
             Some(run) if run.last().is_some_and(|&(last, _)| last < value) => run.push((value, count)),
@@ -132,8 +145,11 @@ impl Quantiles {
             self.runs.truncate(self.runs.len() - 2);
             self.runs.push(both);
         }
-        let room = usize::try_from(self.count).unwrap_or(TABLE_MAX).min(TABLE_MAX);
-        if self.count >= TABLE_AT && room >= self.table.len() * 2 {
+        if self.table.len() == TABLE_MAX || self.others.count < TABLE_AT {
+            return;
+        }
+        let room = usize::try_from(self.count()).unwrap_or(TABLE_MAX).min(TABLE_MAX);
+        if room == TABLE_MAX || room >= self.table.len() * 2 {
             self.table.resize(room, 0);
         }
     }
@@ -287,14 +303,16 @@ mod tests {
         let mut all = of(&(0..1000).map(|n| n % 3).collect::<Vec<_>>());
         let in_runs = all.clone().sorted().nth(0);
         assert_eq!(in_runs, Some(0));
+        let before = all.count();
+        let mut added = 3;
         if let Some(count) = all.table.get_mut(1) {
-            all.count += u64::from(u32::MAX - *count);
+            added += u64::from(u32::MAX - *count);
             *count = u32::MAX;
         }
         all.push(1);
         all.merge(of(&[1, 1]));
-        let count = all.count();
+        assert_eq!((all.count(), all.min(), all.max()), (before + added, 0, 2));
         let sorted = all.sorted();
-        assert_eq!(sorted.counts().iter().map(|(_, n)| n).sum::<u64>(), count);
+        assert_eq!(sorted.counts().iter().map(|(_, n)| n).sum::<u64>(), before + added);
     }
 }

@@ -1,6 +1,7 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
 mod bucket_order;
+pub mod account;
 pub mod map;
 mod naming;
 mod printing;

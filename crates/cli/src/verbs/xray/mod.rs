@@ -1,5 +1,6 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod account;
 mod extract;
 mod fdr_dump;
 mod reading;
@@ -24,6 +25,12 @@ pub(crate) struct XrayArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum XrayVerb {
+    /// Count each function's calls and how long they take
+    #[command(
+        after_help = "Exit codes: 0 accounted for, 1 the trace is damaged (the rest is accounted for), 2 the command failed.\n\n\
+                            Example:\n  anytrace xray account -m ./app -s sum -r dsc -p 10 app.xray"
+    )]
+    Account(account::AccountArguments),
     /// Write the instrumentation map of a program or library as YAML
     #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
                             anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
@@ -41,6 +48,7 @@ enum XrayVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        XrayVerb::Account(options) => account::run(options),
         XrayVerb::Extract(options) => extract::run(options),
         XrayVerb::Stack(options) => stack::run(options),
         XrayVerb::FdrDump(options) => fdr_dump::run(options),
