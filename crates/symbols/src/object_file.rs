@@ -81,10 +81,23 @@ impl<'a> ObjectFile<'a> {
     /// # Errors
     /// [`anytrace_core::Kind::Unsupported`] when the contents are damaged or packed in a way that is not known.
     pub fn section(&self, section_name: &str) -> Result<Option<Section<'a>>, Error> {
-        let Some(section) = self.file.section_by_name(section_name) else { return Ok(None) };
-        let data = unpacked(&section).map_err(|what| failed(self.name, section_name, what))?;
-        let data = relocate::apply(&self.file, &self.layout, &section, data);
-        Ok(Some(Section { address: self.layout.address(&section), data }))
+        self.file.section_by_name(section_name).map(|section| self.contents(&section, section_name)).transpose()
+    }
+
+    /// All sections of a name, in the order of the file: relocatable files often have one for each function, which a
+    /// linker puts together.
+    ///
+    /// # Errors
+    /// As [`Self::section`].
+    pub fn sections(&self, section_name: &str) -> Result<Vec<Section<'a>>, Error> {
+        let named = self.file.sections().filter(|section| section.name() == Ok(section_name));
+        named.map(|section| self.contents(&section, section_name)).collect()
+    }
+
+    fn contents(&self, section: &object::Section<'a, '_>, section_name: &str) -> Result<Section<'a>, Error> {
+        let data = unpacked(section).map_err(|what| failed(self.name, section_name, what))?;
+        let data = relocate::apply(&self.file, &self.layout, section, data);
+        Ok(Section { address: self.layout.address(section), data })
     }
 
     /// Functions and data objects by address.
