@@ -36,7 +36,9 @@ fn this_test_finds_its_own_lines_and_what_was_inlined() {
     let is_outer = |name: &str| demangle(name, Mangling::Demangled).ends_with("anytrace_symbols_test_outer");
     let mut named = table.symbols().iter().filter(|symbol| std::str::from_utf8(symbol.name).is_ok_and(is_outer));
     let symbol = named.next().unwrap();
-    let location = lines.location(symbol.address).unwrap();
+    assert!(lines.location(symbol.address).is_some());
+    // The first instruction may be one of what was inlined: the function itself is the last frame.
+    let location = lines.frames(symbol.address).pop().unwrap().location.unwrap();
     assert!(Path::new(&location.file).ends_with("tests/debug_data.rs"), "{location:?}");
     assert!((15..17).contains(&location.line), "{location:?}");
     let mut deepest = Vec::new();
@@ -85,7 +87,7 @@ fn units_that_share_a_long_list_are_refused() {
         ranges.extend((0x101 + n * 2).to_le_bytes());
     }
     ranges.extend([0; 16]);
-    let one = unit(&[4, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f]);
+    let one = unit(&[4, 0, 0, 0, 0]);
     for (units, is_fine) in [(1, true), (5_000, false)] {
         let binary =
             debug(&[(".debug_abbrev", ABBREVIATIONS), (".debug_info", &one.repeat(units)), (".debug_ranges", &ranges)]);

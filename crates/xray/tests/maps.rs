@@ -334,6 +334,6 @@ fn files_cut_anywhere_are_no_danger() {
 #[test]
 fn damaged_files_are_no_danger() {
     for (number, (_, bytes)) in small().into_iter().enumerate() {
-        mutations(&bytes, number as u64, 1500, |changed| survives(changed));
+        mutations(&bytes, number as u64, 1500, survives);
     }
 }

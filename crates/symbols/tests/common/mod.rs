@@ -36,12 +36,12 @@ pub fn binary(object: &Object<'_>) -> Binary {
 }
 
 /// Abbreviations: 1 a unit, 2 a function, 3 an inlined function, all with an address and a length and with children;
-/// 4 a unit with a list of ranges and a line program; 5 an inlined function with nothing.
+/// 4 a unit with a list of ranges; 5 an inlined function with nothing.
 pub const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
     2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0x03, 0x08, 0, 0, //
     3, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
-    4, 0x11, 0, 0x55, 0x17, 0x10, 0x17, 0, 0, //
+    4, 0x11, 0, 0x55, 0x17, 0, 0, //
     5, 0x1d, 1, 0, 0, //
     0,
 ];
