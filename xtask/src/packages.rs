@@ -10,27 +10,25 @@ const PEERS: [(&str, &[&str]); 3] =
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.
 pub(crate) fn install_peers() {
-    let missing: Vec<_> = PEERS.iter().filter(|(program, _)| !has_program(program)).collect();
-    if missing.is_empty() {
-        return;
+    // One by one: a release of Debian that lacks one may have the others.
+    for (_, packages) in PEERS.iter().filter(|(program, _)| !has_program(program)) {
+        install(packages);
     }
+}
+
+/// Installs packages, where that is possible; says what stays missing and what that means.
+pub(crate) fn install(packages: &[&str]) {
+    let missing = packages;
     if !has_program("apt-get") || !nix::unistd::geteuid().is_root() {
-        let names: Vec<_> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
-        println!("not installed: {} (needs root on Debian); tests that need them are skipped", names.join(", "));
+        println!("not installed: {} (needs root on Debian); tests that need them are skipped", missing.join(", "));
         return;
     }
     let mut update = Command::new("apt-get");
     update.args(["update", "-qq"]);
-    if let Err(message) = run(&mut update) {
-        println!("{message}");
-    }
-    // One by one: a release of Debian that lacks one may have the others.
-    for (program, packages) in missing {
-        let mut install = Command::new("apt-get");
-        install.env("DEBIAN_FRONTEND", "noninteractive");
-        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(*packages);
-        if let Err(message) = run(&mut install) {
-            println!("{message}; tests that need {program} are skipped");
-        }
+    let mut install = Command::new("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(missing);
+    if let Err(message) = run(&mut update).and_then(|()| run(&mut install)) {
+        println!("{message}; tests that need {} are skipped", missing.join(", "));
     }
 }
