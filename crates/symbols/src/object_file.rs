@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use anytrace_core::Error;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
-use object::{Architecture, CompressionFormat, FileKind, Object, ObjectSection};
+use object::{AddressSize, Architecture, BinaryFormat, CompressionFormat, FileKind, Object, ObjectSection};
 
 use crate::layout::Layout;
 use crate::relocate;
@@ -67,7 +67,10 @@ impl<'a> ObjectFile<'a> {
 
     /// True when addresses take eight bytes.
     pub fn is_64(&self) -> bool {
-        self.file.is_64()
+        // COFF has no width of its own: the processor says it.
+        let by_processor = self.file.format() == BinaryFormat::Coff
+            && self.file.architecture().address_size() == Some(AddressSize::U64);
+        self.file.is_64() || by_processor
     }
 
     /// True when the least significant byte comes first.

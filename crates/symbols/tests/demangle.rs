@@ -49,7 +49,7 @@ fn names_are_those_of_the_peer() {
 fn rust_names_lose_their_hash() {
     assert_eq!(demangled("_ZN3std2io5Write9write_fmt17h0123456789abcdefE"), "std::io::Write::write_fmt");
     assert_eq!(
-        demangled("_ZN4core3ptr45drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE"),
+        demangled("_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE"),
         "core::ptr::drop_in_place<alloc::string::String>"
     );
     assert_eq!(demangled("_RNvNtCs1234_7mycrate3foo3bar"), "mycrate::foo::bar");
