@@ -175,7 +175,7 @@ fn compressed_files_are_unpacked_and_damaged_ones_refused() {
 }
 
 /// The slow, obvious look-up: the nearest address below, the largest there, the last of those.
-fn slow<'a>(symbols: &'a [(u64, u64, String)], address: u64) -> Option<&'a str> {
+fn slow(symbols: &[(u64, u64, String)], address: u64) -> Option<&str> {
     let nearest = symbols.iter().map(|symbol| symbol.0).filter(|&start| start <= address).max()?;
     let largest = symbols.iter().filter(|symbol| symbol.0 == nearest).map(|symbol| symbol.1).max()?;
     let found = symbols.iter().rfind(|symbol| (symbol.0, symbol.1) == (nearest, largest))?;
