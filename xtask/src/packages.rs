@@ -10,9 +10,9 @@ const PEERS: [(&str, &[&str]); 3] =
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.
 pub(crate) fn install_peers() {
-    let missing: Vec<_> = PEERS.iter().filter(|(program, _)| !has_program(program)).collect();
-    if missing.is_empty() {
-        return;
+    // One by one: a release of Debian that lacks one may have the others.
+    for (_, packages) in PEERS.iter().filter(|(program, _)| !has_program(program)) {
+        install(packages);
     }
     install(&missing);
 }
@@ -21,8 +21,7 @@ pub(crate) fn install_peers() {
 pub(crate) fn install(packages: &[&str]) {
     let missing = packages;
     if !has_program("apt-get") || !nix::unistd::geteuid().is_root() {
-        let names: Vec<_> = missing.iter().flat_map(|(_, packages)| packages.iter().copied()).collect();
-        println!("not installed: {} (needs root on Debian); tests that need them are skipped", names.join(", "));
+        println!("not installed: {} (needs root on Debian); tests that need them are skipped", missing.join(", "));
         return;
     }
     let mut update = Command::new("apt-get");
@@ -43,5 +42,6 @@ pub(crate) fn install(packages: &[&str]) {
         if let Err(message) = run(&mut install) {
             println!("{message}; tests that need {program} are skipped");
         }
+        println!("{message}; tests that need {} are skipped", missing.join(", "));
     }
 }

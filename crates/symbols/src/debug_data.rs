@@ -1,7 +1,7 @@
 //! DWARF: from addresses to functions, files and lines.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use addr2line::Context;
 use anytrace_core::Error;
@@ -18,6 +18,10 @@ type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 
 /// Deepest nesting of blocks and inlined functions. The library goes through it by recursion.
 const DEPTH_MAX: isize = 1000;
+
+/// Most ranges passed in look-ups, all together: some seconds of work. Honest files have ranges that hardly overlap, and
+/// need a few for each look-up.
+const STEPS_MAX: u64 = 1 << 33;
 
 /// The debug sections of an object file.
 pub struct DebugData<'a> {
@@ -66,11 +70,12 @@ impl<'a> DebugData<'a> {
         let dwarf = || self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian));
         let mut first = dwarf();
         first.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::All);
-        self.weigh(&first)?;
+        let ranges = self.weigh(&first)?;
         let context = Context::from_dwarf(first).map_err(|what| self.failed(what))?;
         let mut dwarf = dwarf();
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-        Ok(Lines { context, dwarf, is_shallow: OnceCell::new() })
+        let lookups_left = Cell::new(STEPS_MAX / longest_search(ranges));
+        Ok(Lines { context, dwarf, is_shallow: OnceCell::new(), lookups_left })
     }
 
     fn failed(&self, what: impl std::fmt::Display) -> Error {
@@ -79,7 +84,8 @@ impl<'a> DebugData<'a> {
 
     /// Counts what the library would read: address ranges of all units at once, their line programs when they are asked
     /// for. Honest units with code share neither, so that there is less of both than bytes to tell them.
-    fn weigh(&self, dwarf: &Dwarf<'_>) -> Result<(), Error> {
+    fn weigh(&self, dwarf: &Dwarf<'_>) -> Result<Vec<gimli::Range>, Error> {
+        let mut found = Vec::new();
         let mut ranges_left = self.range_bytes + self.info_bytes;
         let mut lines_left = self.line_bytes;
         let mut headers = dwarf.units();
@@ -88,7 +94,8 @@ impl<'a> DebugData<'a> {
             let Ok(unit) = dwarf.unit(header) else { continue };
             let Ok(mut ranges) = dwarf.unit_ranges(&unit) else { continue };
             let mut has_code = false;
-            while let Ok(Some(_)) = ranges.next() {
+            while let Ok(Some(range)) = ranges.next() {
+                found.push(range);
                 has_code = true;
                 ranges_left = ranges_left.checked_sub(1).ok_or_else(|| self.failed("units share their ranges"))?;
             }
@@ -96,8 +103,23 @@ impl<'a> DebugData<'a> {
             let length = program.map_or(0, |program| program.header().raw_program_buf().len());
             lines_left = lines_left.checked_sub(length).ok_or_else(|| self.failed("units share their lines"))?;
         }
-        Ok(())
+        Ok(found)
     }
+}
+
+/// How many ranges the library may have to pass for one address: it goes back from the address, in order of beginnings,
+/// as far as any range reaches. At least 1.
+fn longest_search(mut ranges: Vec<gimli::Range>) -> u64 {
+    ranges.sort_unstable_by_key(|range| range.begin);
+    let (mut longest, mut reached) = (1, Vec::with_capacity(ranges.len()));
+    let mut end = 0;
+    for range in &ranges {
+        end = range.end.max(end);
+        reached.push(end);
+        let first = reached.partition_point(|&end| end <= range.begin);
+        longest = longest.max(reached.len() - first);
+    }
+    longest as u64
 }
 
 /// True for the sections that look-ups need.
@@ -133,13 +155,15 @@ pub struct Lines<'a> {
     dwarf: Dwarf<'a>,
     /// True when the tree of every unit may be walked; found out when it is first asked for.
     is_shallow: OnceCell<bool>,
+    /// Look-ups that may still be made.
+    lookups_left: Cell<u64>,
 }
 
 impl Lines<'_> {
-    /// The file and line of the instruction at an address.
+    /// The file and line of the instruction at an address. `None` also when debug data are made so that look-ups take
+    /// more work than can be spent on them.
     pub fn location(&self, address: u64) -> Option<Location> {
-        if address == u64::MAX {
-            // The library looks for a range that ends behind the address.
+        if !self.may_look_up(address) {
             return None;
         }
         self.context.find_location(address).ok().flatten().and_then(|found| location(&found))
@@ -156,7 +180,7 @@ impl Lines<'_> {
     /// The functions at an address: first the innermost, inlined one, last the one that stands in the code by itself.
     /// None where debug data are damaged or nested more than 1,000 deep.
     pub fn frames(&self, address: u64) -> Vec<Frame> {
-        if address == u64::MAX || !*self.is_shallow.get_or_init(|| is_shallow(&self.dwarf)) {
+        if !self.may_look_up(address) || !*self.is_shallow.get_or_init(|| is_shallow(&self.dwarf)) {
             return Vec::new();
         }
         let Ok(mut found) = self.context.find_frames(address).skip_all_loads() else { return Vec::new() };
@@ -167,6 +191,13 @@ impl Lines<'_> {
             frames.push(Frame { name: name.map(Cow::into_owned), location });
         }
         frames
+    }
+
+    fn may_look_up(&self, address: u64) -> bool {
+        let left = self.lookups_left.get();
+        self.lookups_left.set(left.saturating_sub(1));
+        // The library looks for a range that ends behind the address.
+        left > 0 && address != u64::MAX
     }
 }
 
@@ -193,4 +224,19 @@ fn is_shallow(dwarf: &Dwarf<'_>) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_range_over_all_others_makes_searches_long() {
+        let range = |begin, end| gimli::Range { begin, end };
+        let apart: Vec<_> = (0..100).map(|n| range(n * 10, n * 10 + 10)).collect();
+        assert_eq!((longest_search(Vec::new()), longest_search(apart.clone())), (1, 1));
+        let mut covered = apart;
+        covered.push(range(0, 2000));
+        assert!(longest_search(covered) >= 100);
+    }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use anytrace_core::Error;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
-use object::{Architecture, CompressionFormat, FileKind, Object, ObjectSection};
+use object::{AddressSize, Architecture, BinaryFormat, CompressionFormat, FileKind, Object, ObjectSection};
 
 use crate::layout::Layout;
 use crate::relocate;
@@ -67,7 +67,10 @@ impl<'a> ObjectFile<'a> {
 
     /// True when addresses take eight bytes.
     pub fn is_64(&self) -> bool {
-        self.file.is_64()
+        // COFF has no width of its own: the processor says it.
+        let by_processor = self.file.format() == BinaryFormat::Coff
+            && self.file.architecture().address_size() == Some(AddressSize::U64);
+        self.file.is_64() || by_processor
     }
 
     /// True when the least significant byte comes first.
@@ -81,10 +84,23 @@ impl<'a> ObjectFile<'a> {
     /// # Errors
     /// [`anytrace_core::Kind::Unsupported`] when the contents are damaged or packed in a way that is not known.
     pub fn section(&self, section_name: &str) -> Result<Option<Section<'a>>, Error> {
-        let Some(section) = self.file.section_by_name(section_name) else { return Ok(None) };
-        let data = unpacked(&section).map_err(|what| failed(self.name, section_name, what))?;
-        let data = relocate::apply(&self.file, &self.layout, &section, data);
-        Ok(Some(Section { address: self.layout.address(&section), data }))
+        self.file.section_by_name(section_name).map(|section| self.contents(&section, section_name)).transpose()
+    }
+
+    /// All sections of a name, in the order of the file: relocatable files often have one for each function, which a
+    /// linker puts together.
+    ///
+    /// # Errors
+    /// As [`Self::section`].
+    pub fn sections(&self, section_name: &str) -> Result<Vec<Section<'a>>, Error> {
+        let named = self.file.sections().filter(|section| section.name() == Ok(section_name));
+        named.map(|section| self.contents(&section, section_name)).collect()
+    }
+
+    fn contents(&self, section: &object::Section<'a, '_>, section_name: &str) -> Result<Section<'a>, Error> {
+        let data = unpacked(section).map_err(|what| failed(self.name, section_name, what))?;
+        let data = relocate::apply(&self.file, &self.layout, section, data);
+        Ok(Section { address: self.layout.address(section), data })
     }
 
     /// Functions and data objects by address.

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use object::read::macho::{MachHeader, MachOFile};
 use object::{
-    Architecture, BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSymbol, Relocation, RelocationFlags,
-    RelocationKind, RelocationTarget, SymbolIndex,
+    Architecture, File, Object, ObjectKind, ObjectSection, ObjectSymbol, Relocation, RelocationFlags, RelocationKind,
+    RelocationTarget, SectionIndex, SymbolIndex,
 };
 
 use crate::layout::Layout;
@@ -33,7 +34,13 @@ pub(crate) fn apply<'a>(
 ) -> Cow<'a, [u8]> {
     let mut place = Place { file, layout, address: layout.address(section), is_dynamic: false, data };
     if file.kind() == ObjectKind::Relocatable {
-        for (offset, relocation) in section.relocations() {
+        match file {
+            File::MachO32(macho) => place.apply_macho(macho, section.index()),
+            File::MachO64(macho) => place.apply_macho(macho, section.index()),
+            _ => {}
+        }
+        let is_macho = matches!(file, File::MachO32(_) | File::MachO64(_));
+        for (offset, relocation) in section.relocations().filter(|_| !is_macho) {
             place.apply(offset, &relocation);
         }
     } else if section.address() != 0 {
@@ -59,28 +66,62 @@ struct Place<'a, 'f> {
 impl Place<'_, '_> {
     fn apply(&mut self, offset: u64, relocation: &Relocation) {
         let Some((effect, bits)) = effect(self.file, relocation) else { return };
-        let Ok(start) = usize::try_from(offset) else { return };
-        let length = usize::from(bits / 8);
-        let Some(range) = start.checked_add(length).map(|end| start..end) else { return };
-        let Some(present) = self.data.get(range.clone()) else { return };
-        let is_little = self.file.is_little_endian();
-        let present = number(present, is_little);
+        let Some(present) = self.read(offset, bits) else { return };
         let mut addend = relocation.addend().cast_unsigned();
         if relocation.has_implicit_addend() && !matches!(effect, Effect::Add | Effect::Subtract) {
             addend = addend.wrapping_add(sign_extended(present, bits));
         }
         let Some(symbol) = self.target(relocation.target()) else { return };
         let sum = symbol.wrapping_add(addend);
-        let subtracted = relocation.subtractor().and_then(|index| self.symbol(index)).unwrap_or(0);
         let value = match effect {
-            Effect::Absolute => sum.wrapping_sub(subtracted),
+            Effect::Absolute => sum,
             Effect::Relative => sum.wrapping_sub(self.address.wrapping_add(offset)),
             Effect::Load => addend,
             Effect::Add => present.wrapping_add(sum),
             Effect::Subtract => present.wrapping_sub(sum),
         };
-        let Some(bytes) = self.data.to_mut().get_mut(range) else { return };
-        if is_little {
+        self.write(offset, bits, value);
+    }
+
+    /// Mach-O: places hold addends; of targets and of what is subtracted, only named symbols are yet to be added.
+    fn apply_macho<Mach: MachHeader>(&mut self, file: &MachOFile<'_, Mach>, index: SectionIndex) {
+        let Ok(section) = file.section_by_index(index) else { return };
+        let Ok(relocations) = section.macho_relocations() else { return };
+        // Of x86-64 and ARM64; other processors have another kind of that number, with the same place in a pair.
+        let subtractor = if file.architecture() == Architecture::Aarch64 { 1 } else { 5 };
+        let mut subtracted = 0_u64;
+        for relocation in relocations {
+            let info = relocation.info(file.endian());
+            let symbol = if info.r_extern { self.symbol(SymbolIndex(info.r_symbolnum as usize)) } else { Some(0) };
+            let symbol = symbol.unwrap_or(0);
+            if info.r_type.0 == subtractor {
+                subtracted = symbol;
+                continue;
+            }
+            let (offset, bits) = (u64::from(info.r_address), 8 << info.r_length);
+            let less = std::mem::take(&mut subtracted);
+            if info.r_type.0 == 0
+                && !info.r_pcrel
+                && let Some(present) = self.read(offset, bits)
+            {
+                self.write(offset, bits, present.wrapping_add(symbol).wrapping_sub(less));
+            }
+        }
+    }
+
+    fn read(&self, offset: u64, bits: u8) -> Option<u64> {
+        let start = usize::try_from(offset).ok()?;
+        let bytes = self.data.get(start..start.checked_add(usize::from(bits / 8))?)?;
+        let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+        let is_little = self.file.is_little_endian();
+        Some(if is_little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) })
+    }
+
+    fn write(&mut self, offset: u64, bits: u8, value: u64) {
+        let length = usize::from(bits / 8);
+        let Ok(start) = usize::try_from(offset) else { return };
+        let Some(bytes) = self.data.to_mut().get_mut(start..start.saturating_add(length)) else { return };
+        if self.file.is_little_endian() {
             bytes.copy_from_slice(&value.to_le_bytes()[..length]);
         } else {
             bytes.copy_from_slice(&value.to_be_bytes()[8 - length..]);
@@ -90,8 +131,6 @@ impl Place<'_, '_> {
     fn target(&self, target: RelocationTarget) -> Option<u64> {
         match target {
             RelocationTarget::Symbol(index) => self.symbol(index),
-            // Mach-O: the place holds the target's address already.
-            RelocationTarget::Section(_) if self.file.format() == BinaryFormat::MachO => Some(0),
             RelocationTarget::Section(index) => Some(self.layout.address(&self.file.section_by_index(index).ok()?)),
             RelocationTarget::Absolute => Some(0),
             _ => None,
@@ -138,18 +177,22 @@ fn elf_effect(file: &object::File<'_>, r_type: u32) -> Option<(Effect, u8)> {
     };
     match (file.architecture(), r_type) {
         (_, kind) if kind == load => Some((Effect::Load, word)),
-        (Architecture::Arm, 3) => Some((Effect::Relative, 32)),
+        (Architecture::X86_64, 24) | (Architecture::PowerPc64, 44) | (Architecture::S390x, 23) => {
+            Some((Effect::Relative, 64))
+        }
+        // A 32-bit difference (248) that is then told in 64 bits (18).
+        (Architecture::Mips64, 0x12f8) => Some((Effect::Relative, 64)),
+        (Architecture::Arm, 3)
+        | (Architecture::Mips, 248)
+        | (Architecture::Hexagon, 31)
+        | (Architecture::PowerPc | Architecture::PowerPc64, 26)
+        | (Architecture::Riscv32 | Architecture::Riscv64, 57) => Some((Effect::Relative, 32)),
         (Architecture::Riscv32 | Architecture::Riscv64, 35) => Some((Effect::Add, 32)),
         (Architecture::Riscv32 | Architecture::Riscv64, 36) => Some((Effect::Add, 64)),
         (Architecture::Riscv32 | Architecture::Riscv64, 39) => Some((Effect::Subtract, 32)),
         (Architecture::Riscv32 | Architecture::Riscv64, 40) => Some((Effect::Subtract, 64)),
         _ => None,
     }
-}
-
-fn number(bytes: &[u8], is_little: bool) -> u64 {
-    let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-    if is_little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) }
 }
 
 fn sign_extended(value: u64, bits: u8) -> u64 {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "each test uses a part; a test fails by panicking")]
 
+pub mod elf;
 pub mod made;
 pub mod slow;
 

@@ -114,7 +114,9 @@ impl<'a> Namer<'a> {
         }
     }
 
+    /// The first instruction may be of a function that was inlined there: the last frame is the function itself.
     fn location(&self, address: u64) -> Option<Location> {
-        self.lines.as_ref()?.location(address)
+        let lines = self.lines.as_ref()?;
+        lines.frames(address).pop().and_then(|frame| frame.location).or_else(|| lines.location(address))
     }
 }

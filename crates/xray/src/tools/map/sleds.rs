@@ -50,30 +50,35 @@ pub struct Sled {
 /// [`anytrace_core::Kind::Unsupported`] when there is no map, or its length is that of no whole number of entries.
 pub fn sleds(object: &ObjectFile<'_>) -> Result<Vec<Sled>, Error> {
     let name = object.name();
-    let section = object.section(SECTION)?.ok_or_else(|| {
-        Error::unsupported(format!("{name}: no section {SECTION}: it was not compiled with -fxray-instrument"))
-    })?;
-    let entry_bytes = if object.is_64() { 32 } else { 16 };
-    if section.data.len() % entry_bytes != 0 {
-        let length = section.data.len();
-        return Err(Error::unsupported(format!(
-            "{name}: {SECTION}: expected a multiple of {entry_bytes} bytes, found {length}"
-        )));
+    let sections = object.sections(SECTION)?;
+    if sections.is_empty() {
+        let why = "it was not compiled with -fxray-instrument, or the linker dropped it";
+        return Err(Error::unsupported(format!("{name}: no section {SECTION}: {why}")));
     }
-    let mut sleds: Vec<Sled> = Vec::with_capacity(section.data.len() / entry_bytes);
-    let mut place = section.address;
-    for entry in section.data.chunks_exact(entry_bytes) {
-        let read = if object.is_64() { read_64 } else { read_32 };
-        let Some(mut sled) = read(entry, place, object.is_little_endian()) else { break };
-        sled.id = match sleds.last() {
-            None => 1,
-            Some(last) => last.id.saturating_add(u32::from(last.function != sled.function)),
-        };
-        sleds.push(sled);
-        place = place.wrapping_add(entry_bytes as u64);
+    let (entry_bytes, read) = if object.is_64() { (32, read_64 as Read) } else { (16, read_32 as Read) };
+    let mut sleds: Vec<Sled> = Vec::new();
+    for section in sections {
+        let length = section.data.len();
+        if length % entry_bytes != 0 {
+            let expected = format!("expected a multiple of {entry_bytes} bytes, found {length}");
+            return Err(Error::unsupported(format!("{name}: {SECTION}: {expected}")));
+        }
+        let mut place = section.address;
+        for entry in section.data.chunks_exact(entry_bytes) {
+            let Some(mut sled) = read(entry, place, object.is_little_endian()) else { break };
+            sled.id = match sleds.last() {
+                None => 1,
+                Some(last) => last.id.saturating_add(u32::from(last.function != sled.function)),
+            };
+            sleds.push(sled);
+            place = place.wrapping_add(entry_bytes as u64);
+        }
     }
     Ok(sleds)
 }
+
+/// Reads an entry at an address, of a byte order that may be little.
+type Read = fn(&[u8], u64, bool) -> Option<Sled>;
 
 /// Two addresses of eight bytes, kind, always, version, 13 bytes that are not used.
 fn read_64(entry: &[u8], place: u64, is_little: bool) -> Option<Sled> {
