@@ -1,5 +1,6 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod convert;
 mod fdr_dump;
 mod spool;
 
@@ -21,6 +22,9 @@ pub(crate) struct XrayArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum XrayVerb {
+    /// Write a trace, in order of time, as Basic records, YAML or the JSON of trace viewers
+    #[command(after_help = "Example:\n  anytrace xray convert -f trace_event -y -m ./app -o app.json app.xray")]
+    Convert(convert::ConvertArguments),
     /// Print the records of an FDR trace, one a line, as they stand on the wire
     #[command(after_help = "Example:\n  anytrace xray fdr-dump --verify app.xray | less")]
     FdrDump(fdr_dump::FdrDumpArguments),
@@ -29,6 +33,7 @@ enum XrayVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        XrayVerb::Convert(options) => convert::run(options),
         XrayVerb::FdrDump(options) => fdr_dump::run(options),
     }
 }

@@ -1,0 +1,418 @@
+//! `convert -f trace_event`: the JSON that Chrome's and Perfetto's viewers read.
+//!
+//! One thread runs the stacks and makes entries; [`Events`] turns them into text, in other threads where there are some.
+
+use anytrace_core::Error;
+use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
+
+use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
+use super::micros::{Micros, push_as_peer};
+use super::stacks::{Frame, Match, Open, Stacks};
+use super::stage::{Formatter, Stage};
+use super::{Counts, Feed};
+use crate::moment::{Moment, MomentKind};
+
+/// Kinds of entries.
+const BEGIN: u8 = 0;
+const END: u8 = 1;
+/// The end of a frame that has no exit: an outer one was left.
+const DEDUCED: u8 = 2;
+/// An exit without an open frame.
+const ORPHAN: u8 = 3;
+const CUSTOM: u8 = 4;
+const TYPED: u8 = 5;
+
+/// Numbers up to this are exact in a double.
+const EXACT_MAX: u64 = 1 << 53;
+
+/// What of the header matters here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) version: u32,
+    pub(super) hz: u64,
+}
+
+/// Text of entries.
+#[derive(Clone)]
+pub(super) struct Events {
+    clock: Clock,
+    compat: bool,
+    micros: Micros,
+    names: Vec<Box<[u8]>>,
+    /// By owner: behind the phases `B`, `E`, and `i`.
+    owners: Vec<[Box<[u8]>; 3]>,
+}
+
+impl Events {
+    pub(super) fn new(clock: Clock, compat: bool) -> Self {
+        Self { clock, compat, micros: Micros::new(clock.hz), names: Vec::new(), owners: Vec::new() }
+    }
+
+    /// The start of an entry.
+    fn name_part(&self, name: &Name) -> Box<[u8]> {
+        let mut out = b"    { \"name\" : ".to_vec();
+        put_name(&mut out, &name.text, self.compat);
+        out.extend_from_slice(b", \"ph\" : \"");
+        out.into()
+    }
+
+    /// From the phase to the time.
+    fn owner_part(&self, phase: &str, owner: Owner) -> Box<[u8]> {
+        // Before version 3 there are no process ids (page, section 4).
+        let process = if self.clock.version < 3 { 1 } else { owner.process };
+        let (quote, is_instant) = (if self.compat { "\"" } else { "" }, phase == "i");
+        let scope = if is_instant { ", \"s\" : \"t\"" } else { "" };
+        let Owner { thread, .. } = owner;
+        format!("{phase}\"{scope}, \"tid\" : {quote}{thread}{quote}, \"pid\" : {quote}{process}{quote}, \"ts\" : {quote}")
+            .into_bytes()
+            .into()
+    }
+
+    fn owner_parts(&self, owner: Owner) -> [Box<[u8]>; 3] {
+        ["B", "E", "i"].map(|phase| self.owner_part(phase, owner))
+    }
+
+    fn follow(&mut self, batch: &Batch, shared: &Shared) {
+        let (mut names, mut owners) = (Vec::new(), Vec::new());
+        shared.names_from(self.names.len(), batch, |name| names.push(self.name_part(name)));
+        shared.owners_from(self.owners.len(), batch, |owner| owners.push(self.owner_parts(owner)));
+        self.names.append(&mut names);
+        self.owners.append(&mut owners);
+    }
+
+    #[inline]
+    fn entry(&mut self, batch: &Batch, entry: &Entry, out: &mut Vec<u8>) {
+        match entry.kind {
+            CUSTOM => out.extend_from_slice(b"    { \"name\" : \"custom event\", \"ph\" : \""),
+            TYPED => {
+                out.extend_from_slice(b"    { \"name\" : \"typed event ");
+                push_dec(out, entry.event_type);
+                out.extend_from_slice(b"\", \"ph\" : \"");
+            }
+            _ => match (self.names.get(entry.name as usize), batch.name(entry)) {
+                (Some(part), _) => out.extend_from_slice(part),
+                (None, Some(name)) => out.extend_from_slice(&self.name_part(name)),
+                (None, None) => debug_assert!(false, "a name is in the table or travels with its entry"),
+            },
+        }
+        let phase = match entry.kind {
+            BEGIN => 0,
+            END | DEDUCED => 1,
+            _ => 2,
+        };
+        match (self.owners.get(entry.owner as usize), batch.owner(entry)) {
+            (Some(parts), _) => out.extend_from_slice(&parts[phase]),
+            (None, Some(owner)) => out.extend_from_slice(&self.owner_parts(owner)[phase]),
+            (None, None) => debug_assert!(false, "a thread is in the table or travels with its entry"),
+        }
+        if self.compat {
+            push_as_peer(out, self.clock.hz, entry.tsc, if self.clock.version < 3 { 3 } else { 4 });
+            out.extend_from_slice(b"\", \"sf\" : \"");
+            push_dec(out, entry.frame);
+            out.extend_from_slice(b"\" }");
+            return;
+        }
+        self.micros.push(out, entry.tsc);
+        if entry.frame != NONE {
+            out.extend_from_slice(b", \"sf\" : ");
+            push_dec(out, entry.frame);
+        }
+        if entry.extra != NONE || entry.kind > END {
+            put_arguments(batch, entry, out);
+        }
+        out.extend_from_slice(b" }");
+    }
+}
+
+impl Formatter for Events {
+    fn format(&mut self, batch: &Batch, shared: &Shared, out: &mut Vec<u8>) {
+        self.follow(batch, shared);
+        if !self.compat {
+            self.micros.set_origin(Micros::origin(self.clock.hz, batch.origin));
+        }
+        let mut is_first = batch.is_first;
+        for entry in &batch.entries {
+            if !std::mem::take(&mut is_first) {
+                out.extend_from_slice(b",\n");
+            }
+            self.entry(batch, entry, out);
+        }
+    }
+}
+
+/// A name in quotes; the peer escapes nothing.
+fn put_name(out: &mut Vec<u8>, name: &[u8], compat: bool) {
+    if compat {
+        out.push(b'"');
+        out.extend_from_slice(name);
+        out.push(b'"');
+    } else {
+        push_json_str(out, &String::from_utf8_lossy(name));
+    }
+}
+
+#[cold]
+fn put_arguments(batch: &Batch, entry: &Entry, out: &mut Vec<u8>) {
+    let (arguments, data) = batch.payload(entry);
+    let start = out.len();
+    let key = |out: &mut Vec<u8>, name: &str| {
+        let is_first = out.len() == start;
+        out.extend_from_slice(if is_first { b", \"args\" : { \"" } else { b", \"" });
+        out.extend_from_slice(name.as_bytes());
+    };
+    for (n, &value) in arguments.iter().enumerate() {
+        key(out, "arg");
+        push_dec(out, n);
+        // A double would change larger numbers.
+        let quote: &[u8] = if value > EXACT_MAX { b"\"" } else { b"" };
+        out.extend_from_slice(b"\" : ");
+        out.extend_from_slice(quote);
+        push_dec(out, value);
+        out.extend_from_slice(quote);
+    }
+    match entry.kind {
+        DEDUCED => key(out, "deduced\" : true"),
+        ORPHAN => key(out, "orphan exit\" : true"),
+        TYPED => {
+            key(out, "type\" : ");
+            push_dec(out, entry.event_type);
+        }
+        _ => {}
+    }
+    if matches!(entry.kind, CUSTOM | TYPED) {
+        match std::str::from_utf8(data) {
+            Ok(text) => {
+                key(out, "data\" : ");
+                push_json_str(out, text);
+            }
+            Err(_) => {
+                key(out, "data hex\" : \"");
+                push_hex_bytes(out, data);
+                out.push(b'"');
+            }
+        }
+    }
+    if out.len() > start {
+        out.extend_from_slice(b" }");
+    }
+}
+
+/// Runs the stacks and feeds the formatter.
+pub(super) struct TraceEvents<'a> {
+    stage: Stage<'a, Events>,
+    interner: Interner<'a>,
+    batch: Batch,
+    clock: Clock,
+    compat: bool,
+    stacks: Stacks,
+    open: Open,
+    /// Whose stack an owner uses: the peer looks at thread ids alone.
+    by_thread: std::collections::HashMap<u32, u32>,
+    has_origin: bool,
+    counts: Counts,
+}
+
+impl<'a> TraceEvents<'a> {
+    pub(super) fn new(stage: Stage<'a, Events>, interner: Interner<'a>, clock: Clock, compat: bool) -> Self {
+        Self {
+            stage,
+            interner,
+            batch: Batch::first(),
+            clock,
+            compat,
+            stacks: Stacks::new(),
+            open: Open::default(),
+            by_thread: std::collections::HashMap::new(),
+            has_origin: false,
+            counts: Counts::default(),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, kind: u8, tsc: u64, frame: u32, known: &Known, payload: (&[u64], &[u8])) {
+        let entry = Entry { tsc, frame, kind, name: NONE, owner: NONE, extra: NONE, event_type: 0, cpu: 0 };
+        push(&mut self.batch, entry, known, payload.0, payload.1);
+    }
+
+    fn enter(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) {
+        let parent = self.open.stack(thread);
+        let stack = self.stacks.child(parent, moment.function, known.name);
+        self.open.push(thread, Frame { function: moment.function, name: known.name, stack });
+        let arguments = if self.compat { &[] } else { moment.arguments };
+        self.push(BEGIN, moment.tsc, stack, known, (arguments, &[]));
+    }
+
+    fn exit(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) -> Result<(), Error> {
+        if self.open.pop_surplus(thread) {
+            self.push(END, moment.tsc, NONE, known, (&[], &[]));
+            return Ok(());
+        }
+        match self.open.matching(thread, moment.function) {
+            Match::Frames(1) => {
+                let stack = self.open.pop(thread).map_or(NONE, |frame| frame.stack);
+                let arguments = if self.compat { &[] } else { moment.arguments };
+                self.push(END, moment.tsc, stack, known, (arguments, &[]));
+            }
+            Match::Frames(count) => self.unwind(moment, known, thread, count)?,
+            Match::Nothing if self.compat => {
+                // The peer ends all there is.
+                let count = self.open.depth(thread);
+                self.unwind(moment, known, thread, count)?;
+            }
+            Match::Nothing => {
+                self.counts.orphans += 1;
+                self.push(ORPHAN, moment.tsc, NONE, known, (moment.arguments, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends several frames.
+    fn unwind(&mut self, moment: &Moment<'_>, known: &Known, thread: u32, count: usize) -> Result<(), Error> {
+        for left in (0..count).rev() {
+            let Some(frame) = self.open.pop(thread) else { break };
+            let kind = if left == 0 || self.compat { END } else { DEDUCED };
+            self.counts.deduced += u64::from(left > 0);
+            let known = self.interner.of_function(frame.function, frame.name, known);
+            self.push(kind, moment.tsc, frame.stack, &known, (&[], &[]));
+            if self.batch.is_full() {
+                // A deep stack that ends at once must not grow the batch without end.
+                self.pass()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<(), Error> {
+        self.interner.close(&mut self.batch);
+        let origin = self.batch.origin;
+        self.batch = self.stage.pass(std::mem::take(&mut self.batch))?;
+        (self.batch.origin, self.batch.is_first) = (origin, false);
+        Ok(())
+    }
+
+    /// The number of the stack that a moment works on.
+    #[inline]
+    fn thread(&mut self, moment: &Moment<'_>, known: &Known) -> u32 {
+        if !self.compat {
+            return known.owner;
+        }
+        let next = u32::try_from(self.by_thread.len()).unwrap_or(NONE);
+        *self.by_thread.entry(moment.thread).or_insert(next)
+    }
+
+    fn event(&mut self, moment: &Moment<'_>, known: &Known) {
+        if self.compat {
+            return;
+        }
+        let (kind, event_type) = match moment.kind {
+            MomentKind::Typed(event_type) => (TYPED, event_type),
+            _ => (CUSTOM, 0),
+        };
+        let frame = self.open.stack(known.owner);
+        let entry =
+            Entry { tsc: moment.tsc, frame, kind, name: NONE, owner: NONE, extra: NONE, event_type, cpu: moment.cpu };
+        push(&mut self.batch, entry, known, &[], moment.data);
+    }
+
+    /// Appends the dictionary of stack frames, a piece at a time.
+    fn frames(&mut self) -> Result<(), Error> {
+        let all = std::mem::replace(&mut self.stacks, Stacks::new());
+        let order: Box<dyn Iterator<Item = usize>> =
+            if self.compat { Box::new(peer_frame_order(all.all().len())) } else { Box::new(0..all.all().len()) };
+        let mut out = Vec::new();
+        for (n, number) in order.enumerate() {
+            let Some(stack) = all.all().get(number) else { continue };
+            out.extend_from_slice(if n == 0 { b"\n    \"" } else { b",\n    \"" });
+            push_dec(&mut out, number);
+            out.extend_from_slice(b"\" : { \"name\" : ");
+            put_name(&mut out, &self.interner.text(stack.function, stack.name), self.compat);
+            if stack.parent != NONE {
+                out.extend_from_slice(b", \"parent\": \"");
+                push_dec(&mut out, stack.parent);
+                out.push(b'"');
+            }
+            out.extend_from_slice(b" }");
+            if out.len() > 1 << 18 {
+                self.stage.put(&out)?;
+                out.clear();
+            }
+        }
+        self.counts.stacks_left_out = all.is_full();
+        self.stage.put(&out)
+    }
+}
+
+impl Feed for TraceEvents<'_> {
+    fn begin(&mut self) -> Result<(), Error> {
+        self.stage.put(b"{\n  \"traceEvents\": [\n")
+    }
+
+    #[inline]
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        if !self.has_origin {
+            (self.has_origin, self.batch.origin) = (true, moment.tsc);
+        }
+        let owner = Owner { process: moment.process, thread: moment.thread };
+        let known = self.interner.know(moment.function, moment.name, owner);
+        let thread = self.thread(moment, &known);
+        match moment.kind {
+            MomentKind::Function(kind) if thread == NONE => {
+                // Of one thread too many, only what stands in the trace is told.
+                let kind = if kind.is_entry() { BEGIN } else { END };
+                self.push(kind, moment.tsc, NONE, &known, (moment.arguments, &[]));
+            }
+            MomentKind::Function(kind) if kind.is_entry() => self.enter(moment, &known, thread),
+            MomentKind::Function(_) => self.exit(moment, &known, thread)?,
+            MomentKind::Custom | MomentKind::Typed(_) => self.event(moment, &known),
+        }
+        if self.batch.is_full() { self.pass() } else { Ok(()) }
+    }
+
+    fn end(mut self) -> Result<Counts, Error> {
+        self.pass()?;
+        self.counts.unfinished = self.open.len() as u64;
+        self.stage.put(b"\n  ],\n  \"displayTimeUnit\": \"ns\",\n  \"stackFrames\": {")?;
+        self.frames()?;
+        if self.compat {
+            self.stage.put(b"\n  }\n}\n")?;
+            return Ok(self.counts);
+        }
+        let origin = if self.has_origin { Micros::origin(self.clock.hz, self.batch.origin) } else { 0 };
+        let unit = if self.clock.hz == 0 { "tick" } else { "us" };
+        let hz = self.clock.hz;
+        let tail = format!(
+            "\n  }},\n  \"otherData\": {{ \"cycle-frequency\" : \"{hz}\", \"origin-tsc\" : \"{origin}\", \"ts-unit\" : \
+             \"{unit}\" }}\n}}\n"
+        );
+        self.stage.put(tail.as_bytes())?;
+        Ok(self.counts)
+    }
+}
+
+/// The order in which the peer tells stack frames: that of the slots of its hash table, in which numbers in a row never
+/// collide.
+fn peer_frame_order(count: usize) -> impl Iterator<Item = usize> {
+    // The table doubles when it would be three quarters full.
+    let mut slots = 64_usize;
+    while count * 4 >= slots * 3 {
+        slots *= 2;
+    }
+    // The slot of a number is 37 times it; the inverse is found by Newton's iteration.
+    let inverse = (0..6).fold(37_usize, |inverse, _| inverse.wrapping_mul(2_usize.wrapping_sub(inverse.wrapping_mul(37))));
+    (0..slots).map(move |slot| slot.wrapping_mul(inverse) & (slots - 1)).filter(move |&number| number < count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_stand_as_in_the_corpus() {
+        // synth/v5.trace_event.json, real/ring.trace_event.json.
+        assert_eq!(peer_frame_order(5).collect::<Vec<_>>(), [0, 2, 4, 1, 3]);
+        let mut many: Vec<_> = peer_frame_order(100_000).collect();
+        many.sort_unstable();
+        assert_eq!(many, (0..100_000).collect::<Vec<_>>());
+    }
+}
