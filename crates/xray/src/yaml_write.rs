@@ -53,7 +53,7 @@ pub(crate) fn put_function(out: &mut Vec<u8>, event_type: u16, function: u32, na
     push_dec(out, function.cast_signed());
     if !name.is_empty() {
         out.extend_from_slice(b", function: ");
-        put_scalar(out, name, false);
+        put_scalar(out, name);
     } else if is_always_named {
         out.extend_from_slice(b", function: '");
         push_dec(out, function.cast_signed());
@@ -97,7 +97,7 @@ pub(crate) fn put_kind(out: &mut Vec<u8>, kind: &str) {
 /// first byte that is not UTF-8, and shows byte 0x7f as it is.
 pub(crate) fn put_data(out: &mut Vec<u8>, data: &[u8], as_peer: bool) {
     out.extend_from_slice(b", data: ");
-    put_scalar(out, data, as_peer);
+    put_scalar_as(out, data, as_peer);
     out.extend_from_slice(b" }");
 }
 
@@ -109,7 +109,11 @@ enum Quotes {
     Double,
 }
 
-fn put_scalar(out: &mut Vec<u8>, bytes: &[u8], as_peer: bool) {
+pub(crate) fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_scalar_as(out, bytes, false);
+}
+
+fn put_scalar_as(out: &mut Vec<u8>, bytes: &[u8], as_peer: bool) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         // The peer stops at the first byte that is not UTF-8 and loses the rest.
         if let (true, Some(chunk)) = (as_peer, bytes.utf8_chunks().next()) {
@@ -236,7 +240,7 @@ mod tests {
 
     fn scalar(bytes: &[u8]) -> String {
         let mut out = Vec::new();
-        put_scalar(&mut out, bytes, false);
+        put_scalar(&mut out, bytes);
         String::from_utf8(out).unwrap()
     }
 

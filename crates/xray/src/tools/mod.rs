@@ -4,3 +4,4 @@ pub mod convert;
 pub mod fdr_dump;
 mod fdr_groups;
 mod fdr_line;
+pub mod map;

@@ -3,7 +3,10 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use anytrace_core::span::Symbols;
+use anytrace_xray::Xray;
 use anytrace_xray::tools::convert::{ConvertForm, ConvertOptions, convert};
+use anytrace_xray::tools::map;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
@@ -12,6 +15,7 @@ use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::symbols::SymbolArguments;
 use crate::{Verdict, open, paint};
 
 /// Forms.
@@ -54,6 +58,8 @@ pub(crate) struct ConvertArguments {
     #[arg(long)]
     compat: bool,
     #[command(flatten)]
+    symbols: SymbolArguments,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -81,14 +87,27 @@ fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> 
     let mut opened = spool::open(&options.file, &options.input)?;
     let Some(input) = opened.input.take() else { return Ok(opened.reporter.verdict()) };
     let _progress = Progress::watch(&input);
-    let convert_options =
-        ConvertOptions { form, sort: options.sort && !options.no_sort, compat: options.compat };
+    let convert_options = ConvertOptions { form, sort: options.sort && !options.no_sort, compat: options.compat };
     let open_options = open::open_options(&options.input);
-    let converted = convert(input, &open_options, &convert_options, None, out, &mut opened.reporter)
+    let symbols = symbols(options)?;
+    let converted = convert(input, &open_options, &convert_options, symbols.as_deref(), out, &mut opened.reporter)
         .map_err(|error| Failure::of(&name, &error))?;
     opened.reporter.print_rest()?;
     for note in converted.notes {
         paint::complain("note", format!("{name}: {note}"));
     }
     Ok(opened.reporter.verdict())
+}
+
+/// Names, where they are asked for. As in the peer, a function that has none is `#id` then.
+fn symbols(options: &ConvertArguments) -> Result<Option<Box<dyn Symbols>>, Failure> {
+    match (options.symbolize, options.symbols.load(&Xray)?) {
+        (true, Some(symbols)) => Ok(Some(symbols)),
+        (true, None) => Ok(Some(Box::new(map::Map::default()))),
+        (false, None) => Ok(None),
+        (false, Some(_)) => {
+            paint::complain("note", "the map of --instr-map names nothing without --symbolize");
+            Ok(None)
+        }
+    }
 }

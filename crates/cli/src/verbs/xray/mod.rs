@@ -1,6 +1,7 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
 mod convert;
+mod extract;
 mod fdr_dump;
 mod spool;
 
@@ -28,6 +29,10 @@ enum XrayVerb {
     /// Print the records of an FDR trace, one a line, as they stand on the wire
     #[command(after_help = "Example:\n  anytrace xray fdr-dump --verify app.xray | less")]
     FdrDump(fdr_dump::FdrDumpArguments),
+    /// Write the instrumentation map of a program or library as YAML
+    #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
+                            anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
+    Extract(extract::ExtractArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -35,6 +40,7 @@ pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         XrayVerb::Convert(options) => convert::run(options),
         XrayVerb::FdrDump(options) => fdr_dump::run(options),
+        XrayVerb::Extract(options) => extract::run(options),
     }
 }
 

@@ -35,7 +35,11 @@ impl Micros {
     /// Where times are counted from, in ticks, for a trace whose first time is `first`.
     pub(super) fn origin(hz: u64, first: u64) -> u64 {
         let micros = u128::from(first) * 1_000_000;
-        if u128::from(hz).checked_mul(ABSOLUTE_MICROS_MAX).is_some_and(|most| hz > 0 && micros < most) { 0 } else { first }
+        if u128::from(hz).checked_mul(ABSOLUTE_MICROS_MAX).is_some_and(|most| hz > 0 && micros < most) {
+            0
+        } else {
+            first
+        }
     }
 
     /// Counts from another time.

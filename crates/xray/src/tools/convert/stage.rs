@@ -122,8 +122,8 @@ impl<F: Formatter> Stage<'_, F> {
             match jobs.try_send(Job { batch, text, back }) {
                 Ok(()) => return Slot::Away(receiver),
                 Err(error) => {
-                    let (std::sync::mpsc::TrySendError::Full(job)
-                    | std::sync::mpsc::TrySendError::Disconnected(job)) = error;
+                    let (std::sync::mpsc::TrySendError::Full(job) | std::sync::mpsc::TrySendError::Disconnected(job)) =
+                        error;
                     (batch, text) = (job.batch, job.text);
                 }
             }

@@ -63,9 +63,11 @@ impl Events {
         let (quote, is_instant) = (if self.compat { "\"" } else { "" }, phase == "i");
         let scope = if is_instant { ", \"s\" : \"t\"" } else { "" };
         let Owner { thread, .. } = owner;
-        format!("{phase}\"{scope}, \"tid\" : {quote}{thread}{quote}, \"pid\" : {quote}{process}{quote}, \"ts\" : {quote}")
-            .into_bytes()
-            .into()
+        format!(
+            "{phase}\"{scope}, \"tid\" : {quote}{thread}{quote}, \"pid\" : {quote}{process}{quote}, \"ts\" : {quote}"
+        )
+        .into_bytes()
+        .into()
     }
 
     fn owner_parts(&self, owner: Owner) -> [Box<[u8]>; 3] {
@@ -399,7 +401,8 @@ fn peer_frame_order(count: usize) -> impl Iterator<Item = usize> {
         slots *= 2;
     }
     // The slot of a number is 37 times it; the inverse is found by Newton's iteration.
-    let inverse = (0..6).fold(37_usize, |inverse, _| inverse.wrapping_mul(2_usize.wrapping_sub(inverse.wrapping_mul(37))));
+    let inverse =
+        (0..6).fold(37_usize, |inverse, _| inverse.wrapping_mul(2_usize.wrapping_sub(inverse.wrapping_mul(37))));
     (0..slots).map(move |slot| slot.wrapping_mul(inverse) & (slots - 1)).filter(move |&number| number < count)
 }
 
