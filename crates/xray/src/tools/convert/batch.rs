@@ -288,13 +288,9 @@ impl<'a> Interner<'a> {
         Known { name, carried_name, ..*known }
     }
 
-    /// What a function is called, for one whose name's number may be known.
-    pub(super) fn text(&self, function: u32, name: u32) -> Box<[u8]> {
-        let names = self.shared.names.lock().unwrap_or_else(PoisonError::into_inner);
-        match names.get(name as usize) {
-            Some(name) => name.text.clone(),
-            None => self.naming.name(function, &[]).text,
-        }
+    /// The names that have numbers.
+    pub(super) fn all_names(&self) -> Vec<Name> {
+        self.shared.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes in a batch what of the tables it needs.

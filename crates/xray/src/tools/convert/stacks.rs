@@ -1,86 +1,200 @@
-//! Stack frames by path, and the open frames of each thread.
+//! Distinct stacks, numbered; and the open frames of each thread.
+//!
+//! A trace may have millions of distinct stacks, so a stack is twelve bytes, and the memory that must be waited for is
+//! touched for a whole batch at once: entries get a reference to a [`Wanted`] first and the number when the batch is
+//! full. A stack's hash comes from its parent's hash, not from its number, so that nothing waits for a number.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
-use super::batch::NONE;
+/// No stack: outside of all calls.
+pub(super) const OUTSIDE: u32 = u32::MAX;
 
-/// Most distinct stacks that get a number.
-const STACKS_MAX: usize = 1 << 20;
+/// A stack that has no number, because there are too many or its function has none.
+pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
+
+/// This bit marks the place of a [`Wanted`] where else a number stands.
+const WANTED: u32 = 1 << 31;
+
+/// Most stacks that get a number: about 130 MB.
+pub(super) const STACKS_MAX: usize = 1 << 23;
+
+/// Most chains of stacks.
+const HEADS_MAX: usize = 1 << 23;
 
 /// Most frames that are open at once, of all threads.
-const OPEN_MAX: usize = 1 << 22;
+const OPEN_MAX: usize = 1 << 21;
 
 /// Steps down a stack that may be spent, in all, on exits that match no open frame: a trace that is made so must not
 /// cost a walk down a deep stack for each record.
 const VAIN_STEPS_MAX: u64 = 1 << 28;
 
-/// One path of calls from the outermost function.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stack {
-    /// The path without its last call; [`NONE`] for the outermost.
-    pub(super) parent: u32,
-    /// The function called last.
-    pub(super) function: u32,
-    /// Number of its name, where that has one.
-    pub(super) name: u32,
-    /// The path found last one call further.
-    last_child: u32,
+/// True for the number of a stack.
+pub(super) fn is_numbered(stack: u32) -> bool {
+    stack < WANTED
 }
 
-/// All paths, numbered in order of first appearance, the same in all threads.
+/// A stack: a call in another stack.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stack {
+    /// The stack without its last call; [`OUTSIDE`] for the outermost.
+    pub(super) parent: u32,
+    /// Number of the name of the function called last.
+    pub(super) name: u32,
+    /// The stack before it in its chain.
+    next: u32,
+}
+
+/// A stack whose number is not known yet.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    hash: u64,
+    parent: u32,
+    name: u32,
+}
+
+/// Where a frame stands: its stack, and the hash of that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) stack: u32,
+    hash: u64,
+}
+
+/// All stacks, numbered in order of first appearance, the same in all threads.
 #[derive(Debug)]
 pub(super) struct Stacks {
     all: Vec<Stack>,
-    children: HashMap<(u32, u32), u32>,
-    last_root: u32,
+    /// The last stack of each chain.
+    heads: Vec<u32>,
+    seed: u64,
+    wanted: Vec<Wanted>,
+    numbers: Vec<u32>,
+    count_max: usize,
     is_full: bool,
 }
 
 impl Stacks {
-    pub(super) fn new() -> Self {
-        Self { all: Vec::new(), children: HashMap::new(), last_root: NONE, is_full: false }
+    pub(super) fn new(count_max: usize) -> Self {
+        // Numbers do not depend on hashes; the seed is that nobody may make a trace whose stacks share one chain.
+        let seed = RandomState::new().hash_one(0_u32);
+        let heads = vec![OUTSIDE; 1 << 12];
+        Self { all: Vec::new(), heads, seed, wanted: Vec::new(), numbers: Vec::new(), count_max, is_full: false }
     }
 
-    /// The path one call further; [`NONE`] where there are too many to number.
+    /// The place outside of all calls.
+    pub(super) fn outside(&self) -> Place {
+        Place { stack: OUTSIDE, hash: self.seed }
+    }
+
+    /// A call in another stack. The stack's number is known after [`Self::resolve`].
     #[inline]
-    pub(super) fn child(&mut self, parent: u32, function: u32, name: u32) -> u32 {
-        let guess = self.all.get(parent as usize).map_or(self.last_root, |stack| stack.last_child);
-        match self.all.get(guess as usize) {
-            Some(stack) if stack.function == function && stack.parent == parent => guess,
-            _ => self.find(parent, function, name),
+    pub(super) fn call(&mut self, parent: Place, name: u32) -> Place {
+        let hash = mix(parent.hash, name);
+        if parent.stack == UNNUMBERED || name == super::batch::NONE {
+            return Place { stack: UNNUMBERED, hash };
         }
+        // A batch is passed on long before there are so many.
+        let stack = u32::try_from(self.wanted.len()).unwrap_or(0) | WANTED;
+        self.wanted.push(Wanted { hash, parent: parent.stack, name });
+        Place { stack, hash }
     }
 
-    fn find(&mut self, parent: u32, function: u32, name: u32) -> u32 {
-        let number = match self.children.get(&(parent, function)) {
-            Some(&number) => number,
-            None if self.all.len() >= STACKS_MAX => {
-                self.is_full = true;
-                return NONE;
+    /// Finds the numbers of all stacks wanted since the last time.
+    pub(super) fn resolve(&mut self) {
+        self.numbers.clear();
+        self.fetch();
+        for n in 0..self.wanted.len() {
+            let Some(&Wanted { hash, parent, name }) = self.wanted.get(n) else { break };
+            let parent = self.number(parent);
+            let number = if parent == UNNUMBERED { UNNUMBERED } else { self.find(hash, parent, name) };
+            self.numbers.push(number);
+        }
+        self.wanted.clear();
+    }
+
+    /// Looks at all that [`Self::find`] will look at, where no look waits for another: memory is slow, but can be asked
+    /// for many things at once. Without this a trace of millions of stacks takes half as long again.
+    fn fetch(&mut self) {
+        let (heads, wanted) = (&self.heads, &self.wanted);
+        self.numbers.extend(wanted.iter().map(|w| heads.get(slot(w.hash, heads.len())).copied().unwrap_or(OUTSIDE)));
+        let last = self.all.len().saturating_sub(1);
+        let looks = self.numbers.iter().filter_map(|&first| self.all.get((first as usize).min(last)));
+        std::hint::black_box(looks.fold(0, |any, stack| any | stack.name));
+        self.numbers.clear();
+    }
+
+    /// The number behind what [`Self::call`] gave, once it was resolved.
+    #[inline]
+    pub(super) fn number(&self, stack: u32) -> u32 {
+        if stack & WANTED == 0 || stack >= UNNUMBERED {
+            return stack;
+        }
+        self.numbers.get((stack & !WANTED) as usize).copied().unwrap_or(UNNUMBERED)
+    }
+
+    #[inline]
+    fn find(&mut self, hash: u64, parent: u32, name: u32) -> u32 {
+        let slot = slot(hash, self.heads.len());
+        let first = self.heads.get(slot).copied().unwrap_or(OUTSIDE);
+        let mut at = first;
+        while let Some(stack) = self.all.get(at as usize) {
+            if stack.name == name && stack.parent == parent {
+                return at;
             }
-            None => {
-                let number = u32::try_from(self.all.len()).unwrap_or(NONE);
-                self.children.insert((parent, function), number);
-                self.all.push(Stack { parent, function, name, last_child: NONE });
-                number
-            }
-        };
-        match self.all.get_mut(parent as usize) {
-            Some(stack) => stack.last_child = number,
-            None => self.last_root = number,
+            at = stack.next;
+        }
+        if self.all.len() >= self.count_max {
+            self.is_full = true;
+            return UNNUMBERED;
+        }
+        let number = u32::try_from(self.all.len()).unwrap_or(UNNUMBERED);
+        self.all.push(Stack { parent, name, next: first });
+        if let Some(head) = self.heads.get_mut(slot) {
+            *head = number;
+        }
+        if self.all.len() > self.heads.len() && self.heads.len() < HEADS_MAX {
+            self.grow();
         }
         number
     }
 
-    /// The paths, by number.
+    /// Makes chains short again.
+    #[cold]
+    fn grow(&mut self) {
+        let slots = (self.heads.len() * 8).min(HEADS_MAX);
+        self.heads = vec![OUTSIDE; slots];
+        let mut hashes: Vec<u64> = Vec::with_capacity(self.all.len());
+        for (number, stack) in (0_u32..).zip(&mut self.all) {
+            // A parent has a smaller number.
+            let hash = mix(hashes.get(stack.parent as usize).copied().unwrap_or(self.seed), stack.name);
+            hashes.push(hash);
+            if let Some(head) = self.heads.get_mut(slot(hash, slots)) {
+                stack.next = std::mem::replace(head, number);
+            }
+        }
+    }
+
+    /// The stacks, by number.
     pub(super) fn all(&self) -> &[Stack] {
         &self.all
     }
 
-    /// There were paths that got no number.
+    /// There were stacks that got no number.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
+}
+
+#[inline]
+fn mix(hash: u64, name: u32) -> u64 {
+    let hash = (hash ^ u64::from(name)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ hash >> 32
+}
+
+/// The chain of a hash among a power of two.
+#[inline]
+fn slot(hash: u64, slots: usize) -> usize {
+    (hash.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as usize & (slots - 1)
 }
 
 /// An open frame.
@@ -88,7 +202,7 @@ impl Stacks {
 pub(super) struct Frame {
     pub(super) function: u32,
     pub(super) name: u32,
-    pub(super) stack: u32,
+    pub(super) place: Place,
 }
 
 /// What an exit ends.
@@ -105,32 +219,46 @@ pub(super) enum Match {
 pub(super) struct Open {
     threads: Vec<Vec<Frame>>,
     frames: usize,
+    /// Threads in which frames were opened whose stacks have no number yet.
+    touched: Vec<u32>,
     /// Frames by thread that were too many to keep.
     surplus: HashMap<u32, u64>,
     vain_steps: u64,
 }
 
 impl Open {
-    /// The innermost frame's path; [`NONE`] outside of all.
+    /// The innermost frame's place; `None` outside of all.
     #[inline]
-    pub(super) fn stack(&self, thread: u32) -> u32 {
-        self.threads.get(thread as usize).and_then(|frames| frames.last()).map_or(NONE, |frame| frame.stack)
+    pub(super) fn place(&self, thread: u32) -> Option<Place> {
+        Some(self.threads.get(thread as usize)?.last()?.place)
     }
 
-    /// Opens a frame; false where it is one too many.
+    /// Opens a frame; where it is one too many, it is only counted.
     #[inline]
-    pub(super) fn push(&mut self, thread: u32, frame: Frame) -> bool {
+    pub(super) fn push(&mut self, thread: u32, frame: Frame) {
         if self.frames >= OPEN_MAX {
             *self.surplus.entry(thread).or_default() += 1;
-            return false;
+            return;
         }
         if self.threads.len() <= thread as usize {
             self.threads.resize_with(thread as usize + 1, Vec::new);
         }
-        let Some(frames) = self.threads.get_mut(thread as usize) else { return false };
+        let Some(frames) = self.threads.get_mut(thread as usize) else { return };
+        if frames.last().is_none_or(|top| is_numbered(top.place.stack)) {
+            self.touched.push(thread);
+        }
         frames.push(frame);
         self.frames += 1;
-        true
+    }
+
+    /// Gives the open frames their numbers.
+    pub(super) fn resolve(&mut self, stacks: &Stacks) {
+        for thread in self.touched.drain(..) {
+            let frames = self.threads.get_mut(thread as usize).map_or(&mut [][..], Vec::as_mut_slice);
+            for frame in frames.iter_mut().rev().take_while(|frame| !is_numbered(frame.place.stack)) {
+                frame.place.stack = stacks.number(frame.place.stack);
+            }
+        }
     }
 
     /// What an exit from `function` ends.
@@ -178,36 +306,80 @@ impl Open {
     }
 
     /// How many frames are open in all.
-    pub(super) fn len(&self) -> usize {
-        self.frames + self.surplus.values().map(|&count| usize::try_from(count).unwrap_or(usize::MAX)).sum::<usize>()
+    pub(super) fn len(&self) -> u64 {
+        self.frames as u64 + self.surplus.values().sum::<u64>()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
+    /// Calls and their numbers at once.
+    fn numbers(stacks: &mut Stacks, path: &[u32]) -> Vec<u32> {
+        let mut place = stacks.outside();
+        let places: Vec<u32> = path
+            .iter()
+            .map(|&name| {
+                place = stacks.call(place, name);
+                place.stack
+            })
+            .collect();
+        stacks.resolve();
+        places.into_iter().map(|place| stacks.number(place)).collect()
+    }
+
     #[test]
-    fn the_same_path_has_one_number_in_all_threads() {
-        let mut stacks = Stacks::new();
-        let mut child = |parent, function| stacks.child(parent, function, 0);
-        let (a, b) = (child(NONE, 1), child(0, 2));
-        assert_eq!((a, b, child(NONE, 3)), (0, 1, 2));
-        assert_eq!((child(NONE, 1), child(0, 2), child(2, 2)), (0, 1, 3));
-        assert_eq!(stacks.all()[3].parent, 2);
+    fn the_same_path_has_one_number() {
+        let mut stacks = Stacks::new(STACKS_MAX);
+        assert_eq!(numbers(&mut stacks, &[1, 2, 1]), [0, 1, 2]);
+        assert_eq!(numbers(&mut stacks, &[3, 2]), [3, 4]);
+        assert_eq!(numbers(&mut stacks, &[1, 2, 2]), [0, 1, 5]);
+        assert_eq!((stacks.all()[5].parent, stacks.all()[0].parent), (1, OUTSIDE));
+    }
+
+    #[test]
+    fn stacks_beyond_the_most_have_no_number_and_neither_have_calls_in_them() {
+        let mut stacks = Stacks::new(2);
+        assert_eq!(numbers(&mut stacks, &[1, 2, 3, 4]), [0, 1, UNNUMBERED, UNNUMBERED]);
+        assert!(stacks.is_full() && !is_numbered(UNNUMBERED) && !is_numbered(OUTSIDE));
+        assert_eq!(numbers(&mut stacks, &[1, 2]), [0, 1]);
     }
 
     #[test]
     fn an_exit_ends_the_frames_above_its_own_and_none_where_it_has_none() {
-        let mut open = Open::default();
+        let (mut open, mut stacks) = (Open::default(), Stacks::new(STACKS_MAX));
         for function in [1, 2, 3] {
-            assert!(open.push(7, Frame { function, name: 0, stack: function }));
+            let place = stacks.call(open.place(7).unwrap_or(stacks.outside()), function);
+            open.push(7, Frame { function, name: function, place });
         }
+        stacks.resolve();
+        open.resolve(&stacks);
+        assert_eq!(open.place(7).map(|place| place.stack), Some(2));
         assert_eq!(open.matching(7, 2), Match::Frames(2));
         assert_eq!(open.matching(7, 9), Match::Nothing);
         assert_eq!(open.matching(3, 1), Match::Nothing);
-        assert_eq!((open.stack(7), open.len()), (3, 3));
-        assert_eq!(open.pop(7).map(|frame| frame.function), Some(3));
-        assert_eq!((open.stack(7), open.len()), (2, 2));
+        assert_eq!(open.pop(7).map(|frame| frame.place.stack), Some(2));
+        assert_eq!((open.place(7).map(|place| place.stack), open.len(), open.depth(7)), (Some(1), 2, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_of_a_map_of_paths(paths in prop::collection::vec(prop::collection::vec(0_u32..4, 1..12), 1..400)) {
+            let (mut stacks, mut known) = (Stacks::new(STACKS_MAX), BTreeMap::new());
+            for path in paths {
+                let expected: Vec<u32> = (1..=path.len())
+                    .map(|length| {
+                        let next = u32::try_from(known.len()).unwrap();
+                        *known.entry(path[..length].to_vec()).or_insert(next)
+                    })
+                    .collect();
+                prop_assert_eq!(numbers(&mut stacks, &path), expected);
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 
 use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
 use super::micros::{Micros, push_as_peer};
-use super::stacks::{Frame, Match, Open, Stacks};
+use super::stacks::{Frame, Match, OUTSIDE, Open, STACKS_MAX, Stack, Stacks, UNNUMBERED, is_numbered};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
 use crate::moment::{Moment, MomentKind};
@@ -21,6 +21,12 @@ const DEDUCED: u8 = 2;
 const ORPHAN: u8 = 3;
 const CUSTOM: u8 = 4;
 const TYPED: u8 = 5;
+
+/// As many stacks as may be needed for equal output, at whatever cost of memory.
+const STACKS_MAX_COMPAT: usize = 1 << 30;
+
+/// How much of the dictionary of stack frames is gathered before it is written.
+const FRAMES_BYTES: usize = 128 * 1024;
 
 /// Numbers up to this are exact in a double.
 const EXACT_MAX: u64 = 1 << 53;
@@ -115,7 +121,7 @@ impl Events {
             return;
         }
         self.micros.push(out, entry.tsc);
-        if entry.frame != NONE {
+        if is_numbered(entry.frame) {
             out.extend_from_slice(b", \"sf\" : ");
             push_dec(out, entry.frame);
         }
@@ -222,7 +228,7 @@ impl<'a> TraceEvents<'a> {
             batch: Batch::first(),
             clock,
             compat,
-            stacks: Stacks::new(),
+            stacks: Stacks::new(if compat { STACKS_MAX_COMPAT } else { STACKS_MAX }),
             open: Open::default(),
             by_thread: std::collections::HashMap::new(),
             has_origin: false,
@@ -237,21 +243,21 @@ impl<'a> TraceEvents<'a> {
     }
 
     fn enter(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) {
-        let parent = self.open.stack(thread);
-        let stack = self.stacks.child(parent, moment.function, known.name);
-        self.open.push(thread, Frame { function: moment.function, name: known.name, stack });
+        let parent = self.open.place(thread).unwrap_or(self.stacks.outside());
+        let place = self.stacks.call(parent, known.name);
+        self.open.push(thread, Frame { function: moment.function, name: known.name, place });
         let arguments = if self.compat { &[] } else { moment.arguments };
-        self.push(BEGIN, moment.tsc, stack, known, (arguments, &[]));
+        self.push(BEGIN, moment.tsc, place.stack, known, (arguments, &[]));
     }
 
     fn exit(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) -> Result<(), Error> {
         if self.open.pop_surplus(thread) {
-            self.push(END, moment.tsc, NONE, known, (&[], &[]));
+            self.push(END, moment.tsc, UNNUMBERED, known, (&[], &[]));
             return Ok(());
         }
         match self.open.matching(thread, moment.function) {
             Match::Frames(1) => {
-                let stack = self.open.pop(thread).map_or(NONE, |frame| frame.stack);
+                let stack = self.open.pop(thread).map_or(UNNUMBERED, |frame| frame.place.stack);
                 let arguments = if self.compat { &[] } else { moment.arguments };
                 self.push(END, moment.tsc, stack, known, (arguments, &[]));
             }
@@ -263,7 +269,7 @@ impl<'a> TraceEvents<'a> {
             }
             Match::Nothing => {
                 self.counts.orphans += 1;
-                self.push(ORPHAN, moment.tsc, NONE, known, (moment.arguments, &[]));
+                self.push(ORPHAN, moment.tsc, UNNUMBERED, known, (moment.arguments, &[]));
             }
         }
         Ok(())
@@ -276,7 +282,7 @@ impl<'a> TraceEvents<'a> {
             let kind = if left == 0 || self.compat { END } else { DEDUCED };
             self.counts.deduced += u64::from(left > 0);
             let known = self.interner.of_function(frame.function, frame.name, known);
-            self.push(kind, moment.tsc, frame.stack, &known, (&[], &[]));
+            self.push(kind, moment.tsc, frame.place.stack, &known, (&[], &[]));
             if self.batch.is_full() {
                 // A deep stack that ends at once must not grow the batch without end.
                 self.pass()?;
@@ -286,6 +292,11 @@ impl<'a> TraceEvents<'a> {
     }
 
     fn pass(&mut self) -> Result<(), Error> {
+        self.stacks.resolve();
+        self.open.resolve(&self.stacks);
+        for entry in &mut self.batch.entries {
+            entry.frame = self.stacks.number(entry.frame);
+        }
         self.interner.close(&mut self.batch);
         let origin = self.batch.origin;
         self.batch = self.stage.pass(std::mem::take(&mut self.batch))?;
@@ -311,36 +322,47 @@ impl<'a> TraceEvents<'a> {
             MomentKind::Typed(event_type) => (TYPED, event_type),
             _ => (CUSTOM, 0),
         };
-        let frame = self.open.stack(known.owner);
+        let frame = self.open.place(known.owner).map_or(UNNUMBERED, |place| place.stack);
         let entry =
             Entry { tsc: moment.tsc, frame, kind, name: NONE, owner: NONE, extra: NONE, event_type, cpu: moment.cpu };
         push(&mut self.batch, entry, known, &[], moment.data);
     }
 
-    /// Appends the dictionary of stack frames, a piece at a time.
+    /// Writes the dictionary of stack frames.
     fn frames(&mut self) -> Result<(), Error> {
-        let all = std::mem::replace(&mut self.stacks, Stacks::new());
-        let order: Box<dyn Iterator<Item = usize>> =
-            if self.compat { Box::new(peer_frame_order(all.all().len())) } else { Box::new(0..all.all().len()) };
-        let mut out = Vec::new();
-        for (n, number) in order.enumerate() {
-            let Some(stack) = all.all().get(number) else { continue };
+        let stacks = std::mem::replace(&mut self.stacks, Stacks::new(0));
+        let names = self.interner.all_names().into_iter().map(|name| {
+            let mut out = b"\" : { \"name\" : ".to_vec();
+            put_name(&mut out, &name.text, self.compat);
+            out.into()
+        });
+        let (names, all) = (names.collect::<Vec<Box<[u8]>>>(), stacks.all());
+        self.counts.stacks_left_out = stacks.is_full();
+        if self.compat {
+            let order = peer_frame_order(all.len()).filter_map(|number| Some((number, *all.get(number)?)));
+            self.put_frames(order, &names)
+        } else {
+            self.put_frames(all.iter().copied().enumerate(), &names)
+        }
+    }
+
+    fn put_frames(&mut self, frames: impl Iterator<Item = (usize, Stack)>, names: &[Box<[u8]>]) -> Result<(), Error> {
+        let mut out = Vec::with_capacity(FRAMES_BYTES + 4096);
+        for (n, (number, stack)) in frames.enumerate() {
             out.extend_from_slice(if n == 0 { b"\n    \"" } else { b",\n    \"" });
             push_dec(&mut out, number);
-            out.extend_from_slice(b"\" : { \"name\" : ");
-            put_name(&mut out, &self.interner.text(stack.function, stack.name), self.compat);
-            if stack.parent != NONE {
+            out.extend_from_slice(names.get(stack.name as usize).map_or(&[], |name| &**name));
+            if stack.parent != OUTSIDE {
                 out.extend_from_slice(b", \"parent\": \"");
                 push_dec(&mut out, stack.parent);
                 out.push(b'"');
             }
             out.extend_from_slice(b" }");
-            if out.len() > 1 << 18 {
+            if out.len() >= FRAMES_BYTES {
                 self.stage.put(&out)?;
                 out.clear();
             }
         }
-        self.counts.stacks_left_out = all.is_full();
         self.stage.put(&out)
     }
 }
@@ -362,7 +384,7 @@ impl Feed for TraceEvents<'_> {
             MomentKind::Function(kind) if thread == NONE => {
                 // Of one thread too many, only what stands in the trace is told.
                 let kind = if kind.is_entry() { BEGIN } else { END };
-                self.push(kind, moment.tsc, NONE, &known, (moment.arguments, &[]));
+                self.push(kind, moment.tsc, UNNUMBERED, &known, (moment.arguments, &[]));
             }
             MomentKind::Function(kind) if kind.is_entry() => self.enter(moment, &known, thread),
             MomentKind::Function(_) => self.exit(moment, &known, thread)?,
@@ -373,7 +395,7 @@ impl Feed for TraceEvents<'_> {
 
     fn end(mut self) -> Result<Counts, Error> {
         self.pass()?;
-        self.counts.unfinished = self.open.len() as u64;
+        self.counts.unfinished = self.open.len();
         self.stage.put(b"\n  ],\n  \"displayTimeUnit\": \"ns\",\n  \"stackFrames\": {")?;
         self.frames()?;
         if self.compat {
