@@ -83,7 +83,8 @@ pub fn convert(
     let shared = Shared::default();
     let naming = Naming { symbols, ids_only: compat };
     let interner = Interner::new(naming, &shared);
-    let mut bench = Bench::new(open.threads);
+    let mut entries = Bench::new(open.threads, ());
+    let mut events = Bench::new(open.threads, trace_event::Frames::new(compat));
     let (summary, counts) = std::thread::scope(|scope| match form {
         ConvertForm::Raw => run(ordered, raw::Raw::new(out, facts, compat), sort, sink),
         ConvertForm::Yaml => {
@@ -94,12 +95,12 @@ pub fn convert(
                 nonstop_tsc: facts.nonstop_tsc,
                 cycle_frequency: facts.cycle_frequency,
             };
-            let stage = bench.stage(scope, yaml::Entries::new(compat), &shared, out);
+            let stage = entries.stage(scope, yaml::Entries::new(compat), &shared, out);
             run(ordered, yaml::Yaml::new(stage, interner, header, compat), sort, sink)
         }
         ConvertForm::TraceEvent => {
             let clock = trace_event::Clock { version: facts.version, hz: facts.cycle_frequency };
-            let stage = bench.stage(scope, trace_event::Events::new(clock, compat), &shared, out);
+            let stage = events.stage(scope, trace_event::Events::new(clock, compat), &shared, out);
             run(ordered, trace_event::TraceEvents::new(stage, interner, clock, compat), sort, sink)
         }
     })?;

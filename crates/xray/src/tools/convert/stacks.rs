@@ -1,6 +1,6 @@
 //! Distinct stacks, numbered; and the open frames of each thread.
 //!
-//! A trace may have millions of distinct stacks, so a stack is twelve bytes, and the memory that must be waited for is
+//! A trace may have millions of distinct stacks, so a stack is eight bytes, and the memory that must be waited for is
 //! touched for a whole batch at once: entries get a reference to a [`Wanted`] first and the number when the batch is
 //! full. A stack's hash comes from its parent's hash, not from its number, so that nothing waits for a number.
 
@@ -19,8 +19,15 @@ const WANTED: u32 = 1 << 31;
 /// Most stacks that get a number: about 130 MB.
 pub(super) const STACKS_MAX: usize = 1 << 23;
 
-/// Most chains of stacks.
-const HEADS_MAX: usize = 1 << 23;
+/// Bits of a slot that are a stack's number; those above are bits of its hash, so that other stacks need not be looked
+/// at.
+const NUMBER_BITS: u32 = 24;
+
+/// The bits of a slot that are a number.
+const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
+
+/// A slot without a stack.
+const EMPTY: u32 = u32::MAX;
 
 /// Most frames that are open at once, of all threads.
 const OPEN_MAX: usize = 1 << 21;
@@ -41,8 +48,6 @@ pub(super) struct Stack {
     pub(super) parent: u32,
     /// Number of the name of the function called last.
     pub(super) name: u32,
-    /// The stack before it in its chain.
-    next: u32,
 }
 
 /// A stack whose number is not known yet.
@@ -53,7 +58,7 @@ struct Wanted {
     name: u32,
 }
 
-/// Where a frame stands: its stack, and the hash of that.
+/// Where a thread is: its stack, and the hash of that.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) stack: u32,
@@ -64,8 +69,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Stacks {
     all: Vec<Stack>,
-    /// The last stack of each chain.
-    heads: Vec<u32>,
+    /// A hash table of numbers, at most half full: a stack stands in the first free slot from that of its hash on.
+    slots: Vec<u32>,
     seed: u64,
     wanted: Vec<Wanted>,
     numbers: Vec<u32>,
@@ -75,10 +80,10 @@ pub(super) struct Stacks {
 
 impl Stacks {
     pub(super) fn new(count_max: usize) -> Self {
-        // Numbers do not depend on hashes; the seed is that nobody may make a trace whose stacks share one chain.
+        // Numbers do not depend on hashes; the seed is that nobody may make a trace whose stacks share one slot.
         let seed = RandomState::new().hash_one(0_u32);
-        let heads = vec![OUTSIDE; 1 << 12];
-        Self { all: Vec::new(), heads, seed, wanted: Vec::new(), numbers: Vec::new(), count_max, is_full: false }
+        let (slots, count_max) = (vec![EMPTY; 1 << 12], count_max.min(EMPTY as usize & NUMBER_MASK as usize));
+        Self { all: Vec::new(), slots, seed, wanted: Vec::new(), numbers: Vec::new(), count_max, is_full: false }
     }
 
     /// The place outside of all calls.
@@ -115,10 +120,11 @@ impl Stacks {
     /// Looks at all that [`Self::find`] will look at, where no look waits for another: memory is slow, but can be asked
     /// for many things at once. Without this a trace of millions of stacks takes half as long again.
     fn fetch(&mut self) {
-        let (heads, wanted) = (&self.heads, &self.wanted);
-        self.numbers.extend(wanted.iter().map(|w| heads.get(slot(w.hash, heads.len())).copied().unwrap_or(OUTSIDE)));
+        let (slots, wanted) = (&self.slots, &self.wanted);
+        let numbers = wanted.iter().map(|w| slots.get(slot(w.hash, slots.len())).copied().unwrap_or(EMPTY));
+        self.numbers.extend(numbers);
         let last = self.all.len().saturating_sub(1);
-        let looks = self.numbers.iter().filter_map(|&first| self.all.get((first as usize).min(last)));
+        let looks = self.numbers.iter().filter_map(|&found| self.all.get((found & NUMBER_MASK) as usize).or(self.all.get(last)));
         std::hint::black_box(looks.fold(0, |any, stack| any | stack.name));
         self.numbers.clear();
     }
@@ -134,42 +140,57 @@ impl Stacks {
 
     #[inline]
     fn find(&mut self, hash: u64, parent: u32, name: u32) -> u32 {
-        let slot = slot(hash, self.heads.len());
-        let first = self.heads.get(slot).copied().unwrap_or(OUTSIDE);
-        let mut at = first;
-        while let Some(stack) = self.all.get(at as usize) {
-            if stack.name == name && stack.parent == parent {
-                return at;
+        let mask = self.slots.len() - 1;
+        let (mut at, tag) = (slot(hash, self.slots.len()), tag(hash));
+        loop {
+            let found = self.slots.get(at).copied().unwrap_or(EMPTY);
+            if found == EMPTY {
+                return self.add(at, tag, parent, name);
             }
-            at = stack.next;
+            if found & !NUMBER_MASK == tag {
+                let number = found & NUMBER_MASK;
+                if self.all.get(number as usize).is_some_and(|stack| stack.name == name && stack.parent == parent) {
+                    return number;
+                }
+            }
+            at = (at + 1) & mask;
         }
+    }
+
+    /// Adds a stack in the free slot that was found for it.
+    #[inline]
+    fn add(&mut self, at: usize, tag: u32, parent: u32, name: u32) -> u32 {
         if self.all.len() >= self.count_max {
             self.is_full = true;
             return UNNUMBERED;
         }
         let number = u32::try_from(self.all.len()).unwrap_or(UNNUMBERED);
-        self.all.push(Stack { parent, name, next: first });
-        if let Some(head) = self.heads.get_mut(slot) {
-            *head = number;
+        self.all.push(Stack { parent, name });
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = tag | number;
         }
-        if self.all.len() > self.heads.len() && self.heads.len() < HEADS_MAX {
+        if self.all.len() * 2 > self.slots.len() {
             self.grow();
         }
         number
     }
 
-    /// Makes chains short again.
+    /// Makes room for eight times as many.
     #[cold]
     fn grow(&mut self) {
-        let slots = (self.heads.len() * 8).min(HEADS_MAX);
-        self.heads = vec![OUTSIDE; slots];
+        let slots = (self.slots.len() * 8).min(2 * self.count_max.next_power_of_two());
+        self.slots = vec![EMPTY; slots];
         let mut hashes: Vec<u64> = Vec::with_capacity(self.all.len());
-        for (number, stack) in (0_u32..).zip(&mut self.all) {
+        for (number, stack) in (0_u32..).zip(&self.all) {
             // A parent has a smaller number.
             let hash = mix(hashes.get(stack.parent as usize).copied().unwrap_or(self.seed), stack.name);
             hashes.push(hash);
-            if let Some(head) = self.heads.get_mut(slot(hash, slots)) {
-                stack.next = std::mem::replace(head, number);
+            let mut at = slot(hash, slots);
+            while self.slots.get(at).is_some_and(|&taken| taken != EMPTY) {
+                at = (at + 1) & (slots - 1);
+            }
+            if let Some(free) = self.slots.get_mut(at) {
+                *free = tag(hash) | number;
             }
         }
     }
@@ -191,10 +212,64 @@ fn mix(hash: u64, name: u32) -> u64 {
     hash ^ hash >> 32
 }
 
-/// The chain of a hash among a power of two.
+/// The slot of a hash among a power of two.
 #[inline]
 fn slot(hash: u64, slots: usize) -> usize {
     (hash.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as usize & (slots - 1)
+}
+
+/// The bits of a hash that stand with the number.
+#[inline]
+fn tag(hash: u64) -> u32 {
+    (hash >> 40) as u32 & !NUMBER_MASK
+}
+
+/// The places of all threads: what begins and ends is matched already.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    threads: Vec<Vec<Place>>,
+    /// Threads in which frames were opened whose stacks have no number yet.
+    touched: Vec<u32>,
+}
+
+impl Places {
+    /// The innermost call of a thread.
+    #[inline]
+    pub(super) fn innermost(&self, thread: u32) -> Option<Place> {
+        self.threads.get(thread as usize)?.last().copied()
+    }
+
+    /// Enters a call; gives its stack, to be resolved.
+    #[inline]
+    pub(super) fn enter(&mut self, thread: u32, name: u32, stacks: &mut Stacks) -> u32 {
+        if self.threads.len() <= thread as usize {
+            self.threads.resize_with(thread as usize + 1, Vec::new);
+        }
+        let Some(places) = self.threads.get_mut(thread as usize) else { return UNNUMBERED };
+        let parent = places.last().copied().unwrap_or(stacks.outside());
+        if parent.stack == OUTSIDE || is_numbered(parent.stack) {
+            self.touched.push(thread);
+        }
+        let place = stacks.call(parent, name);
+        places.push(place);
+        place.stack
+    }
+
+    /// Leaves the innermost call; gives its stack.
+    #[inline]
+    pub(super) fn leave(&mut self, thread: u32) -> u32 {
+        self.threads.get_mut(thread as usize).and_then(Vec::pop).map_or(UNNUMBERED, |place| place.stack)
+    }
+
+    /// Gives all places their numbers, when the stacks have them.
+    pub(super) fn resolve(&mut self, stacks: &Stacks) {
+        for thread in self.touched.drain(..) {
+            let places = self.threads.get_mut(thread as usize).map_or(&mut [][..], Vec::as_mut_slice);
+            for place in places.iter_mut().rev().take_while(|place| !is_numbered(place.stack)) {
+                place.stack = stacks.number(place.stack);
+            }
+        }
+    }
 }
 
 /// An open frame.
@@ -202,7 +277,6 @@ fn slot(hash: u64, slots: usize) -> usize {
 pub(super) struct Frame {
     pub(super) function: u32,
     pub(super) name: u32,
-    pub(super) place: Place,
 }
 
 /// What an exit ends.
@@ -219,46 +293,26 @@ pub(super) enum Match {
 pub(super) struct Open {
     threads: Vec<Vec<Frame>>,
     frames: usize,
-    /// Threads in which frames were opened whose stacks have no number yet.
-    touched: Vec<u32>,
     /// Frames by thread that were too many to keep.
     surplus: HashMap<u32, u64>,
     vain_steps: u64,
 }
 
 impl Open {
-    /// The innermost frame's place; `None` outside of all.
+    /// Opens a frame; false where it is one too many and only counted.
     #[inline]
-    pub(super) fn place(&self, thread: u32) -> Option<Place> {
-        Some(self.threads.get(thread as usize)?.last()?.place)
-    }
-
-    /// Opens a frame; where it is one too many, it is only counted.
-    #[inline]
-    pub(super) fn push(&mut self, thread: u32, frame: Frame) {
+    pub(super) fn push(&mut self, thread: u32, frame: Frame) -> bool {
         if self.frames >= OPEN_MAX {
             *self.surplus.entry(thread).or_default() += 1;
-            return;
+            return false;
         }
         if self.threads.len() <= thread as usize {
             self.threads.resize_with(thread as usize + 1, Vec::new);
         }
-        let Some(frames) = self.threads.get_mut(thread as usize) else { return };
-        if frames.last().is_none_or(|top| is_numbered(top.place.stack)) {
-            self.touched.push(thread);
-        }
+        let Some(frames) = self.threads.get_mut(thread as usize) else { return false };
         frames.push(frame);
         self.frames += 1;
-    }
-
-    /// Gives the open frames their numbers.
-    pub(super) fn resolve(&mut self, stacks: &Stacks) {
-        for thread in self.touched.drain(..) {
-            let frames = self.threads.get_mut(thread as usize).map_or(&mut [][..], Vec::as_mut_slice);
-            for frame in frames.iter_mut().rev().take_while(|frame| !is_numbered(frame.place.stack)) {
-                frame.place.stack = stacks.number(frame.place.stack);
-            }
-        }
+        true
     }
 
     /// What an exit from `function` ends.
@@ -352,19 +406,29 @@ mod tests {
 
     #[test]
     fn an_exit_ends_the_frames_above_its_own_and_none_where_it_has_none() {
-        let (mut open, mut stacks) = (Open::default(), Stacks::new(STACKS_MAX));
+        let mut open = Open::default();
         for function in [1, 2, 3] {
-            let place = stacks.call(open.place(7).unwrap_or(stacks.outside()), function);
-            open.push(7, Frame { function, name: function, place });
+            assert!(open.push(7, Frame { function, name: function }));
         }
-        stacks.resolve();
-        open.resolve(&stacks);
-        assert_eq!(open.place(7).map(|place| place.stack), Some(2));
         assert_eq!(open.matching(7, 2), Match::Frames(2));
         assert_eq!(open.matching(7, 9), Match::Nothing);
         assert_eq!(open.matching(3, 1), Match::Nothing);
-        assert_eq!(open.pop(7).map(|frame| frame.place.stack), Some(2));
-        assert_eq!((open.place(7).map(|place| place.stack), open.len(), open.depth(7)), (Some(1), 2, 2));
+        assert_eq!(open.pop(7).map(|frame| frame.function), Some(3));
+        assert_eq!((open.len(), open.depth(7)), (2, 2));
+    }
+
+    #[test]
+    fn threads_return_to_the_stack_they_came_from() {
+        let (mut places, mut stacks) = (Places::default(), Stacks::new(STACKS_MAX));
+        let mut entered = |places: &mut Places, thread, name| {
+            let stack = places.enter(thread, name, &mut stacks);
+            stacks.resolve();
+            places.resolve(&stacks);
+            stacks.number(stack)
+        };
+        assert_eq!((entered(&mut places, 0, 5), entered(&mut places, 3, 5), entered(&mut places, 3, 6)), (0, 0, 1));
+        assert_eq!((places.leave(3), places.innermost(3).map(|place| place.stack)), (1, Some(0)));
+        assert_eq!((places.leave(3), places.leave(3), entered(&mut places, 3, 6)), (0, UNNUMBERED, 2));
     }
 
     proptest! {

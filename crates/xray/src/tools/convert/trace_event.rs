@@ -7,7 +7,7 @@ use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 
 use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
 use super::micros::{Micros, push_as_peer};
-use super::stacks::{Frame, Match, OUTSIDE, Open, STACKS_MAX, Stack, Stacks, UNNUMBERED, is_numbered};
+use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNNUMBERED, is_numbered};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
 use crate::moment::{Moment, MomentKind};
@@ -24,9 +24,6 @@ const TYPED: u8 = 5;
 
 /// As many stacks as may be needed for equal output, at whatever cost of memory.
 const STACKS_MAX_COMPAT: usize = 1 << 30;
-
-/// How much of the dictionary of stack frames is gathered before it is written.
-const FRAMES_BYTES: usize = 128 * 1024;
 
 /// Numbers up to this are exact in a double.
 const EXACT_MAX: u64 = 1 << 53;
@@ -132,7 +129,44 @@ impl Events {
     }
 }
 
+/// Numbers of stacks, from batch to batch.
+#[derive(Debug)]
+pub(super) struct Frames {
+    stacks: Stacks,
+    places: Places,
+}
+
+impl Frames {
+    pub(super) fn new(compat: bool) -> Self {
+        let stacks = Stacks::new(if compat { STACKS_MAX_COMPAT } else { STACKS_MAX });
+        Self { stacks, places: Places::default() }
+    }
+}
+
 impl Formatter for Events {
+    type Memory = Frames;
+
+    fn complete(memory: &mut Frames, batch: &mut Batch) {
+        let Frames { stacks, places } = memory;
+        for entry in &mut batch.entries {
+            // The field has the thread until now.
+            let thread = std::mem::replace(&mut entry.frame, UNNUMBERED);
+            if thread == NONE {
+                continue;
+            }
+            entry.frame = match entry.kind {
+                BEGIN => places.enter(thread, entry.name, stacks),
+                END | DEDUCED => places.leave(thread),
+                _ => places.innermost(thread).map_or(UNNUMBERED, |place| place.stack),
+            };
+        }
+        stacks.resolve();
+        places.resolve(stacks);
+        for entry in &mut batch.entries {
+            entry.frame = stacks.number(entry.frame);
+        }
+    }
+
     fn format(&mut self, batch: &Batch, shared: &Shared, out: &mut Vec<u8>) {
         self.follow(batch, shared);
         if !self.compat {
@@ -212,7 +246,6 @@ pub(super) struct TraceEvents<'a> {
     batch: Batch,
     clock: Clock,
     compat: bool,
-    stacks: Stacks,
     open: Open,
     /// Whose stack an owner uses: the peer looks at thread ids alone.
     by_thread: std::collections::HashMap<u32, u32>,
@@ -228,7 +261,6 @@ impl<'a> TraceEvents<'a> {
             batch: Batch::first(),
             clock,
             compat,
-            stacks: Stacks::new(if compat { STACKS_MAX_COMPAT } else { STACKS_MAX }),
             open: Open::default(),
             by_thread: std::collections::HashMap::new(),
             has_origin: false,
@@ -237,29 +269,27 @@ impl<'a> TraceEvents<'a> {
     }
 
     #[inline]
-    fn push(&mut self, kind: u8, tsc: u64, frame: u32, known: &Known, payload: (&[u64], &[u8])) {
-        let entry = Entry { tsc, frame, kind, name: NONE, owner: NONE, extra: NONE, event_type: 0, cpu: 0 };
+    fn push(&mut self, kind: u8, tsc: u64, thread: u32, known: &Known, payload: (&[u64], &[u8])) {
+        let entry = Entry { tsc, frame: thread, kind, name: NONE, owner: NONE, extra: NONE, event_type: 0, cpu: 0 };
         push(&mut self.batch, entry, known, payload.0, payload.1);
     }
 
     fn enter(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) {
-        let parent = self.open.place(thread).unwrap_or(self.stacks.outside());
-        let place = self.stacks.call(parent, known.name);
-        self.open.push(thread, Frame { function: moment.function, name: known.name, place });
+        let is_kept = self.open.push(thread, Frame { function: moment.function, name: known.name });
         let arguments = if self.compat { &[] } else { moment.arguments };
-        self.push(BEGIN, moment.tsc, place.stack, known, (arguments, &[]));
+        self.push(BEGIN, moment.tsc, if is_kept { thread } else { NONE }, known, (arguments, &[]));
     }
 
     fn exit(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) -> Result<(), Error> {
         if self.open.pop_surplus(thread) {
-            self.push(END, moment.tsc, UNNUMBERED, known, (&[], &[]));
+            self.push(END, moment.tsc, NONE, known, (&[], &[]));
             return Ok(());
         }
         match self.open.matching(thread, moment.function) {
             Match::Frames(1) => {
-                let stack = self.open.pop(thread).map_or(UNNUMBERED, |frame| frame.place.stack);
+                self.open.pop(thread);
                 let arguments = if self.compat { &[] } else { moment.arguments };
-                self.push(END, moment.tsc, stack, known, (arguments, &[]));
+                self.push(END, moment.tsc, thread, known, (arguments, &[]));
             }
             Match::Frames(count) => self.unwind(moment, known, thread, count)?,
             Match::Nothing if self.compat => {
@@ -269,7 +299,7 @@ impl<'a> TraceEvents<'a> {
             }
             Match::Nothing => {
                 self.counts.orphans += 1;
-                self.push(ORPHAN, moment.tsc, UNNUMBERED, known, (moment.arguments, &[]));
+                self.push(ORPHAN, moment.tsc, NONE, known, (moment.arguments, &[]));
             }
         }
         Ok(())
@@ -282,7 +312,7 @@ impl<'a> TraceEvents<'a> {
             let kind = if left == 0 || self.compat { END } else { DEDUCED };
             self.counts.deduced += u64::from(left > 0);
             let known = self.interner.of_function(frame.function, frame.name, known);
-            self.push(kind, moment.tsc, frame.place.stack, &known, (&[], &[]));
+            self.push(kind, moment.tsc, thread, &known, (&[], &[]));
             if self.batch.is_full() {
                 // A deep stack that ends at once must not grow the batch without end.
                 self.pass()?;
@@ -292,11 +322,6 @@ impl<'a> TraceEvents<'a> {
     }
 
     fn pass(&mut self) -> Result<(), Error> {
-        self.stacks.resolve();
-        self.open.resolve(&self.stacks);
-        for entry in &mut self.batch.entries {
-            entry.frame = self.stacks.number(entry.frame);
-        }
         self.interner.close(&mut self.batch);
         let origin = self.batch.origin;
         self.batch = self.stage.pass(std::mem::take(&mut self.batch))?;
@@ -322,7 +347,7 @@ impl<'a> TraceEvents<'a> {
             MomentKind::Typed(event_type) => (TYPED, event_type),
             _ => (CUSTOM, 0),
         };
-        let frame = self.open.place(known.owner).map_or(UNNUMBERED, |place| place.stack);
+        let frame = known.owner;
         let entry =
             Entry { tsc: moment.tsc, frame, kind, name: NONE, owner: NONE, extra: NONE, event_type, cpu: moment.cpu };
         push(&mut self.batch, entry, known, &[], moment.data);
@@ -330,40 +355,32 @@ impl<'a> TraceEvents<'a> {
 
     /// Writes the dictionary of stack frames.
     fn frames(&mut self) -> Result<(), Error> {
-        let stacks = std::mem::replace(&mut self.stacks, Stacks::new(0));
+        let memory = self.stage.memory()?;
+        let (stacks, compat) = (&memory.1.stacks, self.compat);
         let names = self.interner.all_names().into_iter().map(|name| {
             let mut out = b"\" : { \"name\" : ".to_vec();
-            put_name(&mut out, &name.text, self.compat);
+            put_name(&mut out, &name.text, compat);
             out.into()
         });
         let (names, all) = (names.collect::<Vec<Box<[u8]>>>(), stacks.all());
         self.counts.stacks_left_out = stacks.is_full();
-        if self.compat {
-            let order = peer_frame_order(all.len()).filter_map(|number| Some((number, *all.get(number)?)));
-            self.put_frames(order, &names)
-        } else {
-            self.put_frames(all.iter().copied().enumerate(), &names)
-        }
-    }
-
-    fn put_frames(&mut self, frames: impl Iterator<Item = (usize, Stack)>, names: &[Box<[u8]>]) -> Result<(), Error> {
-        let mut out = Vec::with_capacity(FRAMES_BYTES + 4096);
-        for (n, (number, stack)) in frames.enumerate() {
-            out.extend_from_slice(if n == 0 { b"\n    \"" } else { b",\n    \"" });
-            push_dec(&mut out, number);
+        let put = |number: usize, out: &mut Vec<u8>| {
+            let Some(stack) = all.get(number) else { return };
+            out.extend_from_slice(if number == 0 { b"\n    \"" } else { b",\n    \"" });
+            push_dec(out, number);
             out.extend_from_slice(names.get(stack.name as usize).map_or(&[], |name| &**name));
             if stack.parent != OUTSIDE {
                 out.extend_from_slice(b", \"parent\": \"");
-                push_dec(&mut out, stack.parent);
+                push_dec(out, stack.parent);
                 out.push(b'"');
             }
             out.extend_from_slice(b" }");
-            if out.len() >= FRAMES_BYTES {
-                self.stage.put(&out)?;
-                out.clear();
-            }
+        };
+        if !compat {
+            return self.stage.put_all(all.len(), put);
         }
-        self.stage.put(&out)
+        let slots = peer_slots(all.len());
+        self.stage.put_all(slots, |slot, out| put(peer_frame(slot, slots), out))
     }
 }
 
@@ -384,7 +401,7 @@ impl Feed for TraceEvents<'_> {
             MomentKind::Function(kind) if thread == NONE => {
                 // Of one thread too many, only what stands in the trace is told.
                 let kind = if kind.is_entry() { BEGIN } else { END };
-                self.push(kind, moment.tsc, UNNUMBERED, &known, (moment.arguments, &[]));
+                self.push(kind, moment.tsc, NONE, &known, (moment.arguments, &[]));
             }
             MomentKind::Function(kind) if kind.is_entry() => self.enter(moment, &known, thread),
             MomentKind::Function(_) => self.exit(moment, &known, thread)?,
@@ -414,18 +431,22 @@ impl Feed for TraceEvents<'_> {
     }
 }
 
-/// The order in which the peer tells stack frames: that of the slots of its hash table, in which numbers in a row never
-/// collide.
-fn peer_frame_order(count: usize) -> impl Iterator<Item = usize> {
-    // The table doubles when it would be three quarters full.
-    let mut slots = 64_usize;
+/// Slots of the hash table in whose order the peer tells so many stack frames; it doubles when it would be three
+/// quarters full.
+fn peer_slots(count: usize) -> usize {
+    let mut slots = 64;
     while count * 4 >= slots * 3 {
         slots *= 2;
     }
-    // The slot of a number is 37 times it; the inverse is found by Newton's iteration.
-    let inverse =
-        (0..6).fold(37_usize, |inverse, _| inverse.wrapping_mul(2_usize.wrapping_sub(inverse.wrapping_mul(37))));
-    (0..slots).map(move |slot| slot.wrapping_mul(inverse) & (slots - 1)).filter(move |&number| number < count)
+    slots
+}
+
+/// The frame in a slot of the peer's table, if there are as many frames. The slot of a number is 37 times it, and
+/// numbers in a row never collide.
+fn peer_frame(slot: usize, slots: usize) -> usize {
+    // Inverse of 37 modulo 2 to the 32nd, and so modulo any lesser power.
+    const INVERSE: u64 = 0x914c_1bad;
+    (slot as u64).wrapping_mul(INVERSE) as usize & (slots - 1)
 }
 
 #[cfg(test)]
@@ -434,9 +455,13 @@ mod tests {
 
     #[test]
     fn frames_stand_as_in_the_corpus() {
-        // synth/v5.trace_event.json, real/ring.trace_event.json.
-        assert_eq!(peer_frame_order(5).collect::<Vec<_>>(), [0, 2, 4, 1, 3]);
-        let mut many: Vec<_> = peer_frame_order(100_000).collect();
+        // synth/v5.trace_event.json.
+        let order = |count| {
+            let slots = peer_slots(count);
+            (0..slots).map(move |slot| peer_frame(slot, slots)).filter(move |&number| number < count)
+        };
+        assert_eq!(order(5).collect::<Vec<_>>(), [0, 2, 4, 1, 3]);
+        let mut many: Vec<_> = order(100_000).collect();
         many.sort_unstable();
         assert_eq!(many, (0..100_000).collect::<Vec<_>>());
     }

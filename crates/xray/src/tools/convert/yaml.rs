@@ -94,6 +94,10 @@ fn put_typed(part: &[u8], event_type: u16, out: &mut Vec<u8>) {
 }
 
 impl Formatter for Entries {
+    type Memory = ();
+
+    fn complete(_memory: &mut (), _batch: &mut Batch) {}
+
     fn format(&mut self, batch: &Batch, shared: &Shared, out: &mut Vec<u8>) {
         let (names, owners) = (&mut self.names, &mut self.owners);
         shared.names_from(names.len(), batch, |name| {
