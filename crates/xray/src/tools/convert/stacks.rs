@@ -124,7 +124,10 @@ impl Stacks {
         let numbers = wanted.iter().map(|w| slots.get(slot(w.hash, slots.len())).copied().unwrap_or(EMPTY));
         self.numbers.extend(numbers);
         let last = self.all.len().saturating_sub(1);
-        let looks = self.numbers.iter().filter_map(|&found| self.all.get((found & NUMBER_MASK) as usize).or(self.all.get(last)));
+        let looks = self
+            .numbers
+            .iter()
+            .filter_map(|&found| self.all.get((found & NUMBER_MASK) as usize).or(self.all.get(last)));
         std::hint::black_box(looks.fold(0, |any, stack| any | stack.name));
         self.numbers.clear();
     }
