@@ -53,6 +53,7 @@ impl Micros {
     #[inline]
     pub(super) fn push(&mut self, out: &mut Vec<u8>, tsc: u64) {
         match self.units(tsc) {
+            Some(units) if self.decimals == DECIMALS_MIN => push_ten_thousandths(out, units),
             Some(units) => push_fixed(out, units, self.decimals),
             None => self.push_slowly(out, tsc),
         }
@@ -87,6 +88,15 @@ impl Micros {
         }
         push_fixed(out, units + u128::from(rest >= hz.div_ceil(2)), self.decimals);
     }
+}
+
+/// Appends a number of units of the fourth decimal.
+#[inline]
+fn push_ten_thousandths(out: &mut Vec<u8>, units: u64) {
+    push_dec(out, units / 10_000);
+    let part = (units % 10_000) as u16;
+    let digit = |n: u16| b'0' + (n % 10) as u8;
+    out.extend_from_slice(&[b'.', digit(part / 1000), digit(part / 100), digit(part / 10), digit(part)]);
 }
 
 /// Appends a number of units of the last decimal.

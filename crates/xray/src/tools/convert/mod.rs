@@ -2,6 +2,7 @@
 
 mod batch;
 mod micros;
+mod part;
 mod raw;
 mod stacks;
 mod stage;

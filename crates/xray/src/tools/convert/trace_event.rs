@@ -7,6 +7,7 @@ use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 
 use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
 use super::micros::{Micros, push_as_peer};
+use super::part::Part;
 use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNNUMBERED, is_numbered};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
@@ -41,9 +42,9 @@ pub(super) struct Events {
     clock: Clock,
     compat: bool,
     micros: Micros,
-    names: Vec<Box<[u8]>>,
+    names: Vec<Part>,
     /// By owner: behind the phases `B`, `E`, and `i`.
-    owners: Vec<[Box<[u8]>; 3]>,
+    owners: Vec<[Part; 3]>,
 }
 
 impl Events {
@@ -51,29 +52,28 @@ impl Events {
         Self { clock, compat, micros: Micros::new(clock.hz), names: Vec::new(), owners: Vec::new() }
     }
 
-    /// The start of an entry.
-    fn name_part(&self, name: &Name) -> Box<[u8]> {
-        let mut out = b"    { \"name\" : ".to_vec();
+    /// The end of the entry before, and the start of an entry.
+    fn name_part(&self, name: &Name) -> Part {
+        let mut out = b",\n    { \"name\" : ".to_vec();
         put_name(&mut out, &name.text, self.compat);
         out.extend_from_slice(b", \"ph\" : \"");
-        out.into()
+        Part::new(&out)
     }
 
     /// From the phase to the time.
-    fn owner_part(&self, phase: &str, owner: Owner) -> Box<[u8]> {
+    fn owner_part(&self, phase: &str, owner: Owner) -> Part {
         // Before version 3 there are no process ids (page, section 4).
         let process = if self.clock.version < 3 { 1 } else { owner.process };
         let (quote, is_instant) = (if self.compat { "\"" } else { "" }, phase == "i");
         let scope = if is_instant { ", \"s\" : \"t\"" } else { "" };
         let Owner { thread, .. } = owner;
-        format!(
+        let text = format!(
             "{phase}\"{scope}, \"tid\" : {quote}{thread}{quote}, \"pid\" : {quote}{process}{quote}, \"ts\" : {quote}"
-        )
-        .into_bytes()
-        .into()
+        );
+        Part::new(text.as_bytes())
     }
 
-    fn owner_parts(&self, owner: Owner) -> [Box<[u8]>; 3] {
+    fn owner_parts(&self, owner: Owner) -> [Part; 3] {
         ["B", "E", "i"].map(|phase| self.owner_part(phase, owner))
     }
 
@@ -88,15 +88,15 @@ impl Events {
     #[inline]
     fn entry(&mut self, batch: &Batch, entry: &Entry, out: &mut Vec<u8>) {
         match entry.kind {
-            CUSTOM => out.extend_from_slice(b"    { \"name\" : \"custom event\", \"ph\" : \""),
+            CUSTOM => out.extend_from_slice(b",\n    { \"name\" : \"custom event\", \"ph\" : \""),
             TYPED => {
-                out.extend_from_slice(b"    { \"name\" : \"typed event ");
+                out.extend_from_slice(b",\n    { \"name\" : \"typed event ");
                 push_dec(out, entry.event_type);
                 out.extend_from_slice(b"\", \"ph\" : \"");
             }
             _ => match (self.names.get(entry.name as usize), batch.name(entry)) {
-                (Some(part), _) => out.extend_from_slice(part),
-                (None, Some(name)) => out.extend_from_slice(&self.name_part(name)),
+                (Some(part), _) => part.put(out),
+                (None, Some(name)) => self.name_part(name).put(out),
                 (None, None) => debug_assert!(false, "a name is in the table or travels with its entry"),
             },
         }
@@ -106,8 +106,8 @@ impl Events {
             _ => 2,
         };
         match (self.owners.get(entry.owner as usize), batch.owner(entry)) {
-            (Some(parts), _) => out.extend_from_slice(&parts[phase]),
-            (None, Some(owner)) => out.extend_from_slice(&self.owner_parts(owner)[phase]),
+            (Some(parts), _) => parts[phase].put(out),
+            (None, Some(owner)) => self.owner_parts(owner)[phase].put(out),
             (None, None) => debug_assert!(false, "a thread is in the table or travels with its entry"),
         }
         if self.compat {
@@ -172,12 +172,10 @@ impl Formatter for Events {
         if !self.compat {
             self.micros.set_origin(Micros::origin(self.clock.hz, batch.origin));
         }
-        let mut is_first = batch.is_first;
-        for entry in &batch.entries {
-            if !std::mem::take(&mut is_first) {
-                out.extend_from_slice(b",\n");
-            }
-            self.entry(batch, entry, out);
+        batch.entries.iter().for_each(|entry| self.entry(batch, entry, out));
+        if batch.is_first && !batch.entries.is_empty() {
+            // Nothing is before it that would end.
+            out.drain(..2);
         }
     }
 }
