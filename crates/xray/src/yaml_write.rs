@@ -34,42 +34,70 @@ pub fn put_yaml_entry(out: &mut Vec<u8>, moment: &Moment<'_>) {
 
 /// Appends one entry; without the field `function` where there is no name and `is_always_named` is false.
 pub(crate) fn put_entry(out: &mut Vec<u8>, moment: &Moment<'_>, is_always_named: bool) {
-    out.extend_from_slice(b"\n  - { type: ");
-    push_dec(out, if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 });
-    out.extend_from_slice(b", func-id: ");
-    push_dec(out, moment.function.cast_signed());
-    if !moment.name.is_empty() {
-        out.extend_from_slice(b", function: ");
-        put_scalar(out, moment.name);
-    } else if is_always_named {
-        out.extend_from_slice(b", function: '");
-        push_dec(out, moment.function.cast_signed());
-        out.push(b'\'');
-    }
-    if !moment.arguments.is_empty() {
-        out.extend_from_slice(b", args: [ ");
-        for (n, value) in moment.arguments.iter().enumerate() {
-            if n > 0 {
-                out.extend_from_slice(b", ");
-            }
-            push_dec(out, *value);
-        }
-        out.extend_from_slice(b" ]");
-    }
+    let event_type = if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 };
+    put_function(out, event_type, moment.function, moment.name, is_always_named);
+    put_arguments(out, moment.arguments);
     out.extend_from_slice(b", cpu: ");
     push_dec(out, moment.cpu);
-    out.extend_from_slice(b", thread: ");
-    push_dec(out, moment.thread);
-    if moment.process != 0 {
-        out.extend_from_slice(b", process: ");
-        push_dec(out, moment.process);
-    }
-    out.extend_from_slice(b", kind: ");
-    out.extend_from_slice(moment.kind.name().as_bytes());
-    out.extend_from_slice(b", tsc: ");
+    put_owner(out, moment.thread, moment.process);
+    put_kind(out, moment.kind.name());
     push_dec(out, moment.tsc);
+    put_data(out, moment.data, false);
+}
+
+/// The parts of an entry, for writers that keep them ready: up to the name,
+pub(crate) fn put_function(out: &mut Vec<u8>, event_type: u16, function: u32, name: &[u8], is_always_named: bool) {
+    out.extend_from_slice(b"\n  - { type: ");
+    push_dec(out, event_type);
+    out.extend_from_slice(b", func-id: ");
+    push_dec(out, function.cast_signed());
+    if !name.is_empty() {
+        out.extend_from_slice(b", function: ");
+        put_scalar(out, name);
+    } else if is_always_named {
+        out.extend_from_slice(b", function: '");
+        push_dec(out, function.cast_signed());
+        out.push(b'\'');
+    }
+}
+
+/// arguments,
+pub(crate) fn put_arguments(out: &mut Vec<u8>, arguments: &[u64]) {
+    if arguments.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b", args: [ ");
+    for (n, value) in arguments.iter().enumerate() {
+        if n > 0 {
+            out.extend_from_slice(b", ");
+        }
+        push_dec(out, *value);
+    }
+    out.extend_from_slice(b" ]");
+}
+
+/// thread and process, behind the processor,
+pub(crate) fn put_owner(out: &mut Vec<u8>, thread: u32, process: u32) {
+    out.extend_from_slice(b", thread: ");
+    push_dec(out, thread);
+    if process != 0 {
+        out.extend_from_slice(b", process: ");
+        push_dec(out, process);
+    }
+}
+
+/// kind, up to the time,
+pub(crate) fn put_kind(out: &mut Vec<u8>, kind: &str) {
+    out.extend_from_slice(b", kind: ");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b", tsc: ");
+}
+
+/// and the payload, behind the time. `as_peer`: the peer ends it at the
+/// first byte that is not UTF-8, and shows byte 0x7f as it is.
+pub(crate) fn put_data(out: &mut Vec<u8>, data: &[u8], as_peer: bool) {
     out.extend_from_slice(b", data: ");
-    put_scalar(out, moment.data);
+    put_scalar_as(out, data, as_peer);
     out.extend_from_slice(b" }");
 }
 
@@ -82,8 +110,18 @@ enum Quotes {
 }
 
 pub(crate) fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_scalar_as(out, bytes, false);
+}
+
+fn put_scalar_as(out: &mut Vec<u8>, bytes: &[u8], as_peer: bool) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         // The peer stops at the first byte that is not UTF-8 and loses the rest.
+        if let (true, Some(chunk)) = (as_peer, bytes.utf8_chunks().next()) {
+            put_double(out, chunk.valid(), as_peer);
+            out.pop();
+            out.extend_from_slice("\u{fffd}\"".as_bytes());
+            return;
+        }
         out.extend_from_slice(b"!!binary \"");
         push_base64(out, bytes);
         out.push(b'"');
@@ -101,7 +139,7 @@ pub(crate) fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
             }
             out.push(b'\'');
         }
-        Quotes::Double => put_double(out, text),
+        Quotes::Double => put_double(out, text, as_peer),
     }
 }
 
@@ -150,7 +188,7 @@ fn is_numeric(text: &str) -> bool {
     mantissa_fits && exponent.is_none_or(|e| is_digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
 }
 
-fn put_double(out: &mut Vec<u8>, text: &str) {
+fn put_double(out: &mut Vec<u8>, text: &str, as_peer: bool) {
     out.push(b'"');
     for c in text.chars() {
         let letter = match c {
@@ -168,7 +206,7 @@ fn put_double(out: &mut Vec<u8>, text: &str) {
             '\u{a0}' => b'_',
             '\u{2028}' => b'L',
             '\u{2029}' => b'P',
-            c if is_shown(c) => {
+            c if is_shown(c) || (as_peer && c == '\x7f') => {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 continue;
             }

@@ -15,3 +15,8 @@ pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight}
 pub mod fdr_dump;
 mod fdr_groups;
 mod fdr_line;
+pub mod convert;
+pub mod fdr_dump;
+mod fdr_groups;
+mod fdr_line;
+pub mod map;

@@ -6,6 +6,10 @@ mod fdr_dump;
 mod reading;
 mod spool;
 mod stack;
+mod convert;
+mod extract;
+mod fdr_dump;
+mod spool;
 
 use std::ffi::OsString;
 
@@ -31,6 +35,12 @@ enum XrayVerb {
                             Example:\n  anytrace xray account -m ./app -s sum -r dsc -p 10 app.xray"
     )]
     Account(account::AccountArguments),
+    /// Write a trace, in order of time, as Basic records, YAML or the JSON of trace viewers
+    #[command(after_help = "Example:\n  anytrace xray convert -f trace_event -y -m ./app -o app.json app.xray")]
+    Convert(convert::ConvertArguments),
+    /// Print the records of an FDR trace, one a line, as they stand on the wire
+    #[command(after_help = "Example:\n  anytrace xray fdr-dump --verify app.xray | less")]
+    FdrDump(fdr_dump::FdrDumpArguments),
     /// Write the instrumentation map of a program or library as YAML
     #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
                             anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
@@ -52,6 +62,9 @@ pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
         XrayVerb::Extract(options) => extract::run(options),
         XrayVerb::Stack(options) => stack::run(options),
         XrayVerb::FdrDump(options) => fdr_dump::run(options),
+        XrayVerb::Convert(options) => convert::run(options),
+        XrayVerb::FdrDump(options) => fdr_dump::run(options),
+        XrayVerb::Extract(options) => extract::run(options),
     }
 }
 

@@ -1,0 +1,113 @@
+//! `anytrace xray convert`.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anytrace_core::span::Symbols;
+use anytrace_xray::Xray;
+use anytrace_xray::tools::convert::{ConvertForm, ConvertOptions, convert};
+use anytrace_xray::tools::map;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::spool;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::symbols::SymbolArguments;
+use crate::{Verdict, open, paint};
+
+/// Forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Basic records, which every reader of XRay traces takes
+    Raw,
+    /// YAML
+    Yaml,
+    /// JSON for chrome://tracing, Perfetto and speedscope
+    #[value(name = "trace_event", alias = "trace-event")]
+    TraceEvent,
+}
+
+/// `xray convert`.
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "OUT", default_value = "-")]
+    output: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Form to write
+    #[arg(short = 'f', long, value_enum, default_value_t = Form::Raw)]
+    output_format: Form,
+    /// Name functions by the file of --instr-map
+    #[arg(short = 'y', long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
+    symbolize: bool,
+    /// Put the records of all threads in order of time; without, only those of each thread are
+    #[arg(short, long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
+    sort: bool,
+    /// The same as --sort=false
+    #[arg(long)]
+    no_sort: bool,
+    /// llvm-xray's output byte for byte, its faults included
+    #[arg(long)]
+    compat: bool,
+    #[command(flatten)]
+    symbols: SymbolArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
+    let form = match options.output_format {
+        Form::Raw => ConvertForm::Raw,
+        Form::Yaml => ConvertForm::Yaml,
+        Form::TraceEvent => ConvertForm::TraceEvent,
+    };
+    let is_stdout = options.output.as_os_str() == "-";
+    if is_stdout && form == ConvertForm::Raw && std::io::stdout().is_terminal() {
+        return Err(Failure::usage("raw records are not for a terminal: -o names a file, -f another form"));
+    }
+    if is_stdout {
+        return write(options, form, &mut std::io::stdout().lock());
+    }
+    let mut output = Output::create(Path::new(&options.output), options.force)?;
+    let verdict = write(options, form, &mut output)?;
+    output.commit()?;
+    Ok(verdict)
+}
+
+fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let mut opened = spool::open(&options.file, &options.input)?;
+    let Some(input) = opened.input.take() else { return Ok(opened.reporter.verdict()) };
+    let _progress = Progress::watch(&input);
+    let convert_options = ConvertOptions { form, sort: options.sort && !options.no_sort, compat: options.compat };
+    let open_options = open::open_options(&options.input);
+    let symbols = symbols(options)?;
+    let converted = convert(input, &open_options, &convert_options, symbols.as_deref(), out, &mut opened.reporter)
+        .map_err(|error| Failure::of(&name, &error))?;
+    opened.reporter.print_rest()?;
+    for note in converted.notes {
+        paint::complain("note", format!("{name}: {note}"));
+    }
+    Ok(opened.reporter.verdict())
+}
+
+/// Names, where they are asked for. As in the peer, a function that has none is `#id` then.
+fn symbols(options: &ConvertArguments) -> Result<Option<Box<dyn Symbols>>, Failure> {
+    match (options.symbolize, options.symbols.load(&Xray)?) {
+        (true, Some(symbols)) => Ok(Some(symbols)),
+        (true, None) => Ok(Some(Box::new(map::Map::default()))),
+        (false, None) => Ok(None),
+        (false, Some(_)) => {
+            paint::complain("note", "the map of --instr-map names nothing without --symbolize");
+            Ok(None)
+        }
+    }
+}

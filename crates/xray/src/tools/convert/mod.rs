@@ -1,0 +1,186 @@
+//! `llvm-xray convert`: a trace in order of time as Basic records, YAML, or the JSON of Chrome's trace viewer.
+
+mod batch;
+mod micros;
+mod part;
+mod raw;
+mod stacks;
+mod stage;
+mod trace_event;
+mod yaml;
+
+use std::io::Write;
+
+use anytrace_core::span::Symbols;
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink, Summary};
+
+use crate::moment::{Moment, Moments};
+use crate::ordered::{Ordered, SourceForm};
+use crate::yaml::YamlHeader;
+use batch::{Interner, Naming, Shared};
+use stage::Bench;
+
+/// Forms that `convert` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConvertForm {
+    /// A Basic trace of version 3. Arguments are kept, events are not: the form has none.
+    #[default]
+    Raw,
+    /// YAML.
+    Yaml,
+    /// Trace event JSON.
+    TraceEvent,
+}
+
+/// How to convert.
+#[derive(Debug, Clone, Copy)]
+pub struct ConvertOptions {
+    /// The form to write.
+    pub form: ConvertForm,
+    /// All threads' records in order of time; else only each thread's.
+    pub sort: bool,
+    /// The peer's output byte for byte, its faults included: stale fields of events, times in doubles, JSON that is none.
+    pub compat: bool,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self { form: ConvertForm::Raw, sort: true, compat: false }
+    }
+}
+
+/// What came of a conversion.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Converted {
+    /// Records and bytes read.
+    pub summary: Summary,
+    /// What the output has not, or has otherwise than the trace, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Writes a trace in another form. `symbols` name its functions; [`OpenOptions::threads`] is how many threads may work.
+///
+/// An input without a readable header gives no output.
+///
+/// # Errors
+/// I/O, and what the sink returns.
+pub fn convert(
+    input: Input,
+    open: &OpenOptions,
+    options: &ConvertOptions,
+    symbols: Option<&dyn Symbols>,
+    out: &mut dyn Write,
+    sink: &mut dyn Sink,
+) -> Result<Converted, Error> {
+    let ordered = Ordered::open(input, open, sink)?;
+    let facts = *ordered.header();
+    if facts.form == SourceForm::Nothing {
+        let mut nothing = Feeder { feed: Nothing };
+        let summary = ordered.by_thread(&mut nothing, sink)?;
+        return Ok(Converted { summary, notes: Vec::new() });
+    }
+    let ConvertOptions { form, sort, compat } = *options;
+    let shared = Shared::default();
+    let naming = Naming { symbols, ids_only: compat };
+    let interner = Interner::new(naming, &shared);
+    let mut entries = Bench::new(open.threads, ());
+    let mut events = Bench::new(open.threads, trace_event::Frames::new(compat));
+    let (summary, counts) = std::thread::scope(|scope| match form {
+        ConvertForm::Raw => run(ordered, raw::Raw::new(out, facts, compat), sort, sink),
+        ConvertForm::Yaml => {
+            let header = YamlHeader {
+                version: facts.version,
+                type_code: facts.type_code,
+                constant_tsc: facts.constant_tsc,
+                nonstop_tsc: facts.nonstop_tsc,
+                cycle_frequency: facts.cycle_frequency,
+            };
+            let stage = entries.stage(scope, yaml::Entries::new(compat), &shared, out);
+            run(ordered, yaml::Yaml::new(stage, interner, header, compat), sort, sink)
+        }
+        ConvertForm::TraceEvent => {
+            let clock = trace_event::Clock { version: facts.version, hz: facts.cycle_frequency };
+            let stage = events.stage(scope, trace_event::Events::new(clock, compat), &shared, out);
+            run(ordered, trace_event::TraceEvents::new(stage, interner, clock, compat), sort, sink)
+        }
+    })?;
+    out.flush()?;
+    Ok(Converted { summary, notes: counts.notes() })
+}
+
+fn run<F: Feed>(ordered: Ordered, mut feed: F, sort: bool, sink: &mut dyn Sink) -> Result<(Summary, Counts), Error> {
+    feed.begin()?;
+    let mut feeder = Feeder { feed };
+    let summary = if sort { ordered.by_time(&mut feeder, sink)? } else { ordered.by_thread(&mut feeder, sink)? };
+    Ok((summary, feeder.feed.end()?))
+}
+
+/// Receives moments and writes one form.
+trait Feed {
+    fn begin(&mut self) -> Result<(), Error>;
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error>;
+    fn end(self) -> Result<Counts, Error>;
+}
+
+/// What a form could not take as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    events_left_out: u64,
+    cut_processors: u64,
+    orphans: u64,
+    deduced: u64,
+    unfinished: u64,
+    stacks_left_out: bool,
+}
+
+impl Counts {
+    fn notes(&self) -> Vec<String> {
+        let rows = [
+            (self.events_left_out, "events were left out: Basic records have no payload; -f yaml keeps them"),
+            (self.cut_processors, "records have a processor number above 255, of which Basic records keep 8 bits"),
+            (self.orphans, "exits match no open call; they are shown as instants"),
+            (self.deduced, "calls without an exit ended where a call around them did"),
+            (self.unfinished, "calls are still open where the trace ends; viewers show them as not finished"),
+        ];
+        let mut notes: Vec<String> =
+            rows.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}.")).collect();
+        if self.stacks_left_out {
+            notes.push("There are too many distinct stacks to number: some calls have no stack frame.".to_owned());
+        }
+        notes
+    }
+}
+
+struct Feeder<F> {
+    feed: F,
+}
+
+impl<F: Feed> Moments for Feeder<F> {
+    #[inline]
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.feed.moment(moment)
+    }
+
+    // Readers in order of time tell their sink what is wrong.
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// For inputs that have no moments.
+struct Nothing;
+
+impl Feed for Nothing {
+    fn begin(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn moment(&mut self, _moment: &Moment<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn end(self) -> Result<Counts, Error> {
+        Ok(Counts::default())
+    }
+}

@@ -1,0 +1,240 @@
+//! Formats batches, in other threads where there are some, and writes their text in order.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+
+use anytrace_core::Error;
+
+use super::batch::{Batch, Shared};
+
+/// Turns batches into text.
+pub(super) trait Formatter: Clone + Send {
+    /// What [`Self::complete`] remembers from batch to batch.
+    type Memory: Send;
+
+    /// Completes a batch by what came before it: called once for each batch, in order.
+    fn complete(memory: &mut Self::Memory, batch: &mut Batch);
+
+    /// Appends the text of a batch. Batches come in order, but not every one comes to every clone.
+    fn format(&mut self, batch: &Batch, shared: &Shared, out: &mut Vec<u8>);
+}
+
+/// A batch to format, and where it goes back to.
+struct Job {
+    number: u64,
+    batch: Batch,
+    text: Vec<u8>,
+    back: SyncSender<(Batch, Vec<u8>)>,
+}
+
+/// The text of a batch, or where it will come from.
+enum Slot {
+    Ready(Batch, Vec<u8>),
+    Away(Receiver<(Batch, Vec<u8>)>),
+}
+
+/// Jobs that wait for each worker.
+const JOBS_A_WORKER: usize = 2;
+
+/// What is done in order, by whoever has the next batch.
+struct Turn<M> {
+    /// The number of the next batch.
+    state: Mutex<(u64, M)>,
+    passed: Condvar,
+}
+
+/// Wakes who waits for a turn, also where it ends in a panic.
+struct Pass<'a>(&'a Condvar);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.0.notify_all();
+    }
+}
+
+impl<M> Turn<M> {
+    /// Calls `act` when it is the batch's turn; `None` where a turn before it never ended.
+    fn take<T>(&self, number: u64, act: impl FnOnce(&mut M) -> T) -> Option<T> {
+        let _pass = Pass(&self.passed);
+        let mut state = self.passed.wait_while(self.state.lock().ok()?, |state| state.0 != number).ok()?;
+        let result = act(&mut state.1);
+        state.0 += 1;
+        Some(result)
+    }
+}
+
+/// Formats and writes.
+pub(super) struct Stage<'a, F: Formatter> {
+    formatter: F,
+    shared: &'a Shared,
+    turn: &'a Turn<F::Memory>,
+    out: &'a mut dyn Write,
+    jobs: Option<SyncSender<Job>>,
+    batches: u64,
+    queue: VecDeque<Slot>,
+    queue_max: usize,
+    spare: Vec<(Batch, Vec<u8>)>,
+    threads: usize,
+}
+
+/// The place where workers take jobs from.
+pub(super) struct Bench<F: Formatter> {
+    turn: Turn<F::Memory>,
+    sender: Option<SyncSender<Job>>,
+    receiver: Mutex<Receiver<Job>>,
+    workers: usize,
+}
+
+impl<F: Formatter> Bench<F> {
+    /// For `threads` threads in all, the one that calls included.
+    pub(super) fn new(threads: usize, memory: F::Memory) -> Self {
+        let workers = threads.saturating_sub(1);
+        let (sender, receiver) = sync_channel(JOBS_A_WORKER * workers.max(1));
+        let turn = Turn { state: Mutex::new((0, memory)), passed: Condvar::new() };
+        Self { turn, sender: (workers > 0).then_some(sender), receiver: Mutex::new(receiver), workers }
+    }
+
+    /// Starts the workers, and gives the stage that feeds them. They end when the stage is gone.
+    pub(super) fn stage<'scope, 'env>(
+        &'env mut self,
+        scope: &'scope Scope<'scope, 'env>,
+        formatter: F,
+        shared: &'env Shared,
+        out: &'env mut dyn Write,
+    ) -> Stage<'env, F>
+    where
+        F: 'scope,
+        'env: 'scope,
+    {
+        let jobs = self.sender.take();
+        let (receiver, turn) = (&self.receiver, &self.turn);
+        for _ in 0..self.workers {
+            let mut formatter = formatter.clone();
+            scope.spawn(move || work(receiver, turn, &mut formatter, shared));
+        }
+        let (queue, spare, threads) = (VecDeque::new(), Vec::new(), self.workers + 1);
+        Stage { formatter, shared, turn, out, jobs, batches: 0, queue, queue_max: 4 * threads, spare, threads }
+    }
+}
+
+fn work<F: Formatter>(jobs: &Mutex<Receiver<Job>>, turn: &Turn<F::Memory>, formatter: &mut F, shared: &Shared) {
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { number, mut batch, mut text, back }) = job else { return };
+        let Some(()) = turn.take(number, |memory| F::complete(memory, &mut batch)) else { return };
+        formatter.format(&batch, shared, &mut text);
+        // Nobody waits for it where writing failed meanwhile.
+        let _ = back.send((batch, text));
+    }
+}
+
+impl<'a, F: Formatter> Stage<'a, F> {
+    /// Takes a full batch and gives an empty one for it.
+    pub(super) fn pass(&mut self, batch: Batch) -> Result<Batch, Error> {
+        let (empty, text) = self.spare.pop().unwrap_or_default();
+        let slot = self.begin(batch, text)?;
+        self.queue.push_back(slot);
+        self.settle()?;
+        Ok(empty)
+    }
+
+    /// Writes text that stands between batches.
+    pub(super) fn put(&mut self, text: &[u8]) -> Result<(), Error> {
+        self.drain()?;
+        Ok(self.out.write_all(text)?)
+    }
+
+    /// What batches left behind, when all are done.
+    pub(super) fn memory(&mut self) -> Result<MutexGuard<'a, (u64, F::Memory)>, Error> {
+        self.drain()?;
+        self.turn.state.lock().map_err(|_| lost())
+    }
+
+    /// Writes the text of `count` things, each appended by `put`, which any thread may call.
+    pub(super) fn put_all(&mut self, count: usize, put: impl Fn(usize, &mut Vec<u8>) + Sync) -> Result<(), Error> {
+        const PIECE: usize = 1 << 14;
+        self.drain()?;
+        let mut texts: Vec<Vec<u8>> = Vec::new();
+        texts.resize_with(self.threads, Vec::new);
+        for start in (0..count).step_by(PIECE * self.threads) {
+            let piece = |n: usize, text: &mut Vec<u8>| {
+                let from = start + n * PIECE;
+                text.clear();
+                (from..count.min(from + PIECE)).for_each(|thing| put(thing, text));
+            };
+            std::thread::scope(|scope| {
+                let mut texts = texts.iter_mut().enumerate();
+                let own = texts.next();
+                for (n, text) in texts {
+                    scope.spawn(move || piece(n, text));
+                }
+                if let Some((n, text)) = own {
+                    piece(n, text);
+                }
+            });
+            texts.iter().try_for_each(|text| self.out.write_all(text))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all batches and writes them.
+    fn drain(&mut self) -> Result<(), Error> {
+        while let Some(slot) = self.queue.pop_front() {
+            let done = match slot {
+                Slot::Ready(batch, text) => (batch, text),
+                Slot::Away(back) => back.recv().map_err(|_| lost())?,
+            };
+            self.write(done)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, mut batch: Batch, mut text: Vec<u8>) -> Result<Slot, Error> {
+        let number = self.batches;
+        self.batches += 1;
+        if let Some(jobs) = &self.jobs {
+            let (back, receiver) = sync_channel(1);
+            jobs.send(Job { number, batch, text, back }).map_err(|_| lost())?;
+            return Ok(Slot::Away(receiver));
+        }
+        self.turn.take(number, |memory| F::complete(memory, &mut batch)).ok_or_else(lost)?;
+        self.formatter.format(&batch, self.shared, &mut text);
+        Ok(Slot::Ready(batch, text))
+    }
+
+    /// Writes what is ready, and waits where too much is under way.
+    fn settle(&mut self) -> Result<(), Error> {
+        while let Some(slot) = self.queue.pop_front() {
+            let done = match slot {
+                Slot::Ready(batch, text) => (batch, text),
+                Slot::Away(back) if self.queue.len() >= self.queue_max => back.recv().map_err(|_| lost())?,
+                Slot::Away(back) => match back.try_recv() {
+                    Ok(done) => done,
+                    Err(TryRecvError::Empty) => {
+                        self.queue.push_front(Slot::Away(back));
+                        return Ok(());
+                    }
+                    Err(TryRecvError::Disconnected) => return Err(lost()),
+                },
+            };
+            self.write(done)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, (mut batch, mut text): (Batch, Vec<u8>)) -> Result<(), Error> {
+        self.out.write_all(&text)?;
+        batch.clear();
+        text.clear();
+        self.spare.push((batch, text));
+        Ok(())
+    }
+}
+
+/// A worker ends early only by a panic, which the scope then raises again.
+fn lost() -> Error {
+    Error::io("cannot format", std::io::Error::other("a worker ended early"))
+}
