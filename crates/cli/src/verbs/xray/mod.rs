@@ -1,5 +1,7 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod extract;
+
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
@@ -17,11 +19,18 @@ pub(crate) struct XrayArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum XrayVerb {}
+enum XrayVerb {
+    /// Write the instrumentation map of a program or library as YAML
+    #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
+                            anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
+    Extract(extract::ExtractArguments),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        XrayVerb::Extract(options) => extract::run(options),
+    }
 }
 
 /// Spellings `llvm-xray` takes that clap does not, and ours.
