@@ -2,54 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::accounting::Row;
+use crate::accounting::{Row, Statistic};
 use crate::directory::Directory;
-
-/// A statistic of a row that can be compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Statistic {
-    /// Spans.
-    Count,
-    /// Time with at least one span open.
-    Total,
-    /// Own time.
-    SelfTime,
-    /// The shortest.
-    Min,
-    /// The median: number n/2 of the sorted lengths.
-    P50,
-    /// Nine tenths are shorter.
-    P90,
-    /// 99 of 100 are shorter.
-    P99,
-    /// The longest.
-    Max,
-}
-
-impl Statistic {
-    /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::Count, Self::Total, Self::SelfTime, Self::Min, Self::P50, Self::P90, Self::P99, Self::Max];
-
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Total => "total",
-            Self::SelfTime => "self",
-            Self::Min => "min",
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 => "p99",
-            Self::Max => "max",
-        }
-    }
-
-    /// The statistic of a word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|statistic| statistic.word() == word)
-    }
-}
 
 /// All statistics of a row; times in nanoseconds where the trace's unit is of known length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,18 +17,10 @@ impl Figures {
             Some(ns) => u128::from(ns),
             None => units,
         };
-        let lengths = row.lengths();
-        let nth = |percent| u128::from(lengths.fraction(percent, 100).unwrap_or_default());
-        Self([
-            u128::from(row.count()),
-            ns(row.total),
-            ns(row.self_time),
-            ns(u128::from(row.min())),
-            ns(nth(50)),
-            ns(nth(90)),
-            ns(nth(99)),
-            ns(u128::from(row.max())),
-        ])
+        Self(Statistic::ALL.map(|statistic| match statistic {
+            Statistic::Count => row.get(statistic),
+            _ => ns(row.get(statistic)),
+        }))
     }
 
     /// One of them.

@@ -9,6 +9,13 @@ use crate::directory::Directory;
 use crate::pass::{About, Engine};
 use crate::stacks::{ROOT, StackId, StackTable};
 
+/// Most frames of a stack. What is deeper weighs for the frame [`DEEPER`] on top: each of a million calls in each
+/// other would have a stack of its own.
+pub const DEPTH_MAX: usize = 1024;
+
+/// Name of the frame that stands for all deeper ones.
+pub const DEEPER: &[u8] = b"[deeper]";
+
 /// What a stack weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
@@ -111,13 +118,25 @@ impl FlameGraph {
             Weight::Time => scale(unit, weight),
             Weight::Count => weight,
         };
-        let mut ours: Vec<StackId> = Vec::with_capacity(stacks.len());
+        // Our number of each of its stacks, and how many frames it has.
+        let mut ours: Vec<(StackId, usize)> = Vec::with_capacity(stacks.len());
+        let names: Vec<u32> = (0..u32::try_from(directory.name_count()).unwrap_or(u32::MAX))
+            .map(|name| self.name_number(directory.name(name)))
+            .collect();
         for stack in 0..u32::try_from(stacks.len()).unwrap_or(ROOT) {
             // A parent always has a smaller number than its children.
-            let parent = ours.get(stacks.parent(stack) as usize).copied().unwrap_or(ROOT);
-            let name = self.name_number(directory.name(stacks.name(stack)));
-            let own = self.stacks.intern(parent, name);
-            ours.push(own);
+            let (parent, depth) = ours.get(stacks.parent(stack) as usize).copied().unwrap_or((ROOT, 0));
+            let own = if depth > DEPTH_MAX {
+                parent
+            } else if depth == DEPTH_MAX {
+                let deeper = self.name_number(DEEPER);
+                self.stacks.intern(parent, deeper)
+            } else {
+                let name = names.get(stacks.name(stack) as usize).copied();
+                let name = name.unwrap_or_else(|| self.name_number(b""));
+                self.stacks.intern(parent, name)
+            };
+            ours.push((own, depth + 1));
             let weight = weights.weights.get(stack as usize).copied().unwrap_or_default();
             self.weigh(own, side, scaled(weight));
         }
@@ -333,6 +352,19 @@ mod tests {
         assert_eq!((graph.total(Side::Shown), graph.word()), (15, Some("ns")));
         let error = add(&mut graph, Side::Shown, &edges, Weight::Time, ticks(None)).unwrap_err();
         assert_eq!(error.kind(), anytrace_core::Kind::Usage);
+    }
+
+    #[test]
+    fn what_is_too_deep_weighs_for_one_frame() {
+        let depth = DEPTH_MAX as u64 + 500;
+        let begins = (0..depth).map(|time| begin(time, 0, 0));
+        let edges: Vec<Edge> = begins.chain((depth..2 * depth).map(|time| end(time, 0, 0))).collect();
+        let mut graph = FlameGraph::default();
+        add(&mut graph, Side::Shown, &edges, Weight::Count, TimeUnit::Nanoseconds).unwrap();
+        let lines = lines(&graph, 0);
+        assert_eq!(lines.len(), DEPTH_MAX + 1);
+        let (path, own) = lines.last().unwrap();
+        assert_eq!((path.len(), path.last().unwrap().as_str(), *own), (DEPTH_MAX + 1, "[deeper]", [0, 500]));
     }
 
     #[test]

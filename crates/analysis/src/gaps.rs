@@ -1,7 +1,9 @@
 //! Idle times: what lies between the outermost spans of a track.
 
-use anytrace_core::span::{NameId, Span, TrackId};
+use anytrace_core::span::{NameId, Span, SpanSource, TrackId};
+use anytrace_core::{Error, TimeBound};
 
+use crate::filter::units_of_ns;
 use crate::pass::{About, Engine};
 use crate::top::Top;
 
@@ -38,9 +40,10 @@ pub struct Idle {
     pub longest: u64,
 }
 
-/// The engine: gaps between spans of the filter's first depth, at least `min_ns` (or units) long.
+/// The engine: gaps between spans of the filter's first depth that are long enough.
 #[derive(Debug)]
 pub struct Gaps {
+    bound: TimeBound,
     min: u64,
     top: Top<Gap>,
     last: Vec<Option<(u64, NameId)>>,
@@ -48,19 +51,14 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Keeps the `limit` longest gaps of at least `min` of the source's unit. 0 is no gap.
-    pub fn new(min: u64, limit: usize) -> Self {
-        Self { min: min.max(1), top: Top::new(limit), last: Vec::new(), idle: Vec::new() }
+    /// Keeps the `limit` longest gaps of at least `min`. 0 is no gap.
+    pub fn new(min: TimeBound, limit: usize) -> Self {
+        Self { bound: min, min: 1, top: Top::new(limit), last: Vec::new(), idle: Vec::new() }
     }
 
     /// Idle time of each track, by its number; tracks behind the last that had a span are not there.
     pub fn idle(&self) -> &[Idle] {
         &self.idle
-    }
-
-    /// Another least length, in the source's unit, for who learns the unit late; before the first span.
-    pub fn set_min(&mut self, min: u64) {
-        self.min = min.max(1);
     }
 
     /// The gaps, longest first.
@@ -70,6 +68,16 @@ impl Gaps {
 }
 
 impl Engine for Gaps {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        let min = match self.bound {
+            TimeBound::Native(units) => units,
+            TimeBound::Nanoseconds(ns) => units_of_ns(ns, source.unit)?,
+            TimeBound::Open => 0,
+        };
+        self.min = min.max(1);
+        Ok(())
+    }
+
     fn spans(&mut self, spans: &[Span], about: About<'_>) {
         let depth = about.filter.depth_from();
         for span in spans.iter().filter(|span| u64::from(span.depth) == depth) {
@@ -106,7 +114,7 @@ mod tests {
     fn gaps_are_the_times_at_which_nothing_is_open() {
         for seed in 1..20 {
             let edges = random_edges(&mut Random(seed), 2, 3, 200);
-            let mut gaps = Gaps::new(3, 1000);
+            let mut gaps = Gaps::new(TimeBound::Nanoseconds(3), 1000);
             let mut pass = Pass::new(SpanFilter::default(), false, vec![&mut gaps]);
             play(&edges, TimeUnit::Nanoseconds, &mut pass);
             pass.finish();
@@ -142,7 +150,7 @@ mod tests {
     fn gaps_of_an_inner_depth_lie_between_spans_of_that_depth() {
         use crate::played::{begin, end};
         let edges = [begin(0, 0, 0), begin(1, 0, 1), end(2, 0, 1), begin(7, 0, 2), end(8, 0, 2), end(9, 0, 0)];
-        let mut gaps = Gaps::new(0, 10);
+        let mut gaps = Gaps::new(TimeBound::Open, 10);
         let filter = SpanFilter { depth: Some(1..u64::MAX), ..SpanFilter::default() };
         let mut pass = Pass::new(filter, false, vec![&mut gaps]);
         play(&edges, TimeUnit::Nanoseconds, &mut pass);

@@ -10,7 +10,7 @@
 //! // `trace.spans(&options, &mut pass, &mut sink)?` tells the trace.
 //! let done = pass.finish();
 //! assert_eq!(done.counts.spans, 0);
-//! assert!(accounting.rows().is_empty());
+//! assert!(accounting.into_rows().is_empty());
 //! ```
 
 use anytrace_core::span::{
@@ -34,6 +34,14 @@ pub struct About<'a> {
 
 /// Something that works on spans or edges of a trace.
 pub trait Engine {
+    /// What is known of the trace before its first edge.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Usage`] where the engine's options make no sense for it.
+    fn source(&mut self, _source: &SpanSource) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The next whole spans that count, at most 1,024; children before their parents.
     fn spans(&mut self, _spans: &[Span], _about: About<'_>) {}
 
@@ -52,6 +60,8 @@ pub struct Done {
     pub counts: NestCounts,
     /// What was met beside spans.
     pub edges: EdgeCounts,
+    /// First beginning and last end of the spans that count.
+    pub range: Option<(u64, u64)>,
 }
 
 /// Edges beside those of spans, and what is special about spans' ends.
@@ -73,6 +83,7 @@ pub struct Pass<'a> {
     filter: Resolved,
     nest: Nest,
     edges: EdgeCounts,
+    range: Option<(u64, u64)>,
     engines: Vec<&'a mut dyn Engine>,
 }
 
@@ -85,6 +96,7 @@ impl<'a> Pass<'a> {
             filter: Resolved::new(filter),
             nest: Nest::new(with_stacks.then(StackTable::default)),
             edges: EdgeCounts::default(),
+            range: None,
             engines,
         }
     }
@@ -95,11 +107,21 @@ impl<'a> Pass<'a> {
             self.hand_out();
         }
         let counts = self.nest.counts();
-        Done { directory: self.directory, stacks: self.nest.into_stacks(), counts, edges: self.edges }
+        Done {
+            directory: self.directory,
+            stacks: self.nest.into_stacks(),
+            counts,
+            edges: self.edges,
+            range: self.range,
+        }
     }
 
     fn hand_out(&mut self) {
         let about = About { directory: &self.directory, filter: &self.filter };
+        for span in self.nest.spans() {
+            let (first, last) = self.range.unwrap_or((span.start, span.end));
+            self.range = Some((first.min(span.start), last.max(span.end)));
+        }
         for spans in self.nest.spans().chunks(BATCH_SPANS) {
             for engine in &mut self.engines {
                 engine.spans(spans, about);
@@ -124,6 +146,7 @@ impl<'a> Pass<'a> {
 impl SpanSink for Pass<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.directory.set_source(source);
+        self.engines.iter_mut().try_for_each(|engine| engine.source(source))?;
         self.filter.set_source(source)
     }
 

@@ -5,6 +5,7 @@
 //! | JSON | scripts | [`json`] |
 //! | SARIF 2.1.0 | code review and CI annotations | [`sarif`] |
 //! | JUnit XML | CI test reports | [`junit`] |
+//! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -15,6 +16,7 @@
 //! assert_eq!(value["offset"], 16);
 //! ```
 
+pub mod flame;
 pub mod json;
 pub mod junit;
 pub mod sarif;
