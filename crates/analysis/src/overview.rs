@@ -3,7 +3,7 @@
 //! Each thread has a row of bins of time, and cells of several bins with the busiest names. Where a trace ends is not
 //! known ahead, so bins double their width whenever there are too few.
 
-use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, NameId};
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId};
 
 use crate::directory::ThreadIndex;
 use crate::filter::Resolved;
@@ -194,7 +194,9 @@ impl Overview {
             }
             EdgeKind::End => state.end(),
             EdgeKind::Instant | EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => {
-                if filter.keeps_time(now) && filter.keeps_name(edge.name) && edge.kind == EdgeKind::Instant {
+                // An end without its beginning is no event.
+                let is_event = edge.kind == EdgeKind::Instant && !edge.flags.has(EdgeFlags::ORPHAN);
+                if is_event && filter.keeps_time(now) && filter.keeps_name(edge.name) {
                     self.see(now, now);
                     let bin = self.bin(now);
                     self.rows[row].has_instant[bin] = true;

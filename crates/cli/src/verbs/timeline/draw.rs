@@ -286,6 +286,10 @@ fn name_row(columns: &[Column], picture: &Picture, directory: &Directory, look: 
         }
         cells.extend(own);
     }
+    // Nothing stands behind the last name.
+    for cell in cells.iter_mut().rev().take_while(|cell| *cell == " ") {
+        cell.clear();
+    }
     cells
 }
 
