@@ -84,7 +84,8 @@ pub struct FlameGraph {
     names: Vec<Vec<u8>>,
     name_numbers: HashMap<Vec<u8>, u32>,
     stacks: StackTable,
-    weights: Vec<Both>,
+    /// Own weights by side and stack; a side that weighs nothing is empty.
+    weights: [Vec<u64>; 2],
     rootless: Both,
     word: Option<&'static str>,
 }
@@ -97,8 +98,8 @@ impl FlameGraph {
     pub fn add(
         &mut self,
         side: Side,
-        weights: &StackWeights,
-        stacks: &StackTable,
+        weights: StackWeights,
+        stacks: StackTable,
         directory: &Directory,
     ) -> Result<(), Error> {
         let unit = directory.source().unit;
@@ -114,15 +115,29 @@ impl FlameGraph {
             )));
         }
         self.word = Some(word);
-        let scaled = |weight: u64| match weights.by {
-            Weight::Time => scale(unit, weight),
-            Weight::Count => weight,
-        };
-        // Our number of each of its stacks, and how many frames it has.
-        let mut ours: Vec<(StackId, usize)> = Vec::with_capacity(stacks.len());
+        let StackWeights { by, mut weights, mut rootless } = weights;
+        if by == Weight::Time {
+            weights.iter_mut().chain([&mut rootless]).for_each(|weight| *weight = scale(unit, *weight));
+        }
+        let slot = &mut self.rootless[side as usize];
+        *slot = slot.saturating_add(rootless);
         let names: Vec<u32> = (0..u32::try_from(directory.name_count()).unwrap_or(u32::MAX))
             .map(|name| self.name_number(directory.name(name)))
             .collect();
+        let are_numbered_alike = (0..).zip(&names).all(|(theirs, &ours)| theirs == ours);
+        if self.stacks.is_empty() && are_numbered_alike && depth_max(&stacks) <= DEPTH_MAX {
+            // The first trace's stacks are ours as they are, which spares the time and room of a copy.
+            self.stacks = stacks;
+            self.weights[side as usize] = weights;
+        } else {
+            self.join(side, &weights, &stacks, &names);
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, side: Side, weights: &[u64], stacks: &StackTable, names: &[u32]) {
+        // Our number of each of its stacks, and how many frames it has.
+        let mut ours: Vec<(StackId, usize)> = Vec::with_capacity(stacks.len());
         for stack in 0..u32::try_from(stacks.len()).unwrap_or(ROOT) {
             // A parent always has a smaller number than its children.
             let (parent, depth) = ours.get(stacks.parent(stack) as usize).copied().unwrap_or((ROOT, 0));
@@ -137,11 +152,10 @@ impl FlameGraph {
                 self.stacks.intern(parent, name)
             };
             ours.push((own, depth + 1));
-            let weight = weights.weights.get(stack as usize).copied().unwrap_or_default();
-            self.weigh(own, side, scaled(weight));
+            if let Some(&weight) = weights.get(stack as usize).filter(|weight| **weight > 0) {
+                self.weigh(own, side, weight);
+            }
         }
-        self.weigh(ROOT, side, scaled(weights.rootless));
-        Ok(())
     }
 
     /// What weights count: `ns`, `tick`, `record` or `calls`; `None` before the first trace.
@@ -154,10 +168,15 @@ impl FlameGraph {
         self.names.get(number as usize).map_or(&[], Vec::as_slice)
     }
 
+    /// All names, in order of their numbers.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(Vec::as_slice)
+    }
+
     /// Sum of all weights of a side.
     pub fn total(&self, side: Side) -> u128 {
-        let own = self.weights.iter().chain([&self.rootless]);
-        own.map(|both| u128::from(both[side as usize])).sum()
+        let own = self.weights[side as usize].iter().map(|&weight| u128::from(weight));
+        own.sum::<u128>() + u128::from(self.rootless[side as usize])
     }
 
     /// Number of different stacks.
@@ -175,45 +194,48 @@ impl FlameGraph {
     /// it called is left out, and its weight is its caller's.
     pub fn visit(&self, least: u64, visit: &mut dyn FnMut(&[u32], Both) -> std::io::Result<()>) -> std::io::Result<()> {
         let order = self.in_order();
-        let (own, is_shown) = self.pruned(least);
+        let pruned = (least > 0).then(|| self.pruned(least));
+        let is_shown = |stack: StackId| pruned.as_ref().is_none_or(|pruned| pruned.is_shown[stack as usize]);
+        let sides = pruned.as_ref().map_or(&self.weights, |pruned| &pruned.own);
+        let own = |stack: StackId| [0, 1].map(|side: usize| sides[side].get(stack as usize).copied().unwrap_or(0));
         let mut path: Vec<u32> = Vec::new();
         let mut todo: Vec<(StackId, usize)> = order.of(ROOT).iter().rev().map(|&stack| (stack, 0)).collect();
         while let Some((stack, depth)) = todo.pop() {
-            if !is_shown[stack as usize] {
+            if !is_shown(stack) {
                 continue;
             }
             path.truncate(depth);
             path.push(self.stacks.name(stack));
-            if own[stack as usize] != [0, 0] {
-                visit(&path, own[stack as usize])?;
+            let own = own(stack);
+            if own != [0, 0] {
+                visit(&path, own)?;
             }
             todo.extend(order.of(stack).iter().rev().map(|&child| (child, depth + 1)));
         }
         Ok(())
     }
 
-    /// Own weights where light stacks weigh for their callers, and which stacks are not light.
-    fn pruned(&self, least: u64) -> (Vec<Both>, Vec<bool>) {
+    fn pruned(&self, least: u64) -> Pruned {
         let mut own = self.weights.clone();
-        own.resize(self.stacks.len(), [0, 0]);
-        let mut whole: Vec<u64> = own.iter().map(|both| both[0].saturating_add(both[1])).collect();
-        let mut is_shown = vec![true; own.len()];
+        own.iter_mut().for_each(|side| side.resize(self.stacks.len(), 0));
+        let mut whole: Vec<u64> = own[0].iter().zip(&own[1]).map(|(a, b)| a.saturating_add(*b)).collect();
+        let mut is_shown = vec![true; whole.len()];
         // Children have greater numbers than their parents, so each is whole before its parent asks.
-        for stack in (0..own.len()).rev() {
+        for stack in (0..whole.len()).rev() {
             let parent = self.stacks.parent(u32::try_from(stack).unwrap_or(ROOT)) as usize;
             let weight = whole[stack];
+            is_shown[stack] = weight >= least;
+            // What is light and outermost is left out without a trace.
             if let Some(sum) = whole.get_mut(parent) {
                 *sum = sum.saturating_add(weight);
-            }
-            is_shown[stack] = weight >= least;
-            if weight < least
-                && let Some(caller) = own.get(parent).copied()
-            {
-                let light = own[stack];
-                own[parent] = [0, 1].map(|side| caller[side].saturating_add(light[side]));
+                if weight < least {
+                    for side in &mut own {
+                        side[parent] = side[parent].saturating_add(side[stack]);
+                    }
+                }
             }
         }
-        (own, is_shown)
+        Pruned { own, is_shown }
     }
 
     fn in_order(&self) -> Children {
@@ -221,18 +243,32 @@ impl FlameGraph {
         by_name.sort_unstable_by_key(|&name| self.name(name));
         let mut rank = vec![0_u32; self.names.len()];
         (0..).zip(&by_name).for_each(|(place, &name)| rank[name as usize] = place);
-        let mut all: Vec<StackId> = (0..u32::try_from(self.stacks.len()).unwrap_or(ROOT)).collect();
-        // The root is the greatest number, and comes last.
-        all.sort_unstable_by_key(|&stack| (self.stacks.parent(stack), rank[self.stacks.name(stack) as usize]));
-        let mut starts = vec![0_usize; self.stacks.len() + 1];
-        let mut at = 0;
-        for (parent, start) in starts.iter_mut().enumerate() {
-            *start = at;
-            while all.get(at).is_some_and(|&stack| self.stacks.parent(stack) as usize == parent) {
-                at += 1;
-            }
+        // Stacks are put behind each other by caller, by counting; the root's come last.
+        let count = self.stacks.len();
+        let place = |stack: StackId| (self.stacks.parent(stack) as usize).min(count);
+        let ids = || 0..u32::try_from(count).unwrap_or(ROOT);
+        let mut ends = vec![0_u32; count + 2];
+        ids().for_each(|stack| ends[place(stack) + 1] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += *end;
+            *end = sum;
         }
-        Children { all, starts }
+        let mut all: Vec<StackId> = vec![0; count];
+        for stack in ids() {
+            let next = &mut ends[place(stack)];
+            all[*next as usize] = stack;
+            *next += 1;
+        }
+        let mut start = 0;
+        for &end in ends.iter().take(count + 1) {
+            let siblings = &mut all[start..end as usize];
+            if siblings.len() > 1 {
+                siblings.sort_unstable_by_key(|&stack| rank[self.stacks.name(stack) as usize]);
+            }
+            start = end as usize;
+        }
+        Children { all, ends }
     }
 
     fn name_number(&mut self, name: &[u8]) -> u32 {
@@ -246,16 +282,33 @@ impl FlameGraph {
     }
 
     fn weigh(&mut self, stack: StackId, side: Side, weight: u64) {
-        let both = if stack == ROOT {
-            &mut self.rootless
+        let own = &mut self.weights[side as usize];
+        let slot = if stack == ROOT {
+            &mut self.rootless[side as usize]
         } else {
-            if stack as usize >= self.weights.len() {
-                self.weights.resize(stack as usize + 1, [0, 0]);
+            if stack as usize >= own.len() {
+                own.resize(stack as usize + 1, 0);
             }
-            &mut self.weights[stack as usize]
+            &mut own[stack as usize]
         };
-        both[side as usize] = both[side as usize].saturating_add(weight);
+        *slot = slot.saturating_add(weight);
     }
+}
+
+/// Own weights where light stacks weigh for their callers, and which stacks are not light.
+struct Pruned {
+    own: [Vec<u64>; 2],
+    is_shown: Vec<bool>,
+}
+
+/// Frames of the deepest stack.
+fn depth_max(stacks: &StackTable) -> usize {
+    let mut depths: Vec<u32> = Vec::with_capacity(stacks.len());
+    for stack in 0..u32::try_from(stacks.len()).unwrap_or(ROOT) {
+        let caller = depths.get(stacks.parent(stack) as usize).copied().unwrap_or(0);
+        depths.push(caller.saturating_add(1));
+    }
+    depths.into_iter().max().unwrap_or(0) as usize
 }
 
 fn scale(unit: TimeUnit, weight: u64) -> u64 {
@@ -268,15 +321,15 @@ fn scale(unit: TimeUnit, weight: u64) -> u64 {
 /// Stacks by caller, siblings by name.
 struct Children {
     all: Vec<StackId>,
-    /// Where the children of each stack begin; the last is where the root's do.
-    starts: Vec<usize>,
+    /// Where the children of each stack end; the last but one is where the root's do.
+    ends: Vec<u32>,
 }
 
 impl Children {
     fn of(&self, parent: StackId) -> &[StackId] {
-        let at = (parent as usize).min(self.starts.len() - 1);
-        let end = self.starts.get(at + 1).copied().unwrap_or(self.all.len());
-        &self.all[self.starts[at]..end]
+        let at = (parent as usize).min(self.ends.len() - 2);
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.all[start..self.ends[at] as usize]
     }
 }
 
@@ -296,7 +349,7 @@ mod tests {
         let mut pass = Pass::new(SpanFilter::default(), true, vec![&mut weights]);
         play(edges, unit, &mut pass);
         let done = pass.finish();
-        graph.add(side, &weights, &done.stacks.unwrap(), &done.directory)
+        graph.add(side, weights, done.stacks.unwrap(), &done.directory)
     }
 
     fn lines(graph: &FlameGraph, least: u64) -> Vec<(Vec<String>, Both)> {

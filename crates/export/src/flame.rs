@@ -4,11 +4,11 @@
 //! the base's first. Brendan Gregg's `flamegraph.pl`, speedscope and inferno read both.
 //!
 //! ```
-//! use anytrace_export::flame::push_line;
+//! use anytrace_export::flame::Lines;
 //!
-//! let mut line = String::new();
-//! push_line(&mut line, [&b"main"[..], b"a;b"].into_iter(), &[12]);
-//! assert_eq!(line, "main;a:b 12\n");
+//! let mut lines = Lines::new([&b"main"[..], b"a;b"].into_iter());
+//! lines.push(&[0, 1], &[12]);
+//! assert_eq!(lines.text(), "main;a:b 12\n");
 //! ```
 
 use std::io::{self, Write};
@@ -32,19 +32,70 @@ pub struct SvgOptions {
     pub is_inverted: bool,
 }
 
-/// Appends a folded line. Names are made safe: see [`frame`].
-pub fn push_line<'a>(out: &mut String, path: impl Iterator<Item = &'a [u8]>, weights: &[u64]) {
-    for (at, name) in path.enumerate() {
-        if at > 0 {
-            out.push(';');
+/// Folded lines in the making. Names are made safe once, see [`frame`]; what two neighbours share is not made anew.
+#[derive(Debug)]
+pub struct Lines {
+    frames: Vec<String>,
+    text: String,
+    /// The last path, its text, and where each of its frames ends there.
+    path: Vec<u32>,
+    prefix: String,
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    /// Lines of these names, which paths number from 0.
+    pub fn new<'a>(names: impl Iterator<Item = &'a [u8]>) -> Self {
+        let frames = names.map(frame).collect();
+        Self { frames, text: String::new(), path: Vec::new(), prefix: String::new(), ends: Vec::new() }
+    }
+
+    /// Adds a line: outermost frame first, and one weight or two.
+    pub fn push(&mut self, path: &[u32], weights: &[u64]) {
+        let same = self.path.iter().zip(path).take_while(|(a, b)| a == b).count();
+        self.path.truncate(same);
+        self.ends.truncate(same);
+        self.prefix.truncate(self.ends.last().copied().unwrap_or(0));
+        for &name in path.get(same..).unwrap_or_default() {
+            if !self.prefix.is_empty() {
+                self.prefix.push(';');
+            }
+            self.prefix.push_str(self.frames.get(name as usize).map_or("(no name)", String::as_str));
+            self.path.push(name);
+            self.ends.push(self.prefix.len());
         }
-        out.push_str(&frame(name));
+        self.text.push_str(&self.prefix);
+        for &weight in weights {
+            self.text.push(' ');
+            push_number(&mut self.text, weight);
+        }
+        self.text.push('\n');
     }
-    for weight in weights {
-        out.push(' ');
-        out.push_str(&weight.to_string());
+
+    /// The lines since the last [`Self::clear`].
+    pub fn text(&self) -> &str {
+        &self.text
     }
-    out.push('\n');
+
+    /// Forgets the lines, keeps the room.
+    pub fn clear(&mut self) {
+        self.text.clear();
+    }
+}
+
+fn push_number(out: &mut String, mut number: u64) {
+    let mut digits = [b'0'; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        // A remainder of ten fits a byte.
+        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend(digits[at..].iter().map(|&digit| char::from(digit)));
 }
 
 /// A name as a frame: the form has no escapes, so `;` becomes `:`, a space before a last word of digits one that does
@@ -149,6 +200,21 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(frame(name), expected);
         }
+    }
+
+    #[test]
+    fn lines_share_what_their_neighbours_have() {
+        let names: [&[u8]; 3] = [b"main", b"a;b", b""];
+        let mut lines = Lines::new(names.into_iter());
+        for (path, weight) in [(&[0][..], 0), (&[0, 1, 2], u64::MAX), (&[0, 1], 10), (&[2], 7), (&[2, 9], 123)] {
+            lines.push(path, &[weight]);
+        }
+        let expected = "main 0\nmain;a:b;(no name) 18446744073709551615\nmain;a:b 10\n(no name) 7\n\
+                        (no name);(no name) 123\n";
+        assert_eq!(lines.text(), expected);
+        lines.clear();
+        lines.push(&[0], &[1, 2]);
+        assert_eq!(lines.text(), "main 1 2\n");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anytrace_analysis::flame::{FlameGraph, Side, StackWeights, Weight};
 use anytrace_analysis::pass::Pass;
-use anytrace_export::flame::{SvgOptions, push_line, svg};
+use anytrace_export::flame::{Lines, SvgOptions, svg};
 
 use crate::arguments::{FlameArguments, FlameForm, WeightArgument};
 use crate::failure::Failure;
@@ -58,11 +58,11 @@ fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments
     });
     let pass = Pass::new(options.spans.filter(options.duration), true, vec![&mut weights]);
     let told = tell(file, &options.spans, &options.input, pass)?;
-    if let Some(stacks) = &told.done.stacks
+    if let Some(stacks) = told.done.stacks
         && told.format != "unknown"
     {
         let name = file.display().to_string();
-        graph.add(side, &weights, stacks, &told.done.directory).map_err(|error| Failure::of(&name, &error))?;
+        graph.add(side, weights, stacks, &told.done.directory).map_err(|error| Failure::of(&name, &error))?;
     }
     Ok(told.verdict)
 }
@@ -95,22 +95,24 @@ fn visit(
     least: u64,
     put: &mut dyn FnMut(&str) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
-    let mut lines = String::with_capacity(LINES_BYTES);
+    let mut lines = Lines::new(graph.names());
+    let mut reversed = Vec::new();
     graph.visit(least, &mut |path, [base, shown]| {
-        let weights = if options.diff.is_empty() { vec![shown] } else { vec![base, shown] };
-        let names = path.iter().map(|&name| graph.name(name));
+        let weights: &[u64] = if options.diff.is_empty() { &[shown] } else { &[base, shown] };
         if options.reverse {
-            push_line(&mut lines, names.rev(), &weights);
+            reversed.clear();
+            reversed.extend(path.iter().rev());
+            lines.push(&reversed, weights);
         } else {
-            push_line(&mut lines, names, &weights);
+            lines.push(path, weights);
         }
-        if lines.len() >= LINES_BYTES {
-            put(&lines)?;
+        if lines.text().len() >= LINES_BYTES {
+            put(lines.text())?;
             lines.clear();
         }
         Ok(())
     })?;
-    Ok(put(&lines)?)
+    Ok(put(lines.text())?)
 }
 
 fn svg_options(graph: &FlameGraph, options: &FlameArguments) -> SvgOptions {
