@@ -70,7 +70,7 @@ pub(super) fn page(name: &str, overview: &Overview, done: &Done, look: &Look) ->
         out.push_str(&format!("  {} {more} more, less busy (--rows)\n", if look.is_ascii { "..." } else { "…" }));
     }
     out.push_str(&legend(&picture, directory, look));
-    out
+    if look.is_ascii { out.replace(" µs", " us") } else { out }
 }
 
 /// The busiest threads, in order of first appearance.
