@@ -4,7 +4,7 @@ use anytrace_core::span::{EdgeFlags, NameId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::directory::ThreadIndex;
-use crate::nest::RECURSIVE;
+use crate::nest::{OUTERMOST, RECURSIVE};
 use crate::pass::{About, Engine};
 use crate::quantiles::Quantiles;
 
@@ -77,7 +77,7 @@ pub struct Row {
     /// How many spans.
     pub count: u64,
     /// Time in which at least one span of the row was open, added up over tracks: a call inside another of the same
-    /// name adds nothing. Of a thread: time in which it did anything.
+    /// name adds nothing. Of a thread: time in which any span that counts was open.
     pub total: u128,
     /// Time in the row's spans and in none inside them.
     pub self_time: u128,
@@ -144,11 +144,10 @@ impl Sums {
         let length = span.duration();
         self.lengths.push(length);
         self.row.self_time += u128::from(span.self_time);
-        // The own times of all spans of a thread make the time in which any was open.
         let is_recursive = span.flags.has(RECURSIVE);
         self.row.total += match by {
-            By::Thread => u128::from(span.self_time),
-            _ if is_recursive => 0,
+            By::Thread if !span.flags.has(OUTERMOST) => 0,
+            By::Name | By::NameAndThread if is_recursive => 0,
             _ => u128::from(length),
         };
         self.row.recursive += u64::from(is_recursive);

@@ -19,6 +19,9 @@ pub const OPEN_MAX: usize = 1 << 20;
 /// Beside [`EdgeFlags`]' own, on a [`Span`]: another span of the same name that counts is open around it.
 pub const RECURSIVE: EdgeFlags = EdgeFlags(32);
 
+/// Beside [`EdgeFlags`]' own, on a [`Span`]: no span that counts is open around it.
+pub const OUTERMOST: EdgeFlags = EdgeFlags(64);
+
 /// What was wrong with the edges, and what was left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NestCounts {
@@ -61,6 +64,8 @@ struct Frame {
 #[derive(Debug, Clone, Default)]
 struct TrackState {
     open: Vec<Frame>,
+    /// How many of the open spans count.
+    kept: u32,
     last: u64,
     /// Innermost spans that found no room.
     skipped: u64,
@@ -174,8 +179,14 @@ impl Nest {
             && filter.keeps_name(edge.name)
             && filter.keeps_depth(depth);
         let mut flags = EdgeFlags(edge.flags.0 & EdgeFlags::CHAINED.0);
-        if is_kept && self.names.enter(edge.track, edge.name) > 0 {
-            flags = flags.with(RECURSIVE);
+        if is_kept {
+            if self.names.enter(edge.track, edge.name) > 0 {
+                flags = flags.with(RECURSIVE);
+            }
+            if state.kept == 0 {
+                flags = flags.with(OUTERMOST);
+            }
+            state.kept += 1;
         }
         let (seq, start, name, cpu) = (edge.seq, edge.time, edge.name, edge.cpu);
         state.open.push(Frame { seq, start, inner: 0, name, stack, cpu, flags, is_kept });
@@ -216,6 +227,7 @@ impl Nest {
         if !frame.is_kept {
             return;
         }
+        state.kept = state.kept.saturating_sub(1);
         let depth = u32::try_from(state.open.len()).unwrap_or(u32::MAX);
         let track = TrackId::try_from(track).unwrap_or(TrackId::MAX);
         self.names.leave(track, frame.name);
@@ -358,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn recursion_counts_only_among_spans_that_count() {
+    fn recursion_and_the_outside_are_those_of_spans_that_count() {
         let depth = Some(1..u64::MAX);
         let filter = Resolved::new(SpanFilter { depth, ..SpanFilter::default() });
         let edges = [begin(0, 0, 1), begin(1, 0, 1), begin(2, 0, 1), end(3, 0, 1), end(4, 0, 1), end(5, 0, 1)];
         let spans = paired(&mut Nest::new(None), &edges, &filter);
-        let seen: Vec<_> = spans.iter().map(|span| (span.depth, span.flags.has(RECURSIVE))).collect();
-        assert_eq!(seen, [(2, true), (1, false)]);
+        let seen = spans.iter().map(|span| (span.depth, span.flags.has(RECURSIVE), span.flags.has(OUTERMOST)));
+        assert_eq!(seen.collect::<Vec<_>>(), [(2, true, false), (1, false, true)]);
     }
 
     #[test]

@@ -27,15 +27,24 @@ pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
         None => None,
     };
     let mut graph = FlameGraph::default();
-    let mut verdict = Verdict::Fine;
+    let (mut verdict, mut told) = (Verdict::Fine, 0);
     for (side, files) in [(Side::Base, &options.diff), (Side::Shown, &options.files)] {
         for file in files {
+            let is_first = graph.word().is_none();
             verdict = verdict.max(add(&mut graph, side, file, options)?);
+            if is_first {
+                // What one trace has too many of was said when it was read.
+                told = graph.folded();
+            }
         }
     }
-    if graph.folded() > 0 {
-        let folded = grouped(u128::from(graph.folded()));
-        paint::complain("note", format!("{folded} of too many different stacks weigh for their callers"));
+    let folded = graph.folded().saturating_sub(told);
+    if folded > 0 {
+        let folded = grouped(u128::from(folded));
+        paint::complain(
+            "note",
+            format!("{folded} stacks of all traces together weigh for their callers: too many differ"),
+        );
     }
     match output {
         Some(mut output) => {
