@@ -22,13 +22,39 @@ pub const ROOT: StackId = u32::MAX;
 /// Most stacks a table holds by default: about 100 MB.
 pub const STACKS_MAX: u32 = 4 << 20;
 
+/// Children of a stack that are found by walking a list. Most stacks of a deep tree have few, and their table is cold
+/// memory; what has more keeps the further ones in the table.
+const LISTED_MAX: u32 = 4;
+
+/// No sibling follows in the list.
+const LAST: StackId = u32::MAX;
+
+/// The stack is in the table and not in its caller's list.
+const IN_TABLE: StackId = u32::MAX - 1;
+
 /// One stack.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     parent: StackId,
     name: u32,
+    /// The next child of the same caller in its list, [`LAST`] or [`IN_TABLE`].
+    next: StackId,
+    children: Children,
+}
+
+/// What a stack called.
+#[derive(Debug, Clone, Copy)]
+struct Children {
     /// The child that was asked for last: calls repeat.
     recent: StackId,
+    /// The list's first.
+    first: StackId,
+    /// How many, listed or not.
+    count: u32,
+}
+
+impl Children {
+    const NONE: Self = Self { recent: ROOT, first: LAST, count: 0 };
 }
 
 /// The stacks of a trace. Ids do not depend on hashing: the first asked for is 0, the next 1.
@@ -39,9 +65,10 @@ pub struct StackTable {
     nodes: Vec<Node>,
     /// Open addressing: ids plus one, 0 is free. A power of two long, at most three quarters full.
     slots: Vec<u32>,
+    in_table: usize,
     /// Chosen anew by each program, so that no trace can be made whose stacks all collide.
     seed: u64,
-    recent_root: StackId,
+    root: Children,
     stacks_max: u32,
     folded: u64,
 }
@@ -57,16 +84,13 @@ impl StackTable {
     pub fn with_limit(stacks_max: u32) -> Self {
         let seed = RandomState::new().hash_one(0_u8) | 1;
         let stacks_max = stacks_max.min(ROOT - 1);
-        Self { nodes: Vec::new(), slots: vec![0; 64], seed, recent_root: ROOT, stacks_max, folded: 0 }
+        Self { nodes: Vec::new(), slots: vec![0; 64], in_table: 0, seed, root: Children::NONE, stacks_max, folded: 0 }
     }
 
     /// The stack of `name` called from `parent`; made where it is new. A full table gives `parent`.
     #[inline]
     pub fn intern(&mut self, parent: StackId, name: u32) -> StackId {
-        let recent = match self.nodes.get(parent as usize) {
-            Some(node) => node.recent,
-            None => self.recent_root,
-        };
+        let recent = self.children(parent).recent;
         match self.nodes.get(recent as usize) {
             Some(node) if node.name == name && node.parent == parent => recent,
             _ => self.find_or_add(parent, name),
@@ -130,36 +154,81 @@ impl StackTable {
         ours
     }
 
+    #[inline]
+    fn children(&self, parent: StackId) -> Children {
+        self.nodes.get(parent as usize).map_or(self.root, |node| node.children)
+    }
+
+    #[inline]
+    fn children_mut(&mut self, parent: StackId) -> &mut Children {
+        match self.nodes.get_mut(parent as usize) {
+            Some(node) => &mut node.children,
+            None => &mut self.root,
+        }
+    }
+
     fn find_or_add(&mut self, parent: StackId, name: u32) -> StackId {
+        let children = self.children(parent);
+        let mut child = children.first;
+        while let Some(node) = self.nodes.get(child as usize) {
+            if node.name == name {
+                self.children_mut(parent).recent = child;
+                return child;
+            }
+            child = node.next;
+        }
+        if children.count <= LISTED_MAX {
+            // None of them is in the table.
+            return self.add(parent, name);
+        }
+        let slot = self.slot(parent, name);
+        match self.slots[slot].checked_sub(1) {
+            Some(id) => {
+                self.children_mut(parent).recent = id;
+                id
+            }
+            None => self.add(parent, name),
+        }
+    }
+
+    /// The slot of a stack that is in the table, or the free one where it belongs.
+    fn slot(&self, parent: StackId, name: u32) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = self.hash(parent, name) & mask;
         while let Some(id) = self.slots[slot].checked_sub(1) {
-            let node = self.nodes[id as usize];
+            let node = &self.nodes[id as usize];
             if node.name == name && node.parent == parent {
-                self.note_recent(parent, id);
-                return id;
+                break;
             }
             slot = (slot + 1) & mask;
         }
+        slot
+    }
+
+    fn add(&mut self, parent: StackId, name: u32) -> StackId {
         if self.nodes.len() >= self.stacks_max as usize {
             self.folded += 1;
             return parent;
         }
         let id = u32::try_from(self.nodes.len()).expect("the limit is below 32 bits");
-        self.nodes.push(Node { parent, name, recent: ROOT });
-        self.slots[slot] = id + 1;
-        self.note_recent(parent, id);
-        if self.nodes.len() * 4 > self.slots.len() * 3 {
-            self.grow();
+        let children = self.children_mut(parent);
+        let (first, is_listed) = (children.first, children.count < LISTED_MAX);
+        children.count += 1;
+        children.recent = id;
+        if is_listed {
+            children.first = id;
+        }
+        let next = if is_listed { first } else { IN_TABLE };
+        self.nodes.push(Node { parent, name, next, children: Children::NONE });
+        if !is_listed {
+            let slot = self.slot(parent, name);
+            self.slots[slot] = id + 1;
+            self.in_table += 1;
+            if self.in_table * 4 > self.slots.len() * 3 {
+                self.grow();
+            }
         }
         id
-    }
-
-    fn note_recent(&mut self, parent: StackId, child: StackId) {
-        match self.nodes.get_mut(parent as usize) {
-            Some(node) => node.recent = child,
-            None => self.recent_root = child,
-        }
     }
 
     fn hash(&self, parent: StackId, name: u32) -> usize {
@@ -171,7 +240,7 @@ impl StackTable {
     fn grow(&mut self) {
         let mask = self.slots.len() * 2 - 1;
         self.slots = vec![0; mask + 1];
-        for (id, node) in (1_u32..).zip(&self.nodes) {
+        for (id, node) in (1_u32..).zip(&self.nodes).filter(|(_, node)| node.next == IN_TABLE) {
             let mut slot = self.hash(node.parent, node.name) & mask;
             while self.slots[slot] != 0 {
                 slot = (slot + 1) & mask;
@@ -221,6 +290,19 @@ mod tests {
             assert_eq!(table.depth(stack), path.len());
         }
         assert_eq!((table.len(), table.folded()), (slow.0.len(), 0));
+    }
+
+    #[test]
+    fn callers_of_many_find_each_of_them() {
+        let (mut table, mut state) = (StackTable::default(), 3);
+        let outer = table.intern(ROOT, 0);
+        let ids: Vec<u32> = (0..1000).map(|name| table.intern(outer, name)).collect();
+        for _ in 0..5000 {
+            let name = random(&mut state) % 1000;
+            assert_eq!(table.intern(outer, name), ids[name as usize]);
+            assert_eq!(table.parent(ids[name as usize]), outer);
+        }
+        assert_eq!(table.len(), 1001);
     }
 
     #[test]

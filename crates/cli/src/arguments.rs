@@ -1,10 +1,17 @@
 //! Every option of every verb. Help texts are written for people, with a real example each.
 
+mod spans;
+
 use std::path::PathBuf;
 
 use anytrace_core::{Endian, NameMatch, Radix, Selection, Style, TargetOptions, TimeBound};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use spans::{
+    ByArgument, ColourArgument, FlameArguments, FlameForm, SpanArguments, StatsArguments, StatsForm, TimelineArguments,
+    WeightArgument, matching,
+};
 
 /// Read, check, repair, convert, trim and compare program traces of any kind.
 #[derive(Debug, Parser)]
@@ -54,6 +61,17 @@ pub(crate) enum Verb {
     /// Compare two traces record by record, aligned by content
     #[command(after_help = "Example:\n  anytrace diff before.heph after.heph --ignore start --ignore end")]
     Diff(DiffArguments),
+    /// Say where time goes: statistics of spans by name or thread, for formats whose records begin and end something
+    #[command(after_help = "Example:\n  anytrace stats --sort self --top 20 -m ./app app.xray\n  \
+                            anytrace stats new.xray --compare old.xray --fail-above total=10%")]
+    Stats(StatsArguments),
+    /// Draw a flame graph, or print its folded stacks
+    #[command(after_help = "Example:\n  anytrace flame app.xray -m ./app -o app.svg\n  \
+                            anytrace flame after.xray --diff before.xray -o diff.svg")]
+    Flame(FlameArguments),
+    /// Show in the terminal which threads were busy when, and with what
+    #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]
+    Timeline(TimelineArguments),
     /// Casemate's own verbs: the break-before-make checker and what explains it
     #[command(after_help = "Example:\n  anytrace casemate check --compat hyp.log\n  anytrace casemate explain hyp.log")]
     Casemate(crate::verbs::casemate::CasemateArguments),

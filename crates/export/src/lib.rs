@@ -13,6 +13,7 @@
 //! | CSV | spreadsheets, databases | [`csv`] |
 //!
 //! The last six are timelines: [`timeline`] lists them and opens each by name.
+//! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -27,6 +28,7 @@ pub mod chrome;
 pub mod csv;
 pub mod firefox;
 pub mod folded;
+pub mod flame;
 pub mod json;
 pub mod junit;
 pub mod perfetto;

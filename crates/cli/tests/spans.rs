@@ -1,0 +1,273 @@
+//! `stats`, `flame` and `timeline` on real traces: what they say agrees with each other and with what is there.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anytrace_analysis::accounting::{Accounting, By};
+use anytrace_analysis::events::Events;
+use anytrace_analysis::filter::SpanFilter;
+use anytrace_analysis::flame::{FlameGraph, Side, StackWeights, Weight};
+use anytrace_analysis::gaps::Gaps;
+use anytrace_analysis::histogram::Histograms;
+use anytrace_analysis::longest::Longest;
+use anytrace_analysis::migrations::Migrations;
+use anytrace_analysis::overview::Overview;
+use anytrace_analysis::pass::Pass;
+use anytrace_core::{Collect, Input, OpenOptions, SpanOptions, TimeBound};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anytrace")).args(arguments).current_dir(root()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)))
+}
+
+const THREADS: &str = "examples/traces/threads4.xray";
+const TAIL: &str = "crates/xray/corpus/tail.xray";
+
+/// Small traces of the project, all forms and versions.
+fn samples() -> Vec<PathBuf> {
+    let folder = root().join("crates/xray/corpus");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "xray" || end == "yaml"));
+    files.sort();
+    assert!(files.len() > 20);
+    files
+}
+
+/// Runs every engine on bytes, and checks what must hold on any trace.
+fn assert_engines_agree(name: &str, bytes: Vec<u8>, tail_chains: bool) {
+    let format = anytrace_formats::by_name("xray").unwrap();
+    let (mut by_name, mut by_thread, mut by_both) =
+        (Accounting::new(By::Name), Accounting::new(By::Thread), Accounting::new(By::NameAndThread));
+    let (mut weights, mut counts) = (StackWeights::new(Weight::Time), StackWeights::new(Weight::Count));
+    let (mut histograms, mut longest) = (Histograms::new(Box::new(|_| true)), Longest::new(5));
+    let (mut gaps, mut migrations, mut events) =
+        (Gaps::new(TimeBound::Open, 5), Migrations::default(), Events::default());
+    let mut overview = Overview::default();
+    let mut pass = Pass::new(
+        SpanFilter::default(),
+        true,
+        vec![
+            &mut by_name,
+            &mut by_thread,
+            &mut by_both,
+            &mut weights,
+            &mut counts,
+            &mut histograms,
+            &mut longest,
+            &mut gaps,
+            &mut migrations,
+            &mut events,
+            &mut overview,
+        ],
+    );
+    let Ok(trace) = format.open(Input::from_bytes(name, bytes), &OpenOptions::default()) else { return };
+    let options = SpanOptions { tail_chains, symbols: None };
+    if trace.spans(&options, &mut pass, &mut Collect::default()).is_err() {
+        return;
+    }
+    let done = pass.finish();
+    assert!(done.counts.is_clean(), "{name}: {:?}", done.counts);
+    let spans = done.counts.spans;
+    let rows = [by_name, by_thread, by_both].map(Accounting::into_rows);
+    let own: Vec<u128> = rows.iter().map(|rows| rows.iter().map(|row| row.self_time).sum()).collect();
+    assert_eq!(own, [own[0]; 3], "{name}: own times");
+    for rows in &rows {
+        assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), spans, "{name}");
+        assert!(rows.iter().all(|row| row.total <= row.sum && row.self_time <= row.total), "{name}: {rows:?}");
+        assert!(rows.iter().all(|row| row.lengths.is_sorted()), "{name}");
+    }
+    assert_eq!(rows[1].iter().map(|row| row.total).sum::<u128>(), own[0], "{name}");
+    assert_eq!(histograms.histograms().iter().map(|histogram| histogram.count()).sum::<u64>(), spans, "{name}");
+    let longest: Vec<u64> = longest.into_spans().iter().map(|span| span.duration()).collect();
+    assert_eq!(longest.first().copied().unwrap_or(0), rows[0].iter().map(|row| row.lengths[4]).max().unwrap_or(0));
+    let weighed: u128 = weights.weights().iter().map(|&weight| u128::from(weight)).sum();
+    assert_eq!(weighed, own[0], "{name}: weights of stacks");
+    let picture = overview.picture(60);
+    assert_eq!(picture.lines.iter().map(|line| line.busy).sum::<u128>(), own[0], "{name}: the overview");
+    assert_eq!(picture.names.iter().map(|(_, own)| own).sum::<u128>(), own[0], "{name}");
+    let mut graph = FlameGraph::default();
+    graph.add(Side::Shown, counts, done.stacks.unwrap(), &done.directory).unwrap();
+    assert_eq!(graph.total(Side::Shown), u128::from(spans), "{name}");
+}
+
+#[test]
+fn engines_agree_on_every_sample() {
+    for path in samples() {
+        for tail_chains in [false, true] {
+            assert_engines_agree(&path.display().to_string(), std::fs::read(&path).unwrap(), tail_chains);
+        }
+    }
+}
+
+#[test]
+fn engines_agree_on_cut_and_spoiled_samples() {
+    for path in samples() {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.display().to_string();
+        let step = (bytes.len() / 40).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            assert_engines_agree(&name, bytes[..at].to_vec(), false);
+            let mut spoiled = bytes.clone();
+            spoiled[at] ^= 1 << (at % 8);
+            assert_engines_agree(&name, spoiled, at % 2 == 0);
+        }
+    }
+}
+
+#[test]
+fn the_three_forms_of_stats_have_the_same_figures() {
+    let value = json(&["stats", THREADS, "--format", "json", "--sort", "name"]);
+    assert_eq!((&value["version"], &value["format"], &value["unit"]), (&1.into(), &"xray".into(), &"ns".into()));
+    let csv = text(&run(&["stats", THREADS, "--format", "csv", "--sort", "name"]).stdout);
+    let mut lines = csv.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let rows = value["rows"].as_array().unwrap();
+    assert_eq!(lines.clone().count(), rows.len());
+    for (line, row) in lines.zip(rows) {
+        for (column, cell) in columns.iter().zip(line.split(',')) {
+            match *column {
+                "file" => assert_eq!(cell, THREADS),
+                "unit" => assert_eq!(cell, "ns"),
+                "process" | "thread" => assert_eq!(cell, ""),
+                "name" => assert_eq!(cell, row["name"].as_str().unwrap()),
+                number => assert_eq!(cell, row[number].to_string(), "{number}"),
+            }
+        }
+    }
+    let page = text(&run(&["stats", THREADS]).stdout);
+    assert!(rows.iter().all(|row| page.contains(row["name"].as_str().unwrap())), "{page}");
+}
+
+#[test]
+fn parts_are_there_when_asked_for() {
+    let plain = json(&["stats", TAIL, "--format", "json"]);
+    let keys = ["histograms", "longest", "gaps", "migrations", "events", "attributes"];
+    assert!(keys.iter().all(|key| plain.get(key).is_none()));
+    let all = ["--histogram", ".", "--longest", "3", "--gaps", "--migrations", "--events"];
+    let full = json(&[&["stats", TAIL, "--format", "json"], &all[..]].concat());
+    assert!(keys.iter().all(|key| full.get(key).is_some()), "{full}");
+    assert_eq!(full["longest"].as_array().unwrap().len(), 3);
+    assert_eq!(full["longest"][1]["stack"].as_array().unwrap().len(), 2);
+    let refused = run(&["stats", TAIL, "--format", "csv", "--events"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let several = json(&["stats", TAIL, THREADS, "--format", "json"]);
+    assert_eq!(several.as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn filters_take_away_what_they_say() {
+    let count = |more: &[&str]| json(&[&["stats", TAIL, "--format", "json"], more].concat())["spans"].as_u64().unwrap();
+    let all = count(&[]);
+    assert_eq!(count(&["--name", "^#7$"]) + count(&["--name", "^#[^7]"]), all);
+    assert_eq!(count(&["--depth", "0"]) + count(&["--depth", "1.."]), all);
+    assert_eq!(count(&["--duration", "..500ns"]) + count(&["--duration", "500ns.."]), all);
+    assert_eq!(count(&["--time", "..20us"]) + count(&["--time", "20us.."]), all);
+    assert_eq!((count(&["--thread", "29016"]), count(&["--thread", "1"])), (all, 0));
+}
+
+#[test]
+fn a_comparison_fails_only_above_its_threshold() {
+    let same = run(&["stats", TAIL, "--compare", TAIL, "--fail-above", "total=0%", "--fail-above", "p99=0"]);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+    let base = "crates/xray/corpus/args.xray";
+    let value = json(&["stats", TAIL, "--compare", base, "--fail-above", "total=10%", "--format", "json"]);
+    let exceeded = value["exceeded"].as_array().unwrap();
+    let rows = value["rows"].as_array().unwrap();
+    let above = |row: &&Value| {
+        let totals = (row["base"]["total"].as_f64(), row["shown"]["total"].as_f64());
+        matches!(totals, (Some(base), Some(shown)) if shown > base * 1.1)
+    };
+    assert_eq!(exceeded.len(), rows.iter().filter(above).count());
+    let code = run(&["stats", TAIL, "--compare", base, "--fail-above", "total=10%"]).status.code();
+    assert_eq!(code, Some(i32::from(!exceeded.is_empty())));
+    assert_eq!(run(&["stats", TAIL, "--compare", base, "--fail-above", "sum=1"]).status.code(), Some(2));
+    assert_eq!(run(&["stats", TAIL, "--fail-above", "total=1"]).status.code(), Some(2));
+}
+
+#[test]
+fn folded_stacks_weigh_what_stats_counts() {
+    let folded = text(&run(&["flame", THREADS]).stdout);
+    let mut own: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    for line in folded.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        *own.entry(stack.rsplit(';').next().unwrap().to_owned()).or_default() += weight.parse::<u64>().unwrap();
+    }
+    let stats = json(&["stats", THREADS, "--format", "json"]);
+    for row in stats["rows"].as_array().unwrap() {
+        let (ours, theirs) = (own[row["name"].as_str().unwrap()], row["self"].as_u64().unwrap());
+        // Each stack is rounded to whole nanoseconds for itself.
+        assert!(ours.abs_diff(theirs) <= folded.lines().count() as u64, "{ours} for {theirs}");
+    }
+    let twice = text(&run(&["flame", THREADS, THREADS, "--by", "count"]).stdout);
+    let once = text(&run(&["flame", THREADS, "--by", "count"]).stdout);
+    for (once, twice) in once.lines().zip(twice.lines()) {
+        let number = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+        assert_eq!(number(once) * 2, number(twice));
+    }
+}
+
+#[test]
+fn pictures_are_whole_files_and_always_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("a.svg");
+    let draw = |more: &[&str]| run(&[&["flame", TAIL, "-o", out.to_str().unwrap()], more].concat());
+    assert_eq!(draw(&["--title", "<fast>"]).status.code(), Some(0));
+    let svg = std::fs::read_to_string(&out).unwrap();
+    assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>") && svg.contains("&lt;fast&gt;"));
+    assert_eq!(draw(&[]).status.code(), Some(2), "nothing is replaced unasked");
+    assert_eq!(draw(&["--force", "--title", "<fast>"]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), svg);
+    assert_eq!(draw(&["--force", "--name", "nothing"]).status.code(), Some(2), "there is nothing to draw");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), svg);
+    let compared = run(&["flame", TAIL, "--diff", THREADS, "--format", "svg"]);
+    assert_eq!(compared.status.code(), Some(0));
+    assert!(text(&compared.stdout).contains("</svg>"));
+}
+
+#[test]
+fn a_timeline_fits_its_width_and_has_colours_only_when_told() {
+    for width in ["40", "80", "133"] {
+        let page = text(&run(&["timeline", THREADS, "--width", width]).stdout);
+        let most = page.lines().skip(1).map(|line| line.chars().count()).max().unwrap();
+        assert!(most <= width.parse().unwrap(), "{most}\n{page}");
+        assert!(!page.contains('\u{1b}'));
+        assert!(page.lines().all(|line| line.trim_end() == line), "{page}");
+    }
+    let ascii = run(&["timeline", THREADS, "--ascii", "--rows", "2"]);
+    let page = text(&ascii.stdout);
+    assert!(page.is_ascii() && page.contains("3 threads more"), "{page}");
+    let coloured = text(&run(&["timeline", THREADS, "--color=always"]).stdout);
+    assert!(coloured.contains("\u{1b}[34m"));
+}
+
+#[test]
+fn formats_without_spans_and_empty_files_are_told_so() {
+    for verb in ["stats", "flame", "timeline"] {
+        let refused = run(&[verb, "examples/traces/boxes.cacheray"]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains("have no spans"), "{}", text(&refused.stderr));
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty");
+        std::fs::write(&empty, b"").unwrap();
+        assert_eq!(run(&[verb, empty.to_str().unwrap()]).status.code(), Some(0));
+        assert_eq!(run(&[verb, "-", "-"]).status.code(), Some(2));
+    }
+    let damaged = run(&["stats", "crates/xray/corpus/typed-tinybuf.xray"]);
+    assert_eq!(damaged.status.code(), Some(1), "{}", text(&damaged.stderr));
+    assert!(!damaged.stdout.is_empty());
+}
