@@ -148,7 +148,9 @@ impl<'a> Firefox<'a> {
         text::push_json_str(&mut pen.bytes, &tid(&track));
         pen.push(",\"processName\":");
         text::push_json_str(&mut pen.bytes, track.process_name.as_deref().unwrap_or("process"));
-        pen.push(",\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":");
+        pen.push(
+            ",\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":",
+        );
         push_ms(&mut pen.bytes, end.0);
         pen.push(
             ",\"unregisterTime\":null,\"pausedRanges\":[],\"showMarkersInTimeline\":true,\"nativeSymbols\":{\
@@ -175,9 +177,15 @@ impl<'a> Firefox<'a> {
         let Self { pen, files, lines, .. } = self;
         let count = functions.len();
         pen.push(&format!(",\n\"frameTable\":{{\"length\":{count}"));
-        for (name, value) in
-            [("address", "-1"), ("inlineDepth", "0"), ("category", "0"), ("subcategory", "0"), ("nativeSymbol", "null"), ("innerWindowID", "0"), ("column", "null")]
-        {
+        for (name, value) in [
+            ("address", "-1"),
+            ("inlineDepth", "0"),
+            ("category", "0"),
+            ("subcategory", "0"),
+            ("nativeSymbol", "null"),
+            ("innerWindowID", "0"),
+            ("column", "null"),
+        ] {
             pen.push(&format!(",\"{name}\":["));
             column(pen, functions, |out, _| out.extend_from_slice(value.as_bytes()))?;
             pen.push("]");
@@ -193,7 +201,9 @@ impl<'a> Firefox<'a> {
         column(pen, functions, push_line)?;
         pen.push(&format!("]}},\n\"funcTable\":{{\"length\":{count},\"name\":["));
         column(pen, &numbers, |out, n| text::push_dec(out, *n))?;
-        for (name, value) in [("isJS", "false"), ("relevantForJS", "false"), ("resource", "-1"), ("columnNumber", "null")] {
+        for (name, value) in
+            [("isJS", "false"), ("relevantForJS", "false"), ("resource", "-1"), ("columnNumber", "null")]
+        {
             pen.push(&format!("],\"{name}\":["));
             column(pen, functions, |out, _| out.extend_from_slice(value.as_bytes()))?;
         }

@@ -93,11 +93,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Tells again what a track said, in order.
-    pub(crate) fn each(
-        &mut self,
-        track: usize,
-        mut visit: impl FnMut(Told) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub(crate) fn each(&mut self, track: usize, mut visit: impl FnMut(Told) -> Result<(), Error>) -> Result<(), Error> {
         let Some(lane) = self.lanes.get(track) else { return Ok(()) };
         let failed = |error| Error::io("reading a temporary file", error);
         let mut time = lane.first;
