@@ -12,3 +12,4 @@
 //! ```
 
 pub mod diff;
+pub mod quantiles;

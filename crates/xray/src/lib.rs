@@ -55,12 +55,14 @@
 mod assemble;
 mod basic;
 mod basic_rewrite;
+mod calls;
 mod check;
 mod dump;
 mod faithful;
 mod info;
 mod jsonl;
 mod moment;
+mod ordered;
 mod pairing;
 pub mod parse;
 mod pick;
@@ -70,6 +72,7 @@ mod recover;
 mod rewrite;
 mod rules;
 mod salvage;
+mod spans;
 mod structured;
 #[cfg(feature = "tools")]
 pub mod tools;
@@ -81,7 +84,9 @@ mod yaml_scan;
 mod yaml_write;
 
 pub use basic::{BasicVisitor, walk_basic};
+pub use calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
 pub use moment::{BasicMoments, Clock, FdrMoments, Moment, MomentKind, Moments};
+pub use ordered::{Facts, Ordered, SourceForm};
 pub use reader::{At, GapKind, Reader, Run, Visitor};
 pub use trace::Xray;
 pub use yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};

@@ -5,7 +5,8 @@ use std::sync::PoisonError;
 
 use anytrace_core::{
     Collect, Confidence, Cursor, DumpForm, DumpOptions, Endian, Error, Format, Head, ImportOptions, Info, Input,
-    Limits, OpenOptions, Outcome, Plan, Rule, Selection, Sink, Summary, Target, TargetOptions, Trace,
+    Limits, OpenOptions, Outcome, Plan, Rule, Selection, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions,
+    Trace,
 };
 use serde_json::Value;
 
@@ -14,12 +15,14 @@ use crate::check::Checker;
 use crate::dump::{Print, Printer};
 use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
+use crate::ordered::Ordered;
 use crate::parse::parse_header;
 use crate::reader::{At, BUFFER_SIZE_MAX, Reader, Visitor};
 use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, METADATA_BYTES, TYPE_BASIC, TYPE_FDR, kind};
 use crate::recover::is_preamble;
 use crate::rewrite;
 use crate::rules;
+use crate::spans;
 use crate::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
 
 /// LLVM XRay traces: FDR, Basic and YAML.
@@ -70,9 +73,13 @@ impl Format for Xray {
         Ok(Box::new(crate::tools::map::load(sources, mangling)?))
     }
 
+    fn has_spans(&self) -> bool {
+        true
+    }
+
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("xray", &["endian"])?;
-        Ok(Box::new(XrayTrace { input, endian: options.endian, limits: options.limits }))
+        Ok(Box::new(XrayTrace::new(input, options)))
     }
 
     fn import(
@@ -193,6 +200,10 @@ pub(crate) struct Opened {
 }
 
 impl XrayTrace {
+    pub(crate) fn new(input: Input, options: &OpenOptions) -> Self {
+        Self { input, endian: options.endian, limits: options.limits }
+    }
+
     pub(crate) fn start(self, sink: &mut dyn Sink) -> Result<Opened, Error> {
         let limits = self.limits;
         let is_yaml = looks_like_yaml(self.input.head().bytes);
@@ -237,7 +248,7 @@ impl Reader {
     /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O.
     pub fn open(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let mut problems = Collect::default();
-        let trace = XrayTrace { input, endian: options.endian, limits: options.limits };
+        let trace = XrayTrace::new(input, options);
         let Opened { cursor, form, limits } = trace.start(&mut problems)?;
         match (form, problems.0.pop()) {
             (Form::Binary(header, layout), _) if header.type_code == TYPE_FDR => {
@@ -338,6 +349,15 @@ impl Trace for XrayTrace {
         };
         let bytes = end(&cursor, sink)?;
         Ok(Summary { records, bytes })
+    }
+
+    fn spans(
+        self: Box<Self>,
+        options: &SpanOptions,
+        out: &mut dyn SpanSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        spans::tell(Ordered::of(*self, sink)?, options, out, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
