@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::shell::{cargo, has_program, output, root, run};
+use crate::shell::{cargo, has_program, root, run};
 
 pub(crate) fn run_all(arguments: &[String]) -> Result<(), String> {
     let mut screenshots = None;
@@ -87,7 +87,12 @@ fn convert(trace: &Path, folder: &Path) -> Result<(), String> {
         let out = folder.join(format!("{stem}-{name}.{extension}"));
         let mut command = Command::new(&program);
         command.arg("convert").arg(trace).arg("-o").arg(&out).args(["--to", name, "--force"]);
-        output(&mut command)?;
+        let shown = format!("convert {} --to {name}", trace.display());
+        let done = command.output().map_err(|error| format!("{shown}: {error}"))?;
+        // 1 says that the trace is damaged, and what can be read of it is written.
+        if !matches!(done.status.code(), Some(0 | 1)) {
+            return Err(format!("{shown}: {}\n{}", done.status, String::from_utf8_lossy(&done.stderr)));
+        }
     }
     Ok(())
 }
