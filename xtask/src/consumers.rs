@@ -98,11 +98,12 @@ fn convert(trace: &Path, folder: &Path) -> Result<(), String> {
 }
 
 /// The outputs and the extensions of their files, as `anytrace formats` lists them.
-const OUTPUTS: [(&str, &str); 6] = [
+const OUTPUTS: [(&str, &str); 7] = [
     ("chrome", "json"),
     ("csv", "csv"),
     ("firefox", "json"),
     ("folded", "folded"),
     ("perfetto", "pftrace"),
     ("speedscope", "speedscope.json"),
+    ("svg", "svg"),
 ];

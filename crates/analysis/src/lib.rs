@@ -10,6 +10,27 @@
 //! assert_eq!((totals.same, totals.removed, totals.added), (2, 1, 0));
 //! assert!(matches!(&changes[0], Change::Removed { at: 1, .. }));
 //! ```
+//!
+//! Engines over spans are fed by a [`pass::Pass`]: [`accounting`], [`histogram`], [`longest`], [`gaps`],
+//! [`migrations`], [`events`], [`flame`], [`overview`].
 
+pub mod accounting;
+pub mod compare;
 pub mod diff;
+pub mod directory;
+pub mod events;
+pub mod filter;
+pub mod flame;
+pub mod gaps;
+pub mod histogram;
+pub mod longest;
+pub mod migrations;
+pub mod nest;
+pub mod overview;
+pub mod pass;
+#[cfg(test)]
+mod played;
 pub mod quantiles;
+pub mod stacks;
+pub mod top;
+pub mod weave;

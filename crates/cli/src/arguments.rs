@@ -1,5 +1,7 @@
 //! Every option of every verb. Help texts are written for people, with a real example each.
 
+mod spans;
+
 use std::path::PathBuf;
 
 use anytrace_core::{Endian, NameMatch, Radix, Selection, Style, TargetOptions, TimeBound};
@@ -7,6 +9,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::symbols::SymbolArguments;
+pub(crate) use spans::{
+    ByArgument, ColourArgument, FlameArguments, FlameForm, SpanArguments, StatsArguments, StatsForm, TimelineArguments,
+    WeightArgument, matching,
+};
 
 /// Read, check, repair, convert, trim and compare program traces of any kind.
 #[derive(Debug, Parser)]
@@ -57,6 +63,17 @@ pub(crate) enum Verb {
     /// Compare two traces record by record, aligned by content
     #[command(after_help = "Example:\n  anytrace diff before.heph after.heph --ignore start --ignore end")]
     Diff(DiffArguments),
+    /// Say where time goes: statistics of spans by name or thread, for formats whose records begin and end something
+    #[command(after_help = "Example:\n  anytrace stats --sort self --top 20 -m ./app app.xray\n  \
+                            anytrace stats new.xray --compare old.xray --fail-above total=10%")]
+    Stats(StatsArguments),
+    /// Draw a flame graph, or print its folded stacks
+    #[command(after_help = "Example:\n  anytrace flame app.xray -m ./app -o app.svg\n  \
+                            anytrace flame after.xray --diff before.xray -o diff.svg")]
+    Flame(FlameArguments),
+    /// Show in the terminal which threads were busy when, and with what
+    #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]
+    Timeline(TimelineArguments),
     /// Casemate's own verbs: the break-before-make checker and what explains it
     #[command(after_help = "Example:\n  anytrace casemate check --compat hyp.log\n  anytrace casemate explain hyp.log")]
     Casemate(crate::verbs::casemate::CasemateArguments),
@@ -308,15 +325,15 @@ pub(crate) struct ConvertArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
     #[command(flatten)]
-    pub(crate) timeline: TimelineArguments,
+    pub(crate) telling: TellingArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
 }
 
 /// How a trace is told as spans.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope)")]
-pub(crate) struct TimelineArguments {
+#[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
+pub(crate) struct TellingArguments {
     /// Functions that were left by a jump enclose what was jumped to
     #[arg(long)]
     pub(crate) tail_chains: bool,

@@ -9,7 +9,10 @@ mod output;
 mod paint;
 mod progress;
 mod report;
+mod spans;
 mod symbols;
+mod table;
+mod units;
 mod verbs;
 
 use std::process::ExitCode;
@@ -29,6 +32,9 @@ fn main() -> ExitCode {
         Verb::Convert(options) => verbs::convert::run(options),
         Verb::Trim(options) => verbs::trim::run(options),
         Verb::Diff(options) => verbs::diff::run(options),
+        Verb::Stats(options) => verbs::stats::run(options),
+        Verb::Flame(options) => verbs::flame::run(options),
+        Verb::Timeline(options) => verbs::timeline::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),
         Verb::Xray(options) => verbs::xray::run(options),
         Verb::Formats => verbs::formats::run(),

@@ -64,6 +64,10 @@ impl Format for Xray {
         }
     }
 
+    fn has_spans(&self) -> bool {
+        true
+    }
+
     #[cfg(feature = "tools")]
     fn symbols(
         &self,
@@ -71,10 +75,6 @@ impl Format for Xray {
         mangling: anytrace_core::span::Mangling,
     ) -> Result<Box<dyn anytrace_core::span::Symbols>, Error> {
         Ok(Box::new(crate::tools::map::load(sources, mangling)?))
-    }
-
-    fn has_spans(&self) -> bool {
-        true
     }
 
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {

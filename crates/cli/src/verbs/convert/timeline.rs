@@ -27,7 +27,7 @@ pub(super) fn chosen(
         Opened::Empty(_) => true,
     });
     let Some(output) = output else {
-        let is_meant = options.timeline.tail_chains || !options.timeline.symbols.sources().is_empty();
+        let is_meant = options.telling.tail_chains || !options.telling.symbols.sources().is_empty();
         return if is_meant {
             Err(Failure::usage("--tail-chains and --instr-map are for timelines: --to chrome, perfetto and their like"))
         } else {
@@ -87,8 +87,8 @@ fn spans(
 ) -> Result<(u64, Reporter), Failure> {
     let name = input.name().to_owned();
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
-    let symbols = options.timeline.symbols.load(format)?;
-    let span_options = SpanOptions { tail_chains: options.timeline.tail_chains, symbols };
+    let symbols = options.telling.symbols.load(format)?;
+    let span_options = SpanOptions { tail_chains: options.telling.tail_chains, symbols };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
     let summary = trace.spans(&span_options, timeline, &mut reporter).map_err(|error| Failure::of(&name, &error))?;

@@ -1,0 +1,484 @@
+//! The whole of a trace at a glance: who was busy when, and with what, in memory that does not grow with time.
+//!
+//! Each thread has a row of bins of time, and cells of several bins with the busiest names. Where a trace ends is not
+//! known ahead, so bins double their width whenever there are too few.
+
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId};
+
+use crate::directory::ThreadIndex;
+use crate::filter::Resolved;
+use crate::pass::{About, Engine};
+
+/// Bins of a row.
+const BINS: usize = 2048;
+
+/// More bins than this are not used before their width is doubled, so that there is room on both sides.
+const USED_MAX: u64 = 1536;
+
+/// Bins of a cell.
+const CELL_BINS: usize = 16;
+
+/// Names counted in a cell; where there are more, the least are forgotten.
+const CELL_NAMES: usize = 16;
+
+/// Most threads with a row of their own; the others share the last.
+pub const ROWS_MAX: usize = 512;
+
+/// Most spans open on one track; what is inside them is theirs.
+const DEPTH_MAX: usize = 1 << 16;
+
+/// The engine. Of the filter, the duration is not asked: it is not known before the end.
+#[derive(Debug, Default)]
+pub struct Overview {
+    grid: Grid,
+    rows: Vec<Row>,
+    tracks: Vec<State>,
+    names: Vec<u128>,
+    range: Option<(u64, u64)>,
+}
+
+/// Which times the bins stand for: bin `n` of a row is times `(first + n) << shift` and on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Grid {
+    shift: u32,
+    first: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    busy: Vec<u64>,
+    has_instant: Vec<bool>,
+    cells: Vec<Cell>,
+    total: u128,
+    spans: u64,
+}
+
+/// Names and their own times.
+type Cell = Vec<(NameId, u64)>;
+
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            busy: vec![0; BINS],
+            has_instant: vec![false; BINS],
+            cells: vec![Cell::new(); BINS / CELL_BINS],
+            total: 0,
+            spans: 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    /// Of each open span, whether it counts.
+    open: Vec<bool>,
+    /// Names of the open spans that count.
+    shown: Vec<NameId>,
+    skipped: u64,
+    last: u64,
+}
+
+/// An overview drawn to so many columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// First time, in the source's unit.
+    pub from: u64,
+    /// Last time.
+    pub to: u64,
+    /// A line a thread, in order of first appearance.
+    pub lines: Vec<Line>,
+    /// Names by their own time, the busiest first; those without any are not there.
+    pub names: Vec<(NameId, u128)>,
+}
+
+/// One thread's line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The thread; the last line that is possible stands for all further ones.
+    pub thread: ThreadIndex,
+    /// True when the line stands for several threads.
+    pub is_shared: bool,
+    /// Time in spans that count.
+    pub busy: u128,
+    /// Spans that began.
+    pub spans: u64,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+/// A stretch of time on a line.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Column {
+    /// Share of the time in spans, 0 to 1.
+    pub busy: f64,
+    /// The name with the most own time; near enough where many names share a stretch.
+    pub name: Option<NameId>,
+    /// Something of no length happened.
+    pub has_instant: bool,
+}
+
+impl Overview {
+    /// Draws it: so many columns over the times that were seen.
+    pub fn picture(&self, width: usize) -> Picture {
+        let (from, to) = self.range.unwrap_or_default();
+        let width = width.max(1);
+        let mut lines = Vec::with_capacity(self.rows.len());
+        for (thread, row) in (0..).zip(&self.rows) {
+            let is_shared = thread as usize == ROWS_MAX - 1;
+            let columns = (0..width).map(|column| self.column(row, from, to, column, width)).collect();
+            lines.push(Line { thread, is_shared, busy: row.total, spans: row.spans, columns });
+        }
+        let mut names: Vec<(NameId, u128)> =
+            (0..).zip(self.names.iter().copied()).filter(|(_, own)| *own > 0).collect();
+        names.sort_by_key(|&(name, own)| (std::cmp::Reverse(own), name));
+        Picture { from, to, lines, names }
+    }
+
+    fn column(&self, row: &Row, from: u64, to: u64, column: usize, width: usize) -> Column {
+        // The last time belongs to the last column.
+        let length = u128::from(to - from) + 1;
+        let edge = |n: usize| {
+            let offset = length * n as u128 / width as u128;
+            from.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
+        };
+        let start = edge(column);
+        // A column narrower than a unit shows that unit.
+        let end = edge(column + 1).max(start.saturating_add(1));
+        let Grid { shift, first, .. } = self.grid;
+        let mut shown = Column::default();
+        let mut busy = 0.0;
+        let mut names: Vec<(NameId, f64)> = Vec::new();
+        let bin_of = |time: u64| usize::try_from((time >> shift).saturating_sub(first)).unwrap_or(BINS).min(BINS - 1);
+        for bin in bin_of(start)..=bin_of(end - 1) {
+            let bin_start = (first + bin as u64) << shift;
+            let share = overlap(start, end, bin_start, shift);
+            busy += row.busy[bin] as f64 * share;
+            shown.has_instant |= row.has_instant[bin] && share > 0.0;
+            for &(name, own) in &row.cells[bin / CELL_BINS] {
+                let own = own as f64 * share;
+                match names.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, sum)) => *sum += own,
+                    None => names.push((name, own)),
+                }
+            }
+        }
+        shown.busy = (busy / (end - start) as f64).clamp(0.0, 1.0);
+        if shown.busy > 0.0 {
+            let most = names.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+            shown.name = most.map(|(name, _)| name);
+        }
+        shown
+    }
+
+    fn edge(&mut self, edge: &Edge, about: About<'_>) {
+        let filter = about.filter;
+        if !filter.keeps_track(edge.track) {
+            return;
+        }
+        let track = edge.track as usize;
+        if track >= self.tracks.len() {
+            self.tracks.resize_with(track + 1, State::default);
+        }
+        let row = (about.directory.thread_of(edge.track) as usize).min(ROWS_MAX - 1);
+        if row >= self.rows.len() {
+            self.rows.resize_with(row + 1, Row::default);
+        }
+        let state = &mut self.tracks[track];
+        let (since, now) = (state.last, edge.time.max(state.last));
+        let name = state.shown.last().copied();
+        state.last = now;
+        match edge.kind {
+            EdgeKind::Begin => {
+                let counts = state.begin(edge, filter) && filter.keeps_time(edge.time);
+                self.rows[row].spans += u64::from(counts);
+            }
+            EdgeKind::End => state.end(),
+            EdgeKind::Instant | EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => {
+                // An end without its beginning is no event.
+                let is_event = edge.kind == EdgeKind::Instant && !edge.flags.has(EdgeFlags::ORPHAN);
+                if is_event && filter.keeps_time(now) && filter.keeps_name(edge.name) {
+                    self.see(now, now);
+                    let bin = self.bin(now);
+                    self.rows[row].has_instant[bin] = true;
+                }
+            }
+        }
+        if let Some(name) = name {
+            let time = filter.time();
+            let (from, to) = (since.max(time.start), now.min(time.end));
+            if from < to {
+                self.add(row, from, to, name);
+            }
+        }
+    }
+
+    /// Adds own time of a name.
+    fn add(&mut self, row: usize, from: u64, to: u64, name: NameId) {
+        self.see(from, to);
+        let index = name as usize;
+        if index >= self.names.len() {
+            self.names.resize(index + 1, 0);
+        }
+        self.names[index] += u128::from(to - from);
+        // Bins are looked up when all of the stretch has room: they may get wider meanwhile.
+        let (first, last) = (self.bin(from), self.bin(to - 1));
+        let (shift, base) = (self.grid.shift, self.grid.first);
+        let row = &mut self.rows[row];
+        row.total += u128::from(to - from);
+        for bin in first..=last {
+            let start = (base + bin as u64) << shift;
+            let end = start.saturating_add((1_u64 << shift) - 1);
+            let own = to.min(end.saturating_add(1)).saturating_sub(from.max(start));
+            row.busy[bin] += own;
+            add_name(&mut row.cells[bin / CELL_BINS], name, own);
+        }
+    }
+
+    /// Widens the range of times, and the grid with it.
+    fn see(&mut self, from: u64, to: u64) {
+        let (low, high) = self.range.unwrap_or((from, to));
+        let range = (low.min(from), high.max(to));
+        let is_first = self.range.replace(range).is_none();
+        if is_first || !(self.grid.holds(from) && self.grid.holds(to)) {
+            self.regrid(range);
+        }
+    }
+
+    /// The bin of a time the grid holds.
+    fn bin(&self, time: u64) -> usize {
+        usize::try_from((time >> self.grid.shift) - self.grid.first).unwrap_or(0).min(BINS - 1)
+    }
+
+    #[cold]
+    fn regrid(&mut self, range: (u64, u64)) {
+        let old = self.grid;
+        self.grid = old.extended(range);
+        let narrower = self.grid.shift - old.shift;
+        let place =
+            |bin: usize| usize::try_from(((old.first + bin as u64) >> narrower).saturating_sub(self.grid.first));
+        for row in &mut self.rows {
+            let mut moved = Row { total: row.total, spans: row.spans, ..Row::default() };
+            for bin in 0..BINS {
+                let (busy, instant) = (row.busy[bin], row.has_instant[bin]);
+                // Bins outside the new grid were never in use.
+                if let Some(to) = place(bin).ok().filter(|to| *to < BINS && (busy > 0 || instant)) {
+                    moved.busy[to] += busy;
+                    moved.has_instant[to] |= instant;
+                }
+            }
+            for (cell, names) in row.cells.iter().enumerate().filter(|(_, names)| !names.is_empty()) {
+                if let Some(to) = place(cell * CELL_BINS).ok().filter(|to| *to < BINS) {
+                    names.iter().for_each(|&(name, own)| add_name(&mut moved.cells[to / CELL_BINS], name, own));
+                }
+            }
+            *row = moved;
+        }
+    }
+}
+
+impl Grid {
+    fn holds(&self, time: u64) -> bool {
+        let bin = time >> self.shift;
+        bin >= self.first && bin - self.first < BINS as u64
+    }
+
+    /// A grid that holds a whole range of times, with room on both sides.
+    fn extended(self, range: (u64, u64)) -> Self {
+        let mut shift = self.shift;
+        while (range.1 >> shift) - (range.0 >> shift) >= USED_MAX {
+            shift += 1;
+        }
+        let (low, high) = (range.0 >> shift, range.1 >> shift);
+        let room = (BINS as u64 - (high - low + 1)) / 2;
+        // Cells begin at whole multiples of their bins.
+        Self { shift, first: low.saturating_sub(room) / CELL_BINS as u64 * CELL_BINS as u64 }
+    }
+}
+
+impl State {
+    /// True when the span counts.
+    fn begin(&mut self, edge: &Edge, filter: &Resolved) -> bool {
+        if self.skipped > 0 || self.open.len() >= DEPTH_MAX {
+            self.skipped += 1;
+            return false;
+        }
+        let depth = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
+        let counts = filter.keeps_name(edge.name) && filter.keeps_depth(depth);
+        self.open.push(counts);
+        if counts {
+            self.shown.push(edge.name);
+        }
+        counts
+    }
+
+    fn end(&mut self) {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+        } else if self.open.pop() == Some(true) {
+            self.shown.pop();
+        }
+    }
+}
+
+/// Share of a bin that lies between two times.
+fn overlap(start: u64, end: u64, bin_start: u64, shift: u32) -> f64 {
+    let bin_end = u128::from(bin_start) + (1_u128 << shift);
+    let from = u128::from(start.max(bin_start));
+    let to = u128::from(end).min(bin_end);
+    to.saturating_sub(from) as f64 / (1_u128 << shift) as f64
+}
+
+fn add_name(cell: &mut Cell, name: NameId, own: u64) {
+    if let Some((_, sum)) = cell.iter_mut().find(|(known, _)| *known == name) {
+        *sum += own;
+    } else if cell.len() < CELL_NAMES {
+        cell.push((name, own));
+    } else if let Some(least) = cell.iter_mut().min_by_key(|(_, sum)| *sum)
+        && least.1 < own
+    {
+        *least = (name, own);
+    }
+}
+
+impl Engine for Overview {
+    fn batch(&mut self, batch: &EdgeBatch, about: About<'_>) {
+        for edge in batch.edges() {
+            self.edge(edge, about);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::TimeBound;
+    use anytrace_core::span::TimeUnit;
+
+    use super::*;
+    use crate::filter::SpanFilter;
+    use crate::pass::Pass;
+    use crate::played::{Random, begin, edge, end, obvious, play, random_edges};
+
+    fn overview(edges: &[Edge], filter: SpanFilter) -> Overview {
+        let mut overview = Overview::default();
+        let mut pass = Pass::new(filter, false, vec![&mut overview]);
+        play(edges, TimeUnit::Nanoseconds, &mut pass);
+        pass.finish();
+        overview
+    }
+
+    #[test]
+    fn columns_are_shares_of_busy_time() {
+        for seed in 1..30 {
+            let edges = random_edges(&mut Random(seed), 3, 4, 200);
+            let slow = obvious(&edges);
+            let picture = overview(&edges, SpanFilter::default()).picture(7);
+            for line in &picture.lines {
+                let own = || slow.iter().filter(|span| span.track == line.thread);
+                let is_busy = |time: u64| own().any(|span| (span.start..span.end).contains(&time));
+                let busy = (picture.from..picture.to).filter(|&time| is_busy(time)).count();
+                assert_eq!((line.busy, line.spans as usize), (busy as u128, own().count()));
+                let length = u128::from(picture.to - picture.from) + 1;
+                let edge = |n: usize| picture.from + (length * n as u128 / 7) as u64;
+                for (n, column) in line.columns.iter().enumerate() {
+                    let times = edge(n)..edge(n + 1);
+                    let share = times.clone().filter(|&time| is_busy(time)).count() as f64 / times.count() as f64;
+                    // Bins are wider than a unit here, so a column's borders may lie inside one.
+                    assert!((column.busy - share).abs() < 0.05, "{} for {share}", column.busy);
+                }
+            }
+            let mut names = [0; 4];
+            slow.iter().for_each(|span| names[span.name() as usize] += u128::from(span.self_time));
+            picture.names.iter().for_each(|&(name, own)| assert_eq!(own, names[name as usize]));
+            assert!(picture.names.windows(2).all(|pair| pair[0].1 >= pair[1].1));
+        }
+    }
+
+    #[test]
+    fn any_time_range_fits_and_nothing_is_lost() {
+        for gap in [1, 1000, 1 << 20, 1 << 40, 1 << 60] {
+            // The second track begins before the first: the grid has to grow to the left too.
+            let edges = [
+                begin(gap * 2, 0, 0),
+                end(gap * 3, 0, 0),
+                begin(gap / 2, 1, 1),
+                end(gap, 1, 1),
+                begin(gap * 7, 1, 2),
+                end(gap * 8, 1, 2),
+            ];
+            let found = overview(&edges, SpanFilter::default());
+            let in_bins: u128 = found.rows[1].busy.iter().map(|&busy| u128::from(busy)).sum();
+            assert_eq!(in_bins, u128::from(gap - gap / 2 + gap));
+            let picture = found.picture(15);
+            assert_eq!((picture.from, picture.to), (gap / 2, gap * 8));
+            if gap > 1000 {
+                let names: Vec<_> = picture.lines[1].columns.iter().map(|column| column.name).collect();
+                assert_eq!((names[0], names[6], names[14]), (Some(1), None, Some(2)));
+            }
+        }
+    }
+
+    #[test]
+    fn bins_that_get_wider_keep_what_they_hold() {
+        for seed in 1..40 {
+            let mut random = Random(seed);
+            let mut step = move || {
+                let most = 1 << (1 + random.below(24));
+                random.below(most)
+            };
+            let mut edges = Vec::new();
+            for track in 0..4 {
+                let mut time = step() * 64;
+                for _ in 0..50 {
+                    time += step();
+                    edges.push(begin(time, track, track));
+                    time += step();
+                    edges.push(end(time, track, track));
+                }
+            }
+            let found = overview(&edges, SpanFilter::default());
+            for (track, row) in (0..).zip(&found.rows) {
+                let own = obvious(&edges).into_iter().filter(|span| span.track == track);
+                let expected: u128 = own.map(|span| u128::from(span.duration())).sum();
+                let in_bins: u128 = row.busy.iter().map(|&busy| u128::from(busy)).sum();
+                let in_cells: u128 = row.cells.iter().flatten().map(|&(_, busy)| u128::from(busy)).sum();
+                assert_eq!((in_bins, in_cells, row.total), (expected, expected, expected));
+            }
+        }
+    }
+
+    #[test]
+    fn the_busiest_name_is_the_innermost_one() {
+        let edges = [begin(0, 0, 0), begin(100, 0, 1), end(900, 0, 1), end(1000, 0, 0)];
+        let picture = overview(&edges, SpanFilter::default()).picture(10);
+        let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
+        assert_eq!((names[0], names[5], names[9]), (Some(0), Some(1), Some(0)));
+        let outer = SpanFilter { depth: Some(0..1), ..SpanFilter::default() };
+        let picture = overview(&edges, outer).picture(10);
+        assert!(picture.lines[0].columns.iter().all(|column| column.name == Some(0)));
+    }
+
+    #[test]
+    fn a_time_range_cuts_what_reaches_over_its_ends() {
+        let edges = [begin(0, 0, 0), end(1000, 0, 0)];
+        let time = Some((TimeBound::Native(200), TimeBound::Native(300)));
+        let picture = overview(&edges, SpanFilter { time, ..SpanFilter::default() }).picture(10);
+        assert_eq!((picture.from, picture.to, picture.lines[0].busy), (200, 300, 100));
+    }
+
+    #[test]
+    fn instants_are_marked_and_hostile_times_survived() {
+        let edges = [
+            edge(EdgeKind::Instant, 500, 0, 0),
+            end(3, 0, 0),
+            begin(u64::MAX, 0, 0),
+            begin(0, 0, 0),
+            end(u64::MAX, 0, 0),
+            begin(0, 1, 0),
+            end(u64::MAX, 1, 0),
+        ];
+        let picture = overview(&edges, SpanFilter::default()).picture(10);
+        assert!(picture.lines[0].columns[0].has_instant);
+        assert!(picture.lines[1].columns.iter().all(|column| column.busy > 0.9), "{picture:?}");
+        assert_eq!(overview(&[], SpanFilter::default()).picture(0).lines, []);
+    }
+}

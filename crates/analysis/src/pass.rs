@@ -1,0 +1,227 @@
+//! One pass over a trace's edges that feeds any number of engines.
+//!
+//! ```
+//! use anytrace_analysis::accounting::{Accounting, By};
+//! use anytrace_analysis::filter::SpanFilter;
+//! use anytrace_analysis::pass::Pass;
+//!
+//! let mut accounting = Accounting::new(By::Name);
+//! let mut pass = Pass::new(SpanFilter::default(), false, vec![&mut accounting]);
+//! // `trace.spans(&options, &mut pass, &mut sink)?` tells the trace.
+//! let done = pass.finish();
+//! assert_eq!(done.counts.spans, 0);
+//! assert!(accounting.into_rows().is_empty());
+//! ```
+
+use anytrace_core::span::{
+    BATCH_EDGES, Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, Span, SpanSource, Track, TrackId,
+};
+use anytrace_core::{Error, SpanSink};
+
+use crate::directory::Directory;
+use crate::filter::{Resolved, SpanFilter};
+use crate::nest::{BATCH_SPANS, Nest, NestCounts};
+use crate::stacks::StackTable;
+
+/// What engines may ask about besides spans.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// Tracks and names.
+    pub directory: &'a Directory,
+    /// What counts. Spans an engine is given are filtered already, batches are not.
+    pub filter: &'a Resolved,
+}
+
+/// Something that works on spans or edges of a trace.
+pub trait Engine {
+    /// What is known of the trace before its first edge.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Usage`] where the engine's options make no sense for it.
+    fn source(&mut self, _source: &SpanSource) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The next whole spans that count, at most 1,024; children before their parents.
+    fn spans(&mut self, _spans: &[Span], _about: About<'_>) {}
+
+    /// The next edges, all of them, before the spans that end among them.
+    fn batch(&mut self, _batch: &EdgeBatch, _about: About<'_>) {}
+}
+
+/// What a pass knows when it is over.
+#[derive(Debug)]
+pub struct Done {
+    /// Tracks and names.
+    pub directory: Directory,
+    /// The stacks, where they were asked for.
+    pub stacks: Option<StackTable>,
+    /// What was met.
+    pub counts: NestCounts,
+    /// What was met beside spans.
+    pub edges: EdgeCounts,
+    /// First beginning and last end of the spans that count.
+    pub range: Option<(u64, u64)>,
+}
+
+/// Edges beside those of spans, and what is special about spans' ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EdgeCounts {
+    /// Things of no length, orphans not among them.
+    pub instants: u64,
+    /// Ends whose beginning is not in the trace.
+    pub orphans: u64,
+    /// Ends that nothing on the wire says.
+    pub deduced: u64,
+    /// Spans open where the trace ends.
+    pub unfinished: u64,
+}
+
+/// The pass: a [`SpanSink`] that pairs edges and hands out spans.
+pub struct Pass<'a> {
+    directory: Directory,
+    filter: Resolved,
+    nest: Nest,
+    edges: EdgeCounts,
+    range: Option<(u64, u64)>,
+    engines: Vec<&'a mut dyn Engine>,
+}
+
+impl<'a> Pass<'a> {
+    /// A pass for these engines. `with_stacks`: spans carry the number of their stack; the table grows with the
+    /// number of different stacks, up to its own limit.
+    pub fn new(filter: SpanFilter, with_stacks: bool, engines: Vec<&'a mut dyn Engine>) -> Self {
+        Self {
+            directory: Directory::default(),
+            filter: Resolved::new(filter),
+            nest: Nest::new(with_stacks.then(StackTable::default)),
+            edges: EdgeCounts::default(),
+            range: None,
+            engines,
+        }
+    }
+
+    /// Ends what the trace left open; to be called once, after all edges.
+    pub fn finish(mut self) -> Done {
+        while !self.nest.finish(&self.filter).is_empty() {
+            self.hand_out();
+        }
+        let counts = self.nest.counts();
+        Done {
+            directory: self.directory,
+            stacks: self.nest.into_stacks(),
+            counts,
+            edges: self.edges,
+            range: self.range,
+        }
+    }
+
+    fn hand_out(&mut self) {
+        let about = About { directory: &self.directory, filter: &self.filter };
+        for span in self.nest.spans() {
+            let (first, last) = self.range.unwrap_or((span.start, span.end));
+            self.range = Some((first.min(span.start), last.max(span.end)));
+        }
+        for spans in self.nest.spans().chunks(BATCH_SPANS) {
+            for engine in &mut self.engines {
+                engine.spans(spans, about);
+            }
+        }
+    }
+
+    fn count(&mut self, edges: &[Edge]) {
+        for edge in edges.iter().filter(|edge| edge.flags != EdgeFlags::NONE || edge.kind == EdgeKind::Instant) {
+            let counter = match edge.kind {
+                EdgeKind::Instant if edge.flags.has(EdgeFlags::ORPHAN) => &mut self.edges.orphans,
+                EdgeKind::Instant => &mut self.edges.instants,
+                EdgeKind::End if edge.flags.has(EdgeFlags::UNFINISHED) => &mut self.edges.unfinished,
+                EdgeKind::End if edge.flags.has(EdgeFlags::DEDUCED) => &mut self.edges.deduced,
+                _ => continue,
+            };
+            *counter += 1;
+        }
+    }
+}
+
+impl SpanSink for Pass<'_> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.directory.set_source(source);
+        self.engines.iter_mut().try_for_each(|engine| engine.source(source))?;
+        self.filter.set_source(source)
+    }
+
+    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
+        self.directory.add_track(track);
+        self.filter.add_track(track);
+        Ok(())
+    }
+
+    fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
+        self.directory.add_name(name, location);
+        self.filter.add_name(name);
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        let about = About { directory: &self.directory, filter: &self.filter };
+        for engine in &mut self.engines {
+            engine.batch(batch, about);
+        }
+        self.count(batch.edges());
+        for edges in batch.edges().chunks(BATCH_EDGES) {
+            self.nest.pair(edges, &self.filter);
+            self.hand_out();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::span::TimeUnit;
+
+    use super::*;
+    use crate::played::{Random, begin, edge, end, obvious, play, random_edges};
+
+    #[derive(Default)]
+    struct Count {
+        spans: u64,
+        edges: usize,
+    }
+
+    impl Engine for Count {
+        fn spans(&mut self, spans: &[Span], _about: About<'_>) {
+            self.spans += spans.len() as u64;
+        }
+
+        fn batch(&mut self, batch: &EdgeBatch, _about: About<'_>) {
+            self.edges += batch.edges().len();
+        }
+    }
+
+    #[test]
+    fn all_engines_see_all_spans() {
+        let edges = random_edges(&mut Random(3), 2, 4, 500);
+        let (mut a, mut b) = (Count::default(), Count::default());
+        let mut pass = Pass::new(SpanFilter::default(), true, vec![&mut a, &mut b]);
+        play(&edges, TimeUnit::Nanoseconds, &mut pass);
+        let done = pass.finish();
+        let expected = obvious(&edges).len() as u64;
+        assert_eq!((a.spans, b.spans, done.counts.spans), (expected, expected, expected));
+        assert_eq!((a.edges, b.edges), (edges.len(), edges.len()));
+        assert_eq!(done.directory.name(1), b"f1");
+        assert!(done.stacks.is_some_and(|stacks| !stacks.is_empty()));
+    }
+
+    #[test]
+    fn what_is_special_is_counted() {
+        let mut edges =
+            vec![begin(1, 0, 0), begin(2, 0, 0), edge(EdgeKind::Instant, 3, 0, 0), end(4, 0, 0), end(5, 0, 0)];
+        edges.push(Edge { flags: EdgeFlags::ORPHAN, ..edge(EdgeKind::Instant, 6, 0, 0) });
+        edges[3].flags = EdgeFlags::DEDUCED;
+        edges[4].flags = EdgeFlags::UNFINISHED.with(EdgeFlags::DEDUCED);
+        let mut pass = Pass::new(SpanFilter::default(), false, Vec::new());
+        play(&edges, TimeUnit::Order, &mut pass);
+        assert_eq!(pass.finish().edges, EdgeCounts { instants: 1, orphans: 1, deduced: 1, unfinished: 1 });
+    }
+}

@@ -1,0 +1,256 @@
+//! A trie of call stacks: each stack is a number, made of its caller's stack and one more name.
+//!
+//! ```
+//! use anytrace_analysis::stacks::{ROOT, StackTable};
+//!
+//! let mut stacks = StackTable::default();
+//! let main = stacks.intern(ROOT, 7);
+//! let inner = stacks.intern(main, 9);
+//! assert_eq!(stacks.intern(main, 9), inner);
+//! assert_eq!((stacks.parent(inner), stacks.name(inner)), (main, 9));
+//! assert_eq!(stacks.path(inner), [7, 9]);
+//! ```
+
+use std::hash::{BuildHasher, RandomState};
+
+/// Number of a stack, from 0 in order of first appearance; [`ROOT`] is the empty stack.
+pub type StackId = u32;
+
+/// The empty stack.
+pub const ROOT: StackId = u32::MAX;
+
+/// Most stacks a table holds by default: about 100 MB.
+pub const STACKS_MAX: u32 = 4 << 20;
+
+/// One stack.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    parent: StackId,
+    name: u32,
+    /// The child that was asked for last: calls repeat.
+    recent: StackId,
+}
+
+/// The stacks of a trace. Ids do not depend on hashing: the first asked for is 0, the next 1.
+///
+/// Memory is bounded: a table that is full answers with the caller's stack in place of a new one, and counts it.
+#[derive(Debug)]
+pub struct StackTable {
+    nodes: Vec<Node>,
+    /// Open addressing: ids plus one, 0 is free. A power of two long, at most three quarters full.
+    slots: Vec<u32>,
+    /// Chosen anew by each program, so that no trace can be made whose stacks all collide.
+    seed: u64,
+    recent_root: StackId,
+    stacks_max: u32,
+    folded: u64,
+}
+
+impl Default for StackTable {
+    fn default() -> Self {
+        Self::with_limit(STACKS_MAX)
+    }
+}
+
+impl StackTable {
+    /// An empty table that will hold at most so many stacks.
+    pub fn with_limit(stacks_max: u32) -> Self {
+        let seed = RandomState::new().hash_one(0_u8) | 1;
+        let stacks_max = stacks_max.min(ROOT - 1);
+        Self { nodes: Vec::new(), slots: vec![0; 64], seed, recent_root: ROOT, stacks_max, folded: 0 }
+    }
+
+    /// The stack of `name` called from `parent`; made where it is new. A full table gives `parent`.
+    #[inline]
+    pub fn intern(&mut self, parent: StackId, name: u32) -> StackId {
+        let recent = match self.nodes.get(parent as usize) {
+            Some(node) => node.recent,
+            None => self.recent_root,
+        };
+        match self.nodes.get(recent as usize) {
+            Some(node) if node.name == name && node.parent == parent => recent,
+            _ => self.find_or_add(parent, name),
+        }
+    }
+
+    /// The caller's stack; [`ROOT`] for outermost frames and for what is no stack.
+    #[inline]
+    pub fn parent(&self, stack: StackId) -> StackId {
+        self.nodes.get(stack as usize).map_or(ROOT, |node| node.parent)
+    }
+
+    /// The innermost name; 0 for [`ROOT`].
+    #[inline]
+    pub fn name(&self, stack: StackId) -> u32 {
+        self.nodes.get(stack as usize).map_or(0, |node| node.name)
+    }
+
+    /// How many frames.
+    pub fn depth(&self, stack: StackId) -> usize {
+        self.ancestors(stack).count()
+    }
+
+    /// The stack itself and its callers, innermost first.
+    pub fn ancestors(&self, stack: StackId) -> impl Iterator<Item = StackId> + '_ {
+        let known = |id: StackId| ((id as usize) < self.nodes.len()).then_some(id);
+        std::iter::successors(known(stack), move |&id| known(self.parent(id)))
+    }
+
+    /// The names, outermost first.
+    pub fn path(&self, stack: StackId) -> Vec<u32> {
+        let mut path: Vec<u32> = self.ancestors(stack).map(|id| self.name(id)).collect();
+        path.reverse();
+        path
+    }
+
+    /// How many stacks there are; ids are below it.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// How often a full table answered with the caller's stack.
+    pub fn folded(&self) -> u64 {
+        self.folded
+    }
+
+    /// Takes the stacks of another table in and says which of ours each of its is.
+    pub fn merge(&mut self, other: &Self) -> Vec<StackId> {
+        let mut ours: Vec<StackId> = Vec::with_capacity(other.len());
+        for node in &other.nodes {
+            // A parent always has a smaller number than its children.
+            let parent = ours.get(node.parent as usize).copied().unwrap_or(ROOT);
+            ours.push(self.intern(parent, node.name));
+        }
+        self.folded += other.folded;
+        ours
+    }
+
+    fn find_or_add(&mut self, parent: StackId, name: u32) -> StackId {
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hash(parent, name) & mask;
+        while let Some(id) = self.slots[slot].checked_sub(1) {
+            let node = self.nodes[id as usize];
+            if node.name == name && node.parent == parent {
+                self.note_recent(parent, id);
+                return id;
+            }
+            slot = (slot + 1) & mask;
+        }
+        if self.nodes.len() >= self.stacks_max as usize {
+            self.folded += 1;
+            return parent;
+        }
+        let id = u32::try_from(self.nodes.len()).expect("the limit is below 32 bits");
+        self.nodes.push(Node { parent, name, recent: ROOT });
+        self.slots[slot] = id + 1;
+        self.note_recent(parent, id);
+        if self.nodes.len() * 4 > self.slots.len() * 3 {
+            self.grow();
+        }
+        id
+    }
+
+    fn note_recent(&mut self, parent: StackId, child: StackId) {
+        match self.nodes.get_mut(parent as usize) {
+            Some(node) => node.recent = child,
+            None => self.recent_root = child,
+        }
+    }
+
+    fn hash(&self, parent: StackId, name: u32) -> usize {
+        let key = u64::from(parent) << 32 | u64::from(name);
+        let product = u128::from(key ^ self.seed) * u128::from(self.seed.rotate_left(32) | 1);
+        ((product >> 64) as u64 ^ product as u64) as usize
+    }
+
+    fn grow(&mut self) {
+        let mask = self.slots.len() * 2 - 1;
+        self.slots = vec![0; mask + 1];
+        for (id, node) in (1_u32..).zip(&self.nodes) {
+            let mut slot = self.hash(node.parent, node.name) & mask;
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// The obvious version: whole paths in a map.
+    #[derive(Default)]
+    struct Slow(HashMap<Vec<u32>, u32>);
+
+    impl Slow {
+        fn intern(&mut self, path: &[u32]) -> u32 {
+            let next = u32::try_from(self.0.len()).unwrap();
+            *self.0.entry(path.to_vec()).or_insert(next)
+        }
+    }
+
+    fn random(state: &mut u64) -> u32 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as u32
+    }
+
+    #[test]
+    fn ids_are_those_of_whole_paths_in_a_map() {
+        let (mut table, mut slow, mut state) = (StackTable::default(), Slow::default(), 7);
+        let (mut path, mut stack) = (Vec::new(), ROOT);
+        for _ in 0..20_000 {
+            if random(&mut state).is_multiple_of(3) {
+                path.pop();
+                stack = table.parent(stack);
+            } else if path.len() < 12 {
+                let name = random(&mut state) % 9;
+                path.push(name);
+                stack = table.intern(stack, name);
+                assert_eq!(stack, slow.intern(&path));
+            }
+            assert_eq!(table.path(stack), path);
+            assert_eq!(table.depth(stack), path.len());
+        }
+        assert_eq!((table.len(), table.folded()), (slow.0.len(), 0));
+    }
+
+    #[test]
+    fn a_full_table_answers_with_the_caller() {
+        let mut table = StackTable::with_limit(2);
+        let a = table.intern(ROOT, 1);
+        let b = table.intern(a, 2);
+        assert_eq!((table.intern(b, 3), table.intern(ROOT, 4), table.intern(a, 2)), (b, ROOT, b));
+        assert_eq!((table.len(), table.folded()), (2, 2));
+    }
+
+    #[test]
+    fn a_merged_table_has_the_paths_of_both() {
+        let (mut a, mut b) = (StackTable::default(), StackTable::default());
+        let one = a.intern(ROOT, 1);
+        a.intern(one, 2);
+        let one = b.intern(ROOT, 1);
+        let three = b.intern(one, 3);
+        let other = b.intern(ROOT, 9);
+        let ours = a.merge(&b);
+        assert_eq!(a.len(), 4);
+        for stack in [one, three, other] {
+            assert_eq!(a.path(ours[stack as usize]), b.path(stack));
+        }
+    }
+
+    #[test]
+    fn what_is_no_stack_is_empty() {
+        let table = StackTable::default();
+        assert_eq!((table.parent(5), table.name(5), table.depth(5)), (ROOT, 0, 0));
+        assert!(table.is_empty() && table.path(ROOT).is_empty());
+    }
+}

@@ -1,0 +1,73 @@
+//! From a path to a trace told as spans: what `stats`, `flame` and `timeline` begin with.
+
+use std::path::Path;
+
+use anytrace_analysis::pass::{Done, Pass};
+use anytrace_core::{Format, SpanOptions};
+
+use crate::arguments::{InputArguments, SpanArguments};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::{Verdict, open, paint};
+
+/// What a trace came to.
+pub(crate) struct Told {
+    /// Tracks, names and counts.
+    pub(crate) done: Done,
+    /// The format's name; "unknown" for an empty file.
+    pub(crate) format: &'static str,
+    /// Whether the trace is damaged.
+    pub(crate) verdict: Verdict,
+}
+
+/// Tells one trace to a pass. Damage goes to standard error, and what can be read is told.
+pub(crate) fn tell(
+    path: &Path,
+    spans: &SpanArguments,
+    input: &InputArguments,
+    mut pass: Pass<'_>,
+) -> Result<Told, Failure> {
+    let name = path.display().to_string();
+    let opened = open::open_trace(path, input)?;
+    let format = opened.as_ref().ok().map(|(format, _)| *format);
+    let mut reporter = Reporter::new(&name, format, Way::Stderr, input.limit);
+    match opened {
+        Err(damage) => reporter.take(damage)?,
+        Ok((format, input_bytes)) => {
+            if !format.has_spans() {
+                return Err(no_spans(&name, format));
+            }
+            let options = SpanOptions { tail_chains: spans.tail_chains, symbols: spans.symbols.load(format)? };
+            let _progress = Progress::watch(&input_bytes);
+            let trace = open::enter(format, input_bytes, input)?;
+            trace.spans(&options, &mut pass, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+        }
+    }
+    reporter.print_rest()?;
+    let done = pass.finish();
+    complain(&name, &done);
+    Ok(Told { done, format: format.map_or("unknown", Format::name), verdict: reporter.verdict() })
+}
+
+fn no_spans(name: &str, format: &dyn Format) -> Failure {
+    let with: Vec<_> = anytrace_formats::all().iter().filter(|f| f.has_spans()).map(|f| f.name()).collect();
+    let have = if with.is_empty() { String::new() } else { format!("; formats with spans: {}", with.join(", ")) };
+    Failure::usage(format!("{name}: {} traces have no spans: nothing in them begins and ends{have}", format.name()))
+}
+
+/// Says what the engines had to leave out.
+fn complain(name: &str, done: &Done) {
+    let name = anytrace_core::text::printable(name);
+    let counts = done.counts;
+    if counts.too_deep > 0 {
+        let most = anytrace_analysis::nest::OPEN_MAX;
+        let note =
+            format!("{name}: {} spans beyond {most} open ones count as their callers' own time", counts.too_deep);
+        paint::complain("note", note);
+    }
+    let folded = done.stacks.as_ref().map_or(0, |stacks| stacks.folded());
+    if folded > 0 {
+        paint::complain("note", format!("{name}: {folded} calls of too many different stacks count for their callers"));
+    }
+}

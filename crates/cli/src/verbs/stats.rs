@@ -1,0 +1,122 @@
+//! `anytrace stats`: where time goes, by name or by thread.
+
+mod compare;
+mod csv;
+mod details;
+mod json;
+mod text;
+
+use std::cmp::Reverse;
+use std::io::Write;
+use std::path::Path;
+
+use anytrace_analysis::accounting::{Accounting, By, Row};
+use anytrace_analysis::directory::Directory;
+use anytrace_analysis::events::Events;
+use anytrace_analysis::gaps::Gaps;
+use anytrace_analysis::histogram::Histograms;
+use anytrace_analysis::longest::Longest;
+use anytrace_analysis::migrations::Migrations;
+use anytrace_analysis::pass::{Engine, Pass};
+
+use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
+use crate::failure::Failure;
+use crate::spans::{Told, tell};
+use crate::verbs::info::print_json;
+use crate::{Verdict, for_each_file};
+
+/// Gaps listed, unless `--top` says otherwise.
+const GAPS_LISTED: usize = 20;
+
+/// One trace's results.
+struct Results {
+    name: String,
+    told: Told,
+    rows: Vec<Row>,
+    /// Rows that `--top` left out.
+    rows_left: usize,
+    histograms: Option<Histograms>,
+    longest: Option<Longest>,
+    gaps: Option<Gaps>,
+    migrations: Option<Migrations>,
+    events: Option<Events>,
+}
+
+pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
+    let inputs = options.files.iter().chain(&options.compare).map(std::path::PathBuf::as_path);
+    crate::only_one_stdin(inputs)?;
+    if let Some(other) = &options.compare {
+        return compare::run(options, other);
+    }
+    let has_details = options.histogram.is_some() || options.longest.is_some() || options.gaps.is_some();
+    if options.format == StatsForm::Csv && (has_details || options.migrations || options.events) {
+        return Err(Failure::usage("--format csv has the table only; --format json has everything"));
+    }
+    let mut objects = Vec::new();
+    let mut is_first = true;
+    let verdict = for_each_file(&options.files, |path| {
+        let results = one(path, options)?;
+        let verdict = results.told.verdict;
+        match options.format {
+            StatsForm::Json => objects.push(json::object(results)),
+            StatsForm::Csv => put(&csv::lines(&results, is_first))?,
+            StatsForm::Text => put(&text::page(results, is_first))?,
+        }
+        is_first = false;
+        Ok(verdict)
+    })?;
+    if options.format == StatsForm::Json {
+        print_json(objects, options.files.len() > 1)?;
+    }
+    Ok(verdict)
+}
+
+/// Prints to standard output, with colours where a terminal looks.
+fn put(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn one(path: &Path, options: &StatsArguments) -> Result<Results, Failure> {
+    let mut accounting = Accounting::new(by(options.by));
+    let mut histograms = options.histogram.clone().map(|regex| Histograms::new(matching(regex)));
+    let mut longest = options.longest.map(Longest::new);
+    let mut gaps = options.gaps.map(|min| Gaps::new(min, options.top.unwrap_or(GAPS_LISTED)));
+    let mut migrations = options.migrations.then(Migrations::default);
+    let mut events = options.events.then(Events::default);
+    let mut engines: Vec<&mut dyn Engine> = vec![&mut accounting];
+    engines.extend(histograms.as_mut().map(|engine| engine as &mut dyn Engine));
+    engines.extend(longest.as_mut().map(|engine| engine as &mut dyn Engine));
+    engines.extend(gaps.as_mut().map(|engine| engine as &mut dyn Engine));
+    engines.extend(migrations.as_mut().map(|engine| engine as &mut dyn Engine));
+    engines.extend(events.as_mut().map(|engine| engine as &mut dyn Engine));
+    // Only the longest calls need their stacks, whose table grows with their number.
+    let pass = Pass::new(options.spans.filter(options.duration), options.longest.is_some(), engines);
+    let told = tell(path, &options.spans, &options.input, pass)?;
+    let (rows, rows_left) = sorted(accounting.into_rows(), &told.done.directory, options);
+    let name = path.display().to_string();
+    Ok(Results { name, told, rows, rows_left, histograms, longest, gaps, migrations, events })
+}
+
+fn by(argument: ByArgument) -> By {
+    match argument {
+        ByArgument::Name => By::Name,
+        ByArgument::Thread => By::Thread,
+        ByArgument::NameAndThread => By::NameAndThread,
+    }
+}
+
+/// The rows in the order asked for, ties by name and thread; and how many `--top` leaves out.
+fn sorted(mut rows: Vec<Row>, directory: &Directory, options: &StatsArguments) -> (Vec<Row>, usize) {
+    let label = |row: &Row| (row.name.map(|name| directory.name(name).to_vec()), row.thread);
+    match options.sort.statistic() {
+        Some(statistic) => rows.sort_by_cached_key(|row| (Reverse(row.get(statistic)), label(row))),
+        None => rows.sort_by_cached_key(label),
+    }
+    let all = rows.len();
+    rows.truncate(options.top.unwrap_or(all));
+    let left = all - rows.len();
+    (rows, left)
+}

@@ -1,0 +1,61 @@
+//! `anytrace timeline`: who was busy when, and with what, in the terminal.
+
+mod draw;
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use anytrace_analysis::overview::Overview;
+use anytrace_analysis::pass::Pass;
+
+use crate::arguments::{ColourArgument, TimelineArguments};
+use crate::failure::Failure;
+use crate::spans::tell;
+use crate::{Verdict, for_each_file};
+use draw::Look;
+
+/// Columns without a terminal.
+const WIDTH: usize = 100;
+
+pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
+    let look = Look { width: width(options), rows: options.rows, is_ascii: options.ascii };
+    let mut is_first = true;
+    for_each_file(&options.files, |path| {
+        let (page, verdict) = one(path, options, &look)?;
+        if !is_first {
+            put("\n", options)?;
+        }
+        is_first = false;
+        put(&page, options)?;
+        Ok(verdict)
+    })
+}
+
+fn one(path: &Path, options: &TimelineArguments, look: &Look) -> Result<(String, Verdict), Failure> {
+    let mut overview = Overview::default();
+    let pass = Pass::new(options.spans.filter(None), false, vec![&mut overview]);
+    let told = tell(path, &options.spans, &options.input, pass)?;
+    let name = anytrace_core::text::printable(&path.display().to_string());
+    Ok((draw::page(&name, &overview, &told.done, look), told.verdict))
+}
+
+fn width(options: &TimelineArguments) -> usize {
+    let terminal = || match std::io::stdout().is_terminal() {
+        true => terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
+        false => None,
+    };
+    // A terminal as narrow as a ribbon still gets a picture.
+    options.width.or_else(terminal).unwrap_or(WIDTH).max(40)
+}
+
+fn put(text: &str, options: &TimelineArguments) -> Result<(), Failure> {
+    let choice = match options.color {
+        ColourArgument::Auto => anstream::AutoStream::choice(&std::io::stdout()),
+        ColourArgument::Always => anstream::ColorChoice::Always,
+        ColourArgument::Never => anstream::ColorChoice::Never,
+    };
+    let mut out = anstream::AutoStream::new(std::io::stdout().lock(), choice);
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Weighed call stacks as folded lines, and as an SVG flame graph to click into and to search.
+//!
+//! Folded lines are `main;parse;read 1234`: what a stack weighs without what it calls. A comparison has two numbers,
+//! the base's first. Brendan Gregg's `flamegraph.pl`, speedscope and inferno read both.
+//!
+//! ```
+//! use anytrace_export::flame::push_line;
+//!
+//! let mut line = String::new();
+//! push_line(&mut line, [&b"main"[..], b"a;b"].into_iter(), &[12]);
+//! assert_eq!(line, "main;a:b 12\n");
+//! ```
+
+use std::io::{self, Write};
+
+use anytrace_core::text;
+use inferno::flamegraph::{self, Direction, Options};
+
+/// Above this, sums are no longer exact in floating point: weights are scaled down.
+const SUM_MAX: u128 = 1 << 52;
+
+/// How an SVG is drawn.
+#[derive(Debug, Clone, Default)]
+pub struct SvgOptions {
+    /// Over the picture.
+    pub title: String,
+    /// Below the title; none where empty.
+    pub subtitle: String,
+    /// What weights count: `ns`, `calls`.
+    pub unit: String,
+    /// From the top down.
+    pub is_inverted: bool,
+}
+
+/// Appends a folded line. Names are made safe: see [`frame`].
+pub fn push_line<'a>(out: &mut String, path: impl Iterator<Item = &'a [u8]>, weights: &[u64]) {
+    for (at, name) in path.enumerate() {
+        if at > 0 {
+            out.push(';');
+        }
+        out.push_str(&frame(name));
+    }
+    for weight in weights {
+        out.push(' ');
+        out.push_str(&weight.to_string());
+    }
+    out.push('\n');
+}
+
+/// A name as a frame: the form has no escapes, so `;` becomes `:`, a space before a last word of digits one that does
+/// not break (the word would be taken for a weight), and a name of nothing `(no name)`. What could move a terminal or is
+/// not allowed in XML is escaped or replaced.
+pub fn frame(name: &[u8]) -> String {
+    let shown = text::printable(&String::from_utf8_lossy(name));
+    let mut shown = shown.trim().replace(';', ":").replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+    if shown.is_empty() {
+        return "(no name)".to_owned();
+    }
+    if let Some(space) = shown.rfind(char::is_whitespace)
+        && shown[space..].trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    {
+        let length = shown[space..].chars().next().map_or(1, char::len_utf8);
+        shown.replace_range(space..space + length, "\u{a0}");
+    }
+    if shown.starts_with("# ") {
+        // A line that begins so is a comment.
+        shown.replace_range(1..2, "\u{a0}");
+    }
+    shown
+}
+
+/// Draws folded lines; two numbers a line draw a comparison, as wide as the second and coloured by the difference.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] where no line weighs anything; whatever `out` gives.
+pub fn svg(lines: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
+    let total: u128 = lines.lines().filter_map(weight).map(u128::from).sum();
+    let mut shift = 0;
+    while total >> shift > SUM_MAX {
+        shift += 1;
+    }
+    let scaled = (shift > 0).then(|| scaled(lines, shift));
+    let mut drawn = Options::default();
+    drawn.title = text::printable(&options.title);
+    drawn.subtitle = (!options.subtitle.is_empty()).then(|| text::printable(&options.subtitle));
+    drawn.count_name = options.unit.clone();
+    drawn.direction = if options.is_inverted { Direction::Inverted } else { Direction::Straight };
+    // One name has one colour, in every picture.
+    drawn.hash = true;
+    #[expect(clippy::cast_precision_loss, reason = "a power of two is exact")]
+    let factor = (1_u128 << shift) as f64;
+    drawn.factor = factor;
+    flamegraph::from_lines(&mut drawn, scaled.as_deref().unwrap_or(lines).lines(), out)
+}
+
+/// The last number of a line.
+fn weight(line: &str) -> Option<u64> {
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+fn scaled(lines: &str, shift: u32) -> String {
+    let mut out = String::with_capacity(lines.len());
+    for line in lines.lines() {
+        let mut words: Vec<&str> = line.rsplitn(3, ' ').collect();
+        words.reverse();
+        for (at, word) in words.iter().enumerate() {
+            if at > 0 {
+                out.push(' ');
+            }
+            // Names never end in a number, so what parses is a weight.
+            match word.parse::<u64>() {
+                Ok(weight) if at > 0 => out.push_str(&weight.checked_shr(shift).unwrap_or(0).to_string()),
+                _ => out.push_str(word),
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(lines: &str) -> io::Result<String> {
+        let options = SvgOptions {
+            title: "a \u{1b}[31m<title>".to_owned(),
+            subtitle: "two & three".to_owned(),
+            unit: "ns".to_owned(),
+            is_inverted: false,
+        };
+        let mut out = Vec::new();
+        svg(lines, &options, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn names_are_made_safe() {
+        let cases: [(&[u8], &str); 8] = [
+            (b"fib(int)", "fib(int)"),
+            (b"a;b", "a:b"),
+            (b"", "(no name)"),
+            (b"  ", "(no name)"),
+            (b"typed event 7", "typed event\u{a0}7"),
+            (b"# 3", "#\u{a0}3"),
+            (b"\xff\x1b\n", "\u{fffd}\\u{1b}\\u{a}"),
+            ("# über".as_bytes(), "#\u{a0}über"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(frame(name), expected);
+        }
+    }
+
+    #[test]
+    fn frames_have_the_widths_of_their_weights() {
+        let svg = drawn("main 25\nmain;a 50\nmain;b<c> 25\n").unwrap();
+        for title in ["all (100 ns, 100%)", "main (100 ns, 100.00%)", "a (50 ns, 50.00%)", "b&lt;c&gt; (25 ns, 25.00%)"]
+        {
+            assert!(svg.contains(title), "{title}");
+        }
+        assert!(!svg.contains('\u{1b}') && svg.contains("two &amp; three"));
+        assert_eq!(svg, drawn("main;b<c> 25\nmain 25\nmain;a 50\n").unwrap(), "same stacks, same picture");
+    }
+
+    #[test]
+    fn a_comparison_shows_what_grew() {
+        let svg = drawn("main 100 50\nmain;a 0 50\n").unwrap();
+        assert!(svg.contains("a (50 ns, 50.00%; +50.00%)"), "{svg}");
+    }
+
+    #[test]
+    fn weights_beyond_floating_point_are_scaled() {
+        let most = u64::MAX;
+        let svg = drawn(&format!("main {most}\nmain;x {most}\n")).unwrap();
+        assert!(svg.contains("x (18,446,744,073,709,5"), "{svg}");
+    }
+
+    #[test]
+    fn nothing_to_draw_is_an_error() {
+        assert_eq!(drawn("").unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(drawn("a 0\n").unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
