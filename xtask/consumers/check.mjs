@@ -61,6 +61,10 @@ for (const trace of traces) {
   const image = (name) => screenshots && join(screenshots, `${trace}-${name}.png`);
   const wanted = spansOf(await readFile(file('csv.csv'), 'utf8'));
 
+  if (!wanted.spans) {
+    console.log(`      ${trace}: no spans, nothing to show`);
+    continue;
+  }
   const told = {};
   for (const [name, extension] of [['chrome', 'json'], ['perfetto', 'pftrace']]) {
     await check(trace, `${name} in Perfetto UI`, async () => {

@@ -173,7 +173,9 @@ fn folded() {
             let (path, value) = line.rsplit_once(' ').unwrap();
             assert!(seen.insert(path), "{path} stands twice");
             let names: Vec<&str> = path.split(';').collect();
-            let track = names[0].strip_prefix("process 1, thread ").unwrap().parse::<usize>().unwrap() - 10;
+            let track =
+                names[0].replace('\u{a0}', " ").strip_prefix("process 1, thread ").unwrap().parse::<usize>().unwrap()
+                    - 10;
             let key = format!("{track} {} {}", names.len() - 2, names.last().unwrap());
             let value: i128 = value.parse().unwrap();
             if value > 0 {
