@@ -6,7 +6,7 @@ const QUERIES = {
   slices: 'select count(*) n, ifnull(sum(dur), 0) total, ifnull(max(depth), -1) depth from slice',
   unfinished: 'select count(*) n from slice where dur < 0',
   names: 'select name, count(*) n, sum(dur) total, max(depth) depth from slice group by name order by name',
-  threads: `select ifnull(process.name, '') || '/' || ifnull(thread.name, '') name, count(*) n from slice
+  threads: `select ifnull(process.name, '') || '/' || ifnull(thread.name, thread.tid) name, count(*) n from slice
             join thread_track on slice.track_id = thread_track.id join thread using (utid)
             left join process using (upid) group by 1 order by 1`,
   arguments: `select key, count(*) n from (select replace(replace(key, 'args.', ''), 'debug.', '') key from slice

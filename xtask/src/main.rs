@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod bench;
+mod consumers;
 mod fuzz;
 mod licences;
 mod packages;
@@ -21,6 +22,9 @@ const HELP: &str = "cargo xtask CHORE
                                make the benchmark inputs, run the verbs on them, print a table
                                (NAME: cacheray, xray, heph, apitrace, casemate; --megabytes: size of each input)
   fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
+  consumers [--screenshots DIR] [TRACE…]
+                               install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
+                               and have them read every output of two made-up traces and of TRACE (the examples)
   licences                     check the licence of every dependency against the list
 ";
 
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
+        "consumers" => consumers::run_all(rest),
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),

@@ -8,6 +8,7 @@ use anytrace_core::{Endian, NameMatch, Radix, Selection, Style, TargetOptions, T
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::symbols::SymbolArguments;
 pub(crate) use spans::{
     ByArgument, ColourArgument, FlameArguments, FlameForm, SpanArguments, StatsArguments, StatsForm, TimelineArguments,
     WeightArgument, matching,
@@ -51,6 +52,7 @@ pub(crate) enum Verb {
     Repair(RepairArguments),
     /// Write a trace in another form, or the same again without loss
     #[command(after_help = "Example:\n  anytrace convert app.xray -o app.yaml --to yaml\n  \
+                            anytrace convert app.xray -o app.pftrace --to perfetto -m ./app\n  \
                             anytrace convert app.trace -o small.trace --container zstd-seekable\n  \
                             anytrace convert edited.jsonl -o app.heph --to heph")]
     Convert(ConvertArguments),
@@ -323,7 +325,20 @@ pub(crate) struct ConvertArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
     #[command(flatten)]
+    pub(crate) telling: TellingArguments,
+    #[command(flatten)]
     pub(crate) input: InputArguments,
+}
+
+/// How a trace is told as spans.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
+pub(crate) struct TellingArguments {
+    /// Functions that were left by a jump enclose what was jumped to
+    #[arg(long)]
+    pub(crate) tail_chains: bool,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArguments,
 }
 
 /// `trim`.
@@ -407,8 +422,9 @@ fn format_names() -> Vec<&'static str> {
 
 /// Every name that some format's `--to` takes.
 fn target_names() -> Vec<&'static str> {
-    let all = anytrace_formats::all().iter().flat_map(|format| format.targets());
-    let names: std::collections::BTreeSet<_> = all.map(|(name, _)| *name).collect();
+    let own = anytrace_formats::all().iter().flat_map(|format| format.targets()).map(|(name, _)| *name);
+    let timelines = anytrace_export::timeline::OUTPUTS.iter().map(|output| output.name);
+    let names: std::collections::BTreeSet<_> = own.chain(timelines).collect();
     names.into_iter().collect()
 }
 

@@ -11,7 +11,6 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use crate::failure::Failure;
 
 /// Where names come from.
-#[allow(dead_code, reason = "for the verbs that name functions")]
 #[derive(Debug, Args, Clone)]
 pub(crate) struct SymbolArguments {
     /// Program, library or YAML map that names the trace's functions; with OBJECT=, of which of the program's objects
@@ -40,7 +39,6 @@ impl ManglingArguments {
     }
 }
 
-#[allow(dead_code, reason = "for the verbs that name functions")]
 impl SymbolArguments {
     /// The files.
     pub(crate) fn sources(&self) -> &[SymbolSource] {

@@ -15,7 +15,7 @@ use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::timeline::Timeline;
-use crate::timeline::clock::Clock;
+use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::{Numbering, Numbers};
 use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
@@ -27,6 +27,7 @@ pub const LEAD_NS: u64 = 86_400_000_000_000;
 pub struct Chrome<'a> {
     pen: Pen<'a>,
     clock: Clock,
+    has_source: bool,
     lead_ns: i64,
     numbering: Numbering,
     /// `"pid":…,"tid":…` of each track.
@@ -50,6 +51,7 @@ impl<'a> Chrome<'a> {
         Self {
             pen: Pen::new(out),
             clock: Clock::default(),
+            has_source: false,
             lead_ns: 0,
             numbering: Numbering::default(),
             places: Fragments::default(),
@@ -229,6 +231,7 @@ fn separate(out: &mut Vec<u8>, start: usize) {
 impl SpanSink for Chrome<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.clock = Clock::new(source);
+        self.has_source = true;
         let lead_ns = self.clock.length(source.origin).min(LEAD_NS);
         self.lead_ns = lead_ns.cast_signed();
         self.pen.push("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
@@ -306,6 +309,9 @@ impl SpanSink for Chrome<'_> {
 
 impl Timeline for Chrome<'_> {
     fn finish(&mut self) -> Result<(), Error> {
+        if !self.has_source {
+            self.source(&NO_SOURCE)?;
+        }
         self.pen.push("\n]}\n");
         self.pen.finish()
     }

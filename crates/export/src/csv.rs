@@ -11,7 +11,7 @@ use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::timeline::Timeline;
-use crate::timeline::clock::Clock;
+use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
@@ -19,6 +19,7 @@ use crate::timeline::words::{self, Fragments, shown};
 pub struct Csv<'a> {
     pen: Pen<'a>,
     clock: Clock,
+    has_source: bool,
     /// `TRACK,PROCESS,THREAD,LANE,` of each track.
     places: Fragments,
     /// The field `name` and the field `src` of each name.
@@ -48,6 +49,7 @@ impl<'a> Csv<'a> {
         Self {
             pen: Pen::new(out),
             clock: Clock::default(),
+            has_source: false,
             places: Fragments::default(),
             names: Fragments::default(),
             sources: Fragments::default(),
@@ -176,6 +178,7 @@ fn push_doubled(out: &mut Vec<u8>, bytes: &[u8]) {
 impl SpanSink for Csv<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.clock = Clock::new(source);
+        self.has_source = true;
         let unit = self.clock.word();
         self.pen.push(&format!(
             "seq,kind,track,process,thread,lane,process_name,thread_name,name,start_{unit},duration_{unit},self_{unit},\
@@ -225,6 +228,9 @@ impl SpanSink for Csv<'_> {
 
 impl Timeline for Csv<'_> {
     fn finish(&mut self) -> Result<(), Error> {
+        if !self.has_source {
+            self.source(&NO_SOURCE)?;
+        }
         self.pen.finish()
     }
 }

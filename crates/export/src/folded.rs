@@ -1,15 +1,15 @@
 //! Folded stacks: a line a stack, its names with `;` between and its self time, as `flamegraph.pl` reads them.
 //!
 //! Memory grows with distinct stacks. The first name of each is its thread. Values are nanoseconds, or units where the
-//! trace has no clock. A `;` in a name becomes `:` and a line end a space, since the form has no escape. Calls deeper
-//! than [`DEPTH_MAX`] count for the name `[deeper]` there, so that the output of a deep recursion stays of a sensible
-//! size.
+//! trace has no clock. Names are made safe for the form by [`crate::flame::frame`]. Calls deeper than [`DEPTH_MAX`]
+//! count for the name `[deeper]` there, so that the output of a deep recursion stays of a sensible size.
 
 use std::io::Write;
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::flame::frame;
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::Timeline;
 use crate::timeline::clock::Clock;
@@ -57,17 +57,27 @@ struct Thread {
 }
 
 impl Tally {
+    /// Word for the unit of self times.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.clock.word()
+    }
+
+    /// What is to be said where times are no times.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.clock.note()
+    }
+
     pub(crate) fn source(&mut self, source: &SpanSource) {
         self.clock = Clock::new(source);
     }
 
     pub(crate) fn track(&mut self, track: &Track) {
         self.threads.push(Thread::default());
-        self.labels.add(|out| push_plain(out, &full_label(track)));
+        self.labels.add(|out| out.extend_from_slice(frame(full_label(track).as_bytes()).as_bytes()));
     }
 
     pub(crate) fn name(&mut self, name: &[u8]) {
-        self.names.add(|out| push_plain(out, &shown(name)));
+        self.names.add(|out| out.extend_from_slice(frame(shown(name).as_bytes()).as_bytes()));
     }
 
     /// Counts one edge.
@@ -141,17 +151,6 @@ impl Tally {
             (EMPTY, track) => self.labels.get(track),
             (_, DEEPER) => b"[deeper]",
             (_, name) => self.names.get(name),
-        }
-    }
-}
-
-/// A name without what the form keeps for itself.
-fn push_plain(out: &mut Vec<u8>, name: &str) {
-    for c in name.chars() {
-        match c {
-            ';' => out.push(b':'),
-            c if c.is_control() => out.push(b' '),
-            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
 }

@@ -5,15 +5,18 @@
 //! | JSON | scripts | [`json`] |
 //! | SARIF 2.1.0 | code review and CI annotations | [`sarif`] |
 //! | JUnit XML | CI test reports | [`junit`] |
+//! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //! | Chrome trace events | Perfetto UI, `chrome://tracing`, speedscope | [`chrome`] |
 //! | Perfetto TrackEvent | Perfetto UI, its trace processor | [`perfetto`] |
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
-//! | folded stacks | `flamegraph.pl`, inferno, speedscope | [`folded`] |
+//! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
+//! | SVG flame graph of a trace | browsers | [`svg`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
 //!
 //! The last six are timelines: [`timeline`] lists them and opens each by name.
 //! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
+//! The last seven are timelines: [`timeline`] lists them and opens each by name.
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -29,6 +32,8 @@ pub mod csv;
 pub mod firefox;
 pub mod folded;
 pub mod flame;
+pub mod flame;
+pub mod folded;
 pub mod json;
 pub mod junit;
 pub mod perfetto;
@@ -37,6 +42,7 @@ pub mod sarif;
 pub mod speedscope;
 pub mod spool;
 mod stacks;
+pub mod svg;
 pub mod timeline;
 
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ use anytrace_core::{Error, SpanSink};
 use crate::chrome::flow_number;
 use crate::proto;
 use crate::timeline::Timeline;
-use crate::timeline::clock::Clock;
+use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::Numbering;
 use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
@@ -102,6 +102,7 @@ const AS_SOURCE: u8 = 4;
 pub struct Perfetto<'a> {
     pen: Pen<'a>,
     clock: Clock,
+    has_source: bool,
     base: i64,
     numbering: Numbering,
     processes: BTreeMap<u64, (u64, u32)>,
@@ -125,6 +126,7 @@ impl<'a> Perfetto<'a> {
         Self {
             pen: Pen::new(out),
             clock: Clock::default(),
+            has_source: false,
             base: 0,
             numbering: Numbering::default(),
             processes: BTreeMap::new(),
@@ -361,6 +363,7 @@ fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
 impl SpanSink for Perfetto<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.clock = Clock::new(source);
+        self.has_source = true;
         let base = self.clock.length(source.origin).min(BASE_MAX);
         self.base = base.cast_signed();
         let epoch = self.clock.origin_epoch_ns().and_then(|ns| u64::try_from(ns).ok());
@@ -414,6 +417,9 @@ impl SpanSink for Perfetto<'_> {
 
 impl Timeline for Perfetto<'_> {
     fn finish(&mut self) -> Result<(), Error> {
+        if !self.has_source {
+            self.source(&NO_SOURCE)?;
+        }
         self.pen.finish()
     }
 }

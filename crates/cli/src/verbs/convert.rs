@@ -1,6 +1,9 @@
 //! `anytrace convert`: another form, or the same again without loss.
 
+mod timeline;
+
 use anytrace_core::{Format, ImportOptions, Input, Outcome, Plan, TargetOptions};
+use anytrace_export::timeline::OUTPUTS;
 
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
@@ -14,7 +17,11 @@ use crate::verbs::repair::print_outcome;
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
     let target = options.target.target(options.to.as_deref());
-    let (outcome, reporter) = match open::open(&options.file, &options.input)? {
+    let opened = open::open(&options.file, &options.input)?;
+    if let Some(chosen) = timeline::chosen(&opened, &target, options)? {
+        return chosen.write(opened, options, output);
+    }
+    let (outcome, reporter) = match opened {
         Opened::Empty(damage) => {
             let name = options.file.display().to_string();
             let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
@@ -47,7 +54,10 @@ fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failu
     if format.targets().iter().any(|(name, _)| name == to) {
         return Ok(());
     }
-    let names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
+    let mut names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
+    if format.has_spans() {
+        names.extend(OUTPUTS.iter().map(|output| output.name));
+    }
     Err(Failure::usage(format!("a {} trace cannot be written as {to}; --to takes {}", format.name(), names.join(", "))))
 }
 

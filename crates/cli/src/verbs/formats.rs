@@ -15,6 +15,15 @@ pub(crate) fn run() -> Result<Verdict, Failure> {
             writeln!(out, "  {dim}--to{dim:#} {name:<8} {help}")?;
         }
     }
+    let with_spans: Vec<_> = anytrace_formats::all().iter().filter(|format| format.has_spans()).collect();
+    if !with_spans.is_empty() {
+        let names: Vec<_> = with_spans.iter().map(|format| format.name()).collect();
+        writeln!(out, "{bold}timelines{bold:#}  of traces with spans: {}", names.join(", "))?;
+        for output in &anytrace_export::timeline::OUTPUTS {
+            let extension = output.extension;
+            writeln!(out, "  {dim}--to{dim:#} {:<10} {} (.{extension})", output.name, output.help)?;
+        }
+    }
     out.flush()?;
     Ok(Verdict::Fine)
 }

@@ -13,9 +13,13 @@ pub(crate) struct Clock {
     rate: u64,
 }
 
+/// The source of an output that was told of none.
+pub(crate) const NO_SOURCE: SpanSource =
+    SpanSource { format: "unknown", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None };
+
 impl Default for Clock {
     fn default() -> Self {
-        Self::new(&SpanSource { format: "", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None })
+        Self::new(&NO_SOURCE)
     }
 }
 

@@ -14,7 +14,7 @@ use std::io::Write;
 use anytrace_core::{Error, SpanSink};
 
 use crate::spool::Spool;
-use crate::{chrome, csv, firefox, folded, perfetto, speedscope};
+use crate::{chrome, csv, firefox, folded, perfetto, speedscope, svg};
 
 /// An output being written.
 pub trait Timeline: SpanSink {
@@ -48,7 +48,7 @@ pub struct TimelineOutput {
 }
 
 /// Every timeline output, by name.
-pub static OUTPUTS: [TimelineOutput; 6] = [
+pub static OUTPUTS: [TimelineOutput; 7] = [
     TimelineOutput {
         name: "chrome",
         extension: "json",
@@ -84,6 +84,12 @@ pub static OUTPUTS: [TimelineOutput; 6] = [
         extension: "speedscope.json",
         help: "speedscope's evented profiles, one a track",
         open: |outlet| Box::new(speedscope::Speedscope::new(outlet)),
+    },
+    TimelineOutput {
+        name: "svg",
+        extension: "svg",
+        help: "a flame graph of self time, for any browser",
+        open: |outlet| Box::new(svg::Svg::new(outlet)),
     },
 ];
 

