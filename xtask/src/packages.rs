@@ -14,34 +14,20 @@ pub(crate) fn install_peers() {
     for (_, packages) in PEERS.iter().filter(|(program, _)| !has_program(program)) {
         install(packages);
     }
-    install(&missing);
 }
 
 /// Installs packages, where that is possible; says what stays missing and what that means.
 pub(crate) fn install(packages: &[&str]) {
-    let missing = packages;
     if !has_program("apt-get") || !nix::unistd::geteuid().is_root() {
-        println!("not installed: {} (needs root on Debian); tests that need them are skipped", missing.join(", "));
+        println!("not installed: {} (needs root on Debian); tests that need them are skipped", packages.join(", "));
         return;
     }
     let mut update = Command::new("apt-get");
     update.args(["update", "-qq"]);
     let mut install = Command::new("apt-get");
     install.env("DEBIAN_FRONTEND", "noninteractive");
-    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(missing);
+    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
     if let Err(message) = run(&mut update).and_then(|()| run(&mut install)) {
-        println!("{message}; tests that compare with {} are skipped", missing.join(", "));
-    if let Err(message) = run(&mut update) {
-        println!("{message}");
-    }
-    // One by one: a release of Debian that lacks one may have the others.
-    for (program, packages) in missing {
-        let mut install = Command::new("apt-get");
-        install.env("DEBIAN_FRONTEND", "noninteractive");
-        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(*packages);
-        if let Err(message) = run(&mut install) {
-            println!("{message}; tests that need {program} are skipped");
-        }
-        println!("{message}; tests that need {} are skipped", missing.join(", "));
+        println!("{message}; tests that need {} are skipped", packages.join(", "));
     }
 }

@@ -14,8 +14,6 @@
 //! | SVG flame graph of a trace | browsers | [`svg`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
 //!
-//! The last six are timelines: [`timeline`] lists them and opens each by name.
-//! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //! The last seven are timelines: [`timeline`] lists them and opens each by name.
 //!
 //! ```
@@ -30,8 +28,6 @@
 pub mod chrome;
 pub mod csv;
 pub mod firefox;
-pub mod folded;
-pub mod flame;
 pub mod flame;
 pub mod folded;
 pub mod json;

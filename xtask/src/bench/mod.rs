@@ -38,54 +38,12 @@ const INPUTS: [Input; 10] = [
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
-    Input { name: "xray-buffers", generate: xray::generate, megabytes: 155 },
-const INPUTS: [Input; 8] = [
-    Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
-    Input { name: "xray", generate: xray::generate, megabytes: 500 },
-    Input { name: "xray-blocks", generate: xray::generate_blocks, megabytes: 155 },
+    Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
-];
-
-/// A figure that must be reached.
-struct Bar {
-    input: &'static str,
-    verb: &'static [&'static str],
-    unit: Unit,
-    at_least: f64,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Unit {
-    /// Millions of bytes of the input (apitrace: of the raw stream) a second of CPU time.
-    Megabytes,
-    /// Millions of records a second of CPU time.
-    Records,
-}
-
-const BARS: [Bar; 19] = [
-    Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
-    Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
-    Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
-    Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
-    Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
-    Bar { input: "xray", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
-    Bar { input: "xray-blocks", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
-    Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
-    Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
-    Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
-    Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
-    Bar { input: "casemate", verb: &["info"], unit: Unit::Megabytes, at_least: 230.0 },
-    Bar { input: "casemate", verb: &["info"], unit: Unit::Records, at_least: 3.0 },
-    Bar { input: "casemate", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
-    Bar { input: "casemate", verb: &["casemate", "check"], unit: Unit::Records, at_least: 2.0 },
-    Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Records, at_least: 2.0 },
-    Bar { input: "casemate", verb: &["casemate", "check", "--compat"], unit: Unit::Megabytes, at_least: 150.0 },
-    Bar { input: "casemate-wide", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
-    Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
 ];
 
 /// Runs counted for each row; the best is shown.
@@ -201,23 +159,6 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
             && let Some(words) = bar.peer()
         {
             peer(&words, &file, &size);
-        command.push("-".to_owned());
-        let piped = measure(Some(path), &command)?;
-        row(&format!("{job} (stdin)"), piped, &size, &Bar { at_least: 0.0, ..*bar });
-        // The page-table checker keeps the traced machine's tables.
-        // Accounts hold the first 64 MiB of a stream, and the lengths of calls.
-        let most_mib = match bar.verb {
-            ["casemate", ..] => 150,
-            ["xray", ..] => 200,
-            _ => 64,
-        };
-        if piped.peak_kib > most_mib * 1024 {
-            missed.push(format!("{job}: peak {} KiB through stdin", piped.peak_kib));
-        }
-        let has_two = matches!(input.name, "apitrace" | "cacheray") && bar.verb == ["info"] || bar.verb[0] == "xray";
-        if has_two {
-            let two: Vec<String> = mapped.iter().map(|word| if word == "1" { "2" } else { word }.to_owned()).collect();
-            row(&format!("{job} (2 threads)"), best(None, &two)?, &size, &Bar { at_least: 0.0, ..*bar });
         }
     }
     Ok(())
