@@ -9,6 +9,7 @@ mod output;
 mod paint;
 mod progress;
 mod report;
+mod symbols;
 mod verbs;
 
 use std::process::ExitCode;

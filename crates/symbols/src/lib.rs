@@ -1,1 +1,32 @@
 //! Object files and debug data: what turns addresses into names. Knows no trace format.
+//!
+//! Three levels: [`Binary`] holds a file's bytes; [`ObjectFile`] finds sections, relocates them and lists symbols;
+//! [`DebugData`] and [`Lines`] turn addresses into places in source code. [`demangle`] is for names as linkers have them.
+//!
+//! Every file is untrusted: what is damaged is an error or `None`, never a panic, and work and memory stay within a small
+//! multiple of the file's length.
+//!
+//! ```
+//! use anytrace_core::span::Mangling;
+//! use anytrace_symbols::{Binary, demangle};
+//!
+//! let text = Binary::from_bytes("notes.txt", b"no object".to_vec());
+//! assert!(!text.is_object());
+//! assert_eq!(demangle("_Z3addii", Mangling::Demangled), "add(int, int)");
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod binary;
+mod debug_data;
+mod demangle;
+mod layout;
+mod object_file;
+mod relocate;
+mod symbol_table;
+
+pub use binary::Binary;
+pub use debug_data::{DebugData, Frame, Lines};
+pub use demangle::demangle;
+pub use object_file::{ObjectFile, Section};
+pub use symbol_table::{Symbol, SymbolTable};

@@ -61,6 +61,15 @@ impl Format for Xray {
         }
     }
 
+    #[cfg(feature = "tools")]
+    fn symbols(
+        &self,
+        sources: &[anytrace_core::span::SymbolSource],
+        mangling: anytrace_core::span::Mangling,
+    ) -> Result<Box<dyn anytrace_core::span::Symbols>, Error> {
+        Ok(Box::new(crate::tools::map::load(sources, mangling)?))
+    }
+
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("xray", &["endian"])?;
         Ok(Box::new(XrayTrace::new(input, options)))

@@ -88,11 +88,17 @@ fn number(text: &[u8]) -> Option<i128> {
 pub(crate) struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
+    fields: &'static [&'static str],
 }
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+        Self::with_fields(text, &FIELDS)
+    }
+
+    /// Of another kind of document: a comma in a plain value ends it before one of these names only.
+    pub(crate) fn with_fields(text: &'a [u8], fields: &'static [&'static str]) -> Self {
+        Self { text, at: 0, fields }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -232,7 +238,8 @@ impl<'a> Scanner<'a> {
         let (key, behind) = rest.split_at(length);
         let has_colon = behind.trim_ascii_start().first() == Some(&b':');
         let is_quoted = rest.first().is_some_and(|&b| b == b'"' || b == b'\'');
-        is_quoted || (has_colon && (FIELDS.iter().any(|name| name.as_bytes() == key) || behind.first() == Some(&b':')))
+        is_quoted
+            || (has_colon && (self.fields.iter().any(|name| name.as_bytes() == key) || behind.first() == Some(&b':')))
     }
 
     fn list(&mut self) -> Result<Value<'a>, Bad> {

@@ -81,7 +81,7 @@ enum Quotes {
     Double,
 }
 
-fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         // The peer stops at the first byte that is not UTF-8 and loses the rest.
         out.extend_from_slice(b"!!binary \"");

@@ -10,3 +10,4 @@ mod wire;
 
 pub use naming::Names;
 pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};
+pub mod map;

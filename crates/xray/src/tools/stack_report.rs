@@ -83,7 +83,7 @@ impl StackReport {
         if view.unit == StackUnit::Seconds && cycle_frequency == 0 && !profile.threads.is_empty() {
             return Err(Error::usage("the trace does not say how many ticks a second has: no seconds"));
         }
-        let mut tree = Tree::of(profile);
+        let mut tree = Tree::of(profile, view.is_compat);
         if view.grouping == StackGrouping::Aggregate {
             tree.aggregate(view.is_compat);
         }

@@ -2,6 +2,7 @@
 
 mod reading;
 mod stack;
+mod extract;
 
 use std::ffi::OsString;
 
@@ -26,12 +27,17 @@ enum XrayVerb {
                             anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
                             anytrace xray stack --format json --unit seconds *.xray")]
     Stack(stack::StackArguments),
+    /// Write the instrumentation map of a program or library as YAML
+    #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
+                            anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
+    Extract(extract::ExtractArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         XrayVerb::Stack(options) => stack::run(options),
+        XrayVerb::Extract(options) => extract::run(options),
     }
 }
 

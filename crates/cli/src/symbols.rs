@@ -1,0 +1,89 @@
+//! Options that name functions from programs, libraries and maps.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use anytrace_core::Format;
+use anytrace_core::span::{Mangling, SymbolSource, Symbols};
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use crate::failure::Failure;
+
+/// Where names come from.
+#[allow(dead_code, reason = "for the verbs that name functions")]
+#[derive(Debug, Args, Clone)]
+pub(crate) struct SymbolArguments {
+    /// Program, library or YAML map that names the trace's functions; with OBJECT=, of which of the program's objects
+    /// (XRay: 0 is the program itself). May be repeated
+    #[arg(short = 'm', long = "instr-map", value_name = "[OBJECT=]PATH", value_parser = OsStringValueParser::new().map(|text| source(&text)))]
+    sources: Vec<SymbolSource>,
+    #[command(flatten)]
+    mangling: ManglingArguments,
+}
+
+/// How names are shown.
+#[derive(Debug, Args, Clone, Copy)]
+pub(crate) struct ManglingArguments {
+    /// Show C++ and Rust names as written in the source; this is the default
+    #[arg(long, overrides_with = "no_demangle")]
+    demangle: bool,
+    /// Show names as the linker has them
+    #[arg(long, overrides_with = "demangle")]
+    no_demangle: bool,
+}
+
+impl ManglingArguments {
+    /// The library's word for it.
+    pub(crate) fn mangling(self) -> Mangling {
+        if self.no_demangle { Mangling::AsIs } else { Mangling::Demangled }
+    }
+}
+
+#[allow(dead_code, reason = "for the verbs that name functions")]
+impl SymbolArguments {
+    /// The files.
+    pub(crate) fn sources(&self) -> &[SymbolSource] {
+        &self.sources
+    }
+
+    /// How names are shown.
+    pub(crate) fn mangling(&self) -> Mangling {
+        self.mangling.mangling()
+    }
+
+    /// Names for a format's traces; `None` where no file is named.
+    pub(crate) fn load(&self, format: &dyn Format) -> Result<Option<Box<dyn Symbols>>, Failure> {
+        if self.sources.is_empty() {
+            return Ok(None);
+        }
+        format.symbols(&self.sources, self.mangling()).map(Some).map_err(|error| Failure::bare(&error))
+    }
+}
+
+/// `PATH`, or `OBJECT=PATH` with a number.
+fn source(text: &OsStr) -> SymbolSource {
+    let numbered = text.to_str().and_then(|text| text.split_once('=')).and_then(|(object, path)| {
+        let is_number = object.bytes().all(|byte| byte.is_ascii_digit());
+        Some((object.parse().ok().filter(|_| is_number)?, path))
+    });
+    match numbered {
+        Some((object, path)) => SymbolSource { object: Some(object), path: path.into() },
+        None => SymbolSource { object: None, path: PathBuf::from(text) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_before_the_path_is_the_object() {
+        let of = |text: &str| source(OsStr::new(text));
+        assert_eq!(of("a/b"), SymbolSource { object: None, path: "a/b".into() });
+        assert_eq!(of("1=lib.so"), SymbolSource { object: Some(1), path: "lib.so".into() });
+        assert_eq!(of("x=1"), SymbolSource { object: None, path: "x=1".into() });
+        assert_eq!(of("=y"), SymbolSource { object: None, path: "=y".into() });
+        assert_eq!(of("+1=y"), SymbolSource { object: None, path: "+1=y".into() });
+    }
+}

@@ -1,0 +1,188 @@
+//! DWARF: from addresses to functions, files and lines.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use addr2line::Context;
+use anytrace_core::Error;
+use anytrace_core::span::Location;
+use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use object::Object;
+
+use crate::ObjectFile;
+use crate::object_file::{failed, unpacked};
+use crate::relocate;
+
+type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
+type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
+
+/// Deepest nesting of blocks and inlined functions. The library goes through it by recursion.
+const DEPTH_MAX: isize = 1000;
+
+/// The debug sections of an object file.
+pub struct DebugData<'a> {
+    name: String,
+    endian: RunTimeEndian,
+    sections: DwarfSections<Cow<'a, [u8]>>,
+    info_bytes: usize,
+    line_bytes: usize,
+    range_bytes: usize,
+}
+
+impl<'a> DebugData<'a> {
+    pub(crate) fn new(object: &ObjectFile<'a>) -> Result<Self, Error> {
+        let (mut info_bytes, mut line_bytes, mut range_bytes) = (0, 0, 0);
+        let load = |id: SectionId| -> Result<Cow<'a, [u8]>, Error> {
+            if !is_used(id) {
+                return Ok(Cow::Borrowed(&[]));
+            }
+            let Some(section) = object.file.section_by_name(id.name()) else { return Ok(Cow::Borrowed(&[])) };
+            let data = unpacked(&section).map_err(|what| failed(object.name, id.name(), what))?;
+            let data = relocate::apply(&object.file, &object.layout, &section, data);
+            match id {
+                SectionId::DebugInfo => info_bytes = data.len(),
+                SectionId::DebugLine => line_bytes = data.len(),
+                SectionId::DebugRanges | SectionId::DebugRngLists => range_bytes += data.len(),
+                _ => {}
+            }
+            Ok(data)
+        };
+        let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let sections = DwarfSections::load(load)?;
+        Ok(Self { name: object.name.to_owned(), endian, sections, info_bytes, line_bytes, range_bytes })
+    }
+
+    /// True when there is nothing to look up.
+    pub fn is_empty(&self) -> bool {
+        self.info_bytes == 0
+    }
+
+    /// Reads the list of units, for look-ups.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Unsupported`] when it is damaged, or when units share their contents in a way that would
+    /// take more work than the file is long.
+    pub fn lines(&self) -> Result<Lines<'_>, Error> {
+        let dwarf = || self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian));
+        let mut first = dwarf();
+        first.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::All);
+        self.weigh(&first)?;
+        let context = Context::from_dwarf(first).map_err(|what| self.failed(what))?;
+        let mut dwarf = dwarf();
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+        Ok(Lines { context, dwarf, is_shallow: OnceCell::new() })
+    }
+
+    fn failed(&self, what: impl std::fmt::Display) -> Error {
+        failed(&self.name, "debug data", what)
+    }
+
+    /// Counts what the library would read: address ranges of all units at once, their line programs when they are asked
+    /// for. Honest units with code share neither, so that there is less of both than bytes to tell them.
+    fn weigh(&self, dwarf: &Dwarf<'_>) -> Result<(), Error> {
+        let mut ranges_left = self.range_bytes + self.info_bytes;
+        let mut lines_left = self.line_bytes;
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            // What cannot be read here, the library passes over as well.
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            let Ok(mut ranges) = dwarf.unit_ranges(&unit) else { continue };
+            let mut has_code = false;
+            while let Ok(Some(_)) = ranges.next() {
+                has_code = true;
+                ranges_left = ranges_left.checked_sub(1).ok_or_else(|| self.failed("units share their ranges"))?;
+            }
+            let program = unit.line_program.as_ref().filter(|_| has_code);
+            let length = program.map_or(0, |program| program.header().raw_program_buf().len());
+            lines_left = lines_left.checked_sub(length).ok_or_else(|| self.failed("units share their lines"))?;
+        }
+        Ok(())
+    }
+}
+
+/// True for the sections that look-ups need.
+fn is_used(id: SectionId) -> bool {
+    use SectionId as S;
+    matches!(
+        id,
+        S::DebugAbbrev
+            | S::DebugAddr
+            | S::DebugAranges
+            | S::DebugInfo
+            | S::DebugLine
+            | S::DebugLineStr
+            | S::DebugRanges
+            | S::DebugRngLists
+            | S::DebugStr
+            | S::DebugStrOffsets
+    )
+}
+
+/// One function at an address: the one that has the instruction, or one it was inlined into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The linker's name, or the plain one where debug data have no other.
+    pub name: Option<String>,
+    /// The place in that function: of the instruction, or of the call that was inlined.
+    pub location: Option<Location>,
+}
+
+/// Looks addresses up in debug data.
+pub struct Lines<'a> {
+    context: Context<Bytes<'a>>,
+    dwarf: Dwarf<'a>,
+    /// True when the tree of every unit may be walked; found out when it is first asked for.
+    is_shallow: OnceCell<bool>,
+}
+
+impl Lines<'_> {
+    /// The file and line of the instruction at an address.
+    pub fn location(&self, address: u64) -> Option<Location> {
+        if address == u64::MAX {
+            // The library looks for a range that ends behind the address.
+            return None;
+        }
+        self.context.find_location(address).ok().flatten().and_then(|found| location(&found))
+    }
+
+    /// The functions at an address: first the innermost, inlined one, last the one that stands in the code by itself.
+    /// None where debug data are damaged or nested more than 1,000 deep.
+    pub fn frames(&self, address: u64) -> Vec<Frame> {
+        if address == u64::MAX || !*self.is_shallow.get_or_init(|| is_shallow(&self.dwarf)) {
+            return Vec::new();
+        }
+        let Ok(mut found) = self.context.find_frames(address).skip_all_loads() else { return Vec::new() };
+        let mut frames = Vec::new();
+        while let Ok(Some(frame)) = found.next() {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let location = frame.location.as_ref().and_then(location);
+            frames.push(Frame { name: name.map(Cow::into_owned), location });
+        }
+        frames
+    }
+}
+
+fn location(found: &addr2line::Location<'_>) -> Option<Location> {
+    let file = found.file?.to_owned();
+    Some(Location { file, line: found.line.unwrap_or(0) })
+}
+
+/// True when no unit is nested deeper than may be walked by recursion.
+fn is_shallow(dwarf: &Dwarf<'_>) -> bool {
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Ok(mut entries) = unit.entries_raw(None) else { continue };
+        while !entries.is_empty() {
+            if entries.next_depth() > DEPTH_MAX {
+                return false;
+            }
+            let Ok(abbreviation) = entries.read_abbreviation() else { break };
+            let skipped = abbreviation.map_or(Ok(()), |found| entries.skip_attributes(found.attributes()));
+            if skipped.is_err() {
+                break;
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,190 @@
+//! One program, library or relocatable file: its sections and symbols.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use anytrace_core::Error;
+use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
+use object::{Architecture, CompressionFormat, FileKind, Object, ObjectSection};
+
+use crate::layout::Layout;
+use crate::relocate;
+use crate::symbol_table::SymbolTable;
+use crate::{Binary, DebugData};
+
+/// An object file: ELF, Mach-O or PE, of 32 or 64 bits and either byte order.
+pub struct ObjectFile<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) file: object::File<'a>,
+    pub(crate) layout: Layout,
+}
+
+/// A section's contents with relocations applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section<'a> {
+    /// Address of its first byte.
+    pub address: u64,
+    /// Contents.
+    pub data: Cow<'a, [u8]>,
+}
+
+impl<'a> ObjectFile<'a> {
+    /// Reads the headers. Of a fat Mach-O file the part for `architecture` is taken (`arm64`, `x86_64`, as
+    /// [`Self::architectures`] lists them), without one the part for the machine this runs on, or else the first.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Unsupported`] when the file is no object file of a known kind or its headers are damaged;
+    /// [`anytrace_core::Kind::Usage`] when it has no part for the architecture.
+    pub fn parse(binary: &'a Binary, architecture: Option<&str>) -> Result<Self, Error> {
+        let name = binary.name();
+        let bytes = slice(binary, architecture)?;
+        let file = object::File::parse(bytes).map_err(|error| failed(name, "object file", error))?;
+        if let Some(wanted) = architecture
+            && wanted != architecture_name(file.architecture())
+        {
+            let found = architecture_name(file.architecture());
+            return Err(Error::usage(format!("{name} is for {found}, not for {wanted}")));
+        }
+        let layout = Layout::new(&file).map_err(|what| failed(name, "layout", what))?;
+        Ok(Self { name, file, layout })
+    }
+
+    /// Names of the architectures the file has code for: one, or several for a fat Mach-O file.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn architectures(binary: &Binary) -> Result<Vec<&'static str>, Error> {
+        match slices(binary)? {
+            Some(parts) => Ok(parts.iter().map(|(architecture, _)| architecture_name(*architecture)).collect()),
+            None => Ok(vec![architecture_name(ObjectFile::parse(binary, None)?.file.architecture())]),
+        }
+    }
+
+    /// What the file is called.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// True when addresses take eight bytes.
+    pub fn is_64(&self) -> bool {
+        self.file.is_64()
+    }
+
+    /// True when the least significant byte comes first.
+    pub fn is_little_endian(&self) -> bool {
+        self.file.is_little_endian()
+    }
+
+    /// A section by its name (`.text`; on Mach-O the segment is of no matter), unpacked, with relocations applied: those
+    /// of relocatable files, and of linked ones the dynamic relocations as they are when the program is loaded at 0.
+    ///
+    /// # Errors
+    /// [`anytrace_core::Kind::Unsupported`] when the contents are damaged or packed in a way that is not known.
+    pub fn section(&self, section_name: &str) -> Result<Option<Section<'a>>, Error> {
+        let Some(section) = self.file.section_by_name(section_name) else { return Ok(None) };
+        let data = unpacked(&section).map_err(|what| failed(self.name, section_name, what))?;
+        let data = relocate::apply(&self.file, &self.layout, &section, data);
+        Ok(Some(Section { address: self.layout.address(&section), data }))
+    }
+
+    /// Functions and data objects by address.
+    pub fn symbols(&self) -> SymbolTable<'a> {
+        SymbolTable::new(self)
+    }
+
+    /// Source lines and inlining, where the file has DWARF debug data.
+    ///
+    /// # Errors
+    /// As [`Self::section`].
+    pub fn debug_data(&self) -> Result<DebugData<'a>, Error> {
+        DebugData::new(self)
+    }
+}
+
+/// The word for an architecture, as Apple's and LLVM's tools have it where they have one.
+fn architecture_name(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::X86_64 => "x86_64",
+        Architecture::I386 => "i386",
+        Architecture::Aarch64 => "arm64",
+        Architecture::Arm => "arm",
+        Architecture::PowerPc => "ppc",
+        Architecture::PowerPc64 => "ppc64",
+        Architecture::S390x => "s390x",
+        Architecture::Mips | Architecture::Mips64 => "mips",
+        Architecture::Riscv32 => "riscv32",
+        Architecture::Riscv64 => "riscv64",
+        Architecture::LoongArch64 => "loongarch64",
+        Architecture::Hexagon => "hexagon",
+        _ => "unknown",
+    }
+}
+
+type Parts<'a> = Vec<(Architecture, &'a [u8])>;
+
+/// The parts of a fat Mach-O file; `None` for any other file.
+fn slices(binary: &Binary) -> Result<Option<Parts<'_>>, Error> {
+    let (name, bytes) = (binary.name(), binary.bytes());
+    let kind = FileKind::parse(bytes).map_err(|error| failed(name, "object file", error))?;
+    let parts = match kind {
+        FileKind::MachOFat32 => MachOFatFile32::parse(bytes).and_then(|fat| parts(fat.arches(), bytes)),
+        FileKind::MachOFat64 => MachOFatFile64::parse(bytes).and_then(|fat| parts(fat.arches(), bytes)),
+        _ => return Ok(None),
+    };
+    let parts = parts.map_err(|error| failed(name, "fat header", error))?;
+    if parts.is_empty() { Err(failed(name, "fat header", "no parts")) } else { Ok(Some(parts)) }
+}
+
+fn parts<'a, F: FatArch>(arches: &[F], bytes: &'a [u8]) -> object::Result<Parts<'a>> {
+    arches.iter().map(|arch| Ok((arch.architecture(), arch.data(bytes)?))).collect()
+}
+
+fn slice<'a>(binary: &'a Binary, architecture: Option<&str>) -> Result<&'a [u8], Error> {
+    let Some(parts) = slices(binary)? else { return Ok(binary.bytes()) };
+    let named = |wanted: &str| parts.iter().find(|(has, _)| architecture_name(*has) == wanted);
+    if let Some(wanted) = architecture {
+        return named(wanted).map(|(_, bytes)| *bytes).ok_or_else(|| {
+            let names: Vec<_> = parts.iter().map(|(architecture, _)| architecture_name(*architecture)).collect();
+            Error::usage(format!("{} has no part for {wanted}, only for {}", binary.name(), names.join(", ")))
+        });
+    }
+    let host = if cfg!(target_arch = "aarch64") { "arm64" } else { std::env::consts::ARCH };
+    Ok(named(host).or(parts.first()).map(|(_, bytes)| *bytes).unwrap_or_default())
+}
+
+/// A section's contents, unpacked. A length that no compressor reaches is not believed.
+pub(crate) fn unpacked<'a>(section: &object::Section<'a, '_>) -> Result<Cow<'a, [u8]>, String> {
+    /// The best ratio that deflate reaches; zstd's is higher, but not on debug data.
+    const RATIO_MAX: u64 = 1032;
+    let packed = section.compressed_data().map_err(|error| error.to_string())?;
+    let bytes = packed.data;
+    if packed.format == CompressionFormat::None {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let length_max = (bytes.len() as u64).saturating_mul(RATIO_MAX).saturating_add(64);
+    if packed.uncompressed_size > length_max {
+        return Err(format!("claims to unpack from {} to {} bytes", bytes.len(), packed.uncompressed_size));
+    }
+    let mut out = Vec::new();
+    let done = match packed.format {
+        CompressionFormat::Zlib => read(flate2::read::ZlibDecoder::new(bytes), packed.uncompressed_size, &mut out),
+        CompressionFormat::Zstandard => zstd::stream::read::Decoder::with_buffer(bytes)
+            .and_then(|decoder| read(decoder, packed.uncompressed_size, &mut out)),
+        _ => return Err("packed in an unknown way".to_owned()),
+    };
+    done.map_err(|error| format!("cannot be unpacked: {error}"))?;
+    if out.len() as u64 == packed.uncompressed_size {
+        Ok(Cow::Owned(out))
+    } else {
+        Err("unpacks to another length than it says".to_owned())
+    }
+}
+
+fn read(reader: impl Read, length: u64, out: &mut Vec<u8>) -> io::Result<()> {
+    reader.take(length).read_to_end(out).map(|_| ())
+}
+
+/// An error about a part of the file.
+pub(crate) fn failed(name: &str, part: &str, what: impl std::fmt::Display) -> Error {
+    Error::unsupported(format!("{name}: {part}: {what}"))
+}

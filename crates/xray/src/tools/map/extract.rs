@@ -1,0 +1,67 @@
+//! `extract`: the map of an object file as YAML.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anytrace_core::span::Mangling;
+use anytrace_core::{Error, Input};
+use anytrace_symbols::{Binary, ObjectFile};
+
+use super::functions::{Namer, address_name, debug_data};
+use super::sleds::sleds;
+use super::yaml;
+
+/// What is written of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExtractOptions<'a> {
+    /// Names, and how; without them the field stays empty.
+    pub names: Option<Mangling>,
+    /// Which part of a fat Mach-O file; `None` takes the one for the machine this runs on, or else the first.
+    pub architecture: Option<&'a str>,
+}
+
+/// Writes the map of an object file, or of another YAML map, in the peer's form. Returns what could not be read and what
+/// that means, a line each.
+///
+/// # Errors
+/// As [`super::load`], and when `out` fails.
+pub fn extract(input: Input, options: ExtractOptions<'_>, out: &mut dyn Write) -> Result<Vec<String>, Error> {
+    let binary = Binary::from_input(input)?;
+    let mut notes = Vec::new();
+    let entries =
+        if binary.is_object() { from_object(&binary, options, &mut notes)? } else { from_yaml(&binary, options)? };
+    yaml::write(&entries, out)?;
+    Ok(notes)
+}
+
+fn from_object(
+    binary: &Binary,
+    options: ExtractOptions<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<yaml::Entry>, Error> {
+    let object = ObjectFile::parse(binary, options.architecture)?;
+    let sleds = sleds(&object)?;
+    let Some(mangling) = options.names else {
+        return Ok(sleds.into_iter().map(|sled| yaml::Entry { sled, name: String::new() }).collect());
+    };
+    let debug = debug_data(&object, notes);
+    let namer = Namer::new(&object, debug.as_ref(), mangling, notes);
+    let mut known: BTreeMap<u32, String> = BTreeMap::new();
+    let named = sleds.into_iter().map(|sled| {
+        let name = known.entry(sled.id).or_insert_with(|| namer.name(sled.function)).clone();
+        yaml::Entry { sled, name }
+    });
+    Ok(named.collect())
+}
+
+fn from_yaml(binary: &Binary, options: ExtractOptions<'_>) -> Result<Vec<yaml::Entry>, Error> {
+    let mut entries = yaml::read(binary)?;
+    for entry in &mut entries {
+        entry.name = match options.names {
+            None => String::new(),
+            Some(_) if entry.name.is_empty() => address_name(entry.sled.function),
+            Some(mangling) => anytrace_symbols::demangle(&entry.name, mangling).into_owned(),
+        };
+    }
+    Ok(entries)
+}

@@ -1,0 +1,116 @@
+//! Functions of one object: what each number stands for.
+
+use anytrace_core::Error;
+use anytrace_core::span::{Location, Mangling};
+use anytrace_symbols::{Binary, DebugData, Lines, ObjectFile, SymbolTable, demangle};
+
+use super::sleds::{Sled, sleds};
+use super::yaml;
+
+/// A function of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its number within the object, from 1.
+    pub id: u32,
+    /// Its address in the object.
+    pub address: u64,
+    /// Its name; `@(hex address)` where the object has none for it.
+    pub name: String,
+    /// Where it begins in source code, where debug data say so.
+    pub location: Option<Location>,
+}
+
+/// Functions of an object file or a YAML map, in order of their numbers.
+pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<String>) -> Result<Vec<Function>, Error> {
+    if !binary.is_object() {
+        let mut functions: Vec<Function> = Vec::new();
+        for entry in yaml::read(binary)? {
+            let name = if entry.name.is_empty() {
+                address_name(entry.sled.function)
+            } else {
+                demangle(&entry.name, mangling).into_owned()
+            };
+            functions.push(Function { id: entry.sled.id, address: entry.sled.function, name, location: None });
+        }
+        functions.sort_by_key(|function| function.id);
+        functions.dedup_by_key(|function| function.id);
+        return Ok(functions);
+    }
+    let object = ObjectFile::parse(binary, None)?;
+    let sleds = sleds(&object)?;
+    let debug = debug_data(&object, notes);
+    let namer = Namer::new(&object, debug.as_ref(), mangling, notes);
+    let firsts = firsts(&sleds);
+    Ok(firsts
+        .map(|sled| Function {
+            id: sled.id,
+            address: sled.function,
+            name: namer.name(sled.function),
+            location: namer.location(sled.function),
+        })
+        .collect())
+}
+
+/// The first sled of each function.
+fn firsts(sleds: &[Sled]) -> impl Iterator<Item = &Sled> {
+    let mut last = 0;
+    sleds.iter().filter(move |sled| std::mem::replace(&mut last, sled.id) != sled.id)
+}
+
+/// The peer's name for an address that no symbol has.
+pub(super) fn address_name(address: u64) -> String {
+    format!("@({address:x})")
+}
+
+/// Debug data as far as they can be read: without them names are still known.
+pub(super) fn debug_data<'a>(object: &ObjectFile<'a>, notes: &mut Vec<String>) -> Option<DebugData<'a>> {
+    match object.debug_data() {
+        Ok(data) => Some(data).filter(|data| !data.is_empty()),
+        Err(error) => {
+            notes.push(format!("{error}; functions have no places in source code"));
+            None
+        }
+    }
+}
+
+/// Names the addresses of an object.
+pub(super) struct Namer<'a> {
+    symbols: SymbolTable<'a>,
+    lines: Option<Lines<'a>>,
+    mangling: Mangling,
+}
+
+impl<'a> Namer<'a> {
+    pub(super) fn new(
+        object: &ObjectFile<'a>,
+        debug: Option<&'a DebugData<'_>>,
+        mangling: Mangling,
+        notes: &mut Vec<String>,
+    ) -> Self {
+        let lines = match debug.map(DebugData::lines).transpose() {
+            Ok(lines) => lines,
+            Err(error) => {
+                notes.push(format!("{error}; functions have no places in source code"));
+                None
+            }
+        };
+        Self { symbols: object.symbols(), lines, mangling }
+    }
+
+    /// As the peer: the symbol table first, then debug data, then the address itself.
+    pub(super) fn name(&self, address: u64) -> String {
+        if let Some(symbol) = self.symbols.find(address) {
+            return demangle(&String::from_utf8_lossy(symbol.name), self.mangling).into_owned();
+        }
+        let frames = self.lines.as_ref().map(|lines| lines.frames(address)).unwrap_or_default();
+        // The last is the function itself; those before it were inlined where it begins.
+        match frames.into_iter().next_back().and_then(|frame| frame.name) {
+            Some(name) => demangle(&name, self.mangling).into_owned(),
+            None => address_name(address),
+        }
+    }
+
+    fn location(&self, address: u64) -> Option<Location> {
+        self.lines.as_ref()?.location(address)
+    }
+}
