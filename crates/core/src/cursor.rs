@@ -170,13 +170,22 @@ impl Cursor {
         &self.layers
     }
 
-    /// All bytes of the input, where they are in memory or mapped, whatever the position.
+    /// All bytes of the input, where they are at hand, whatever the position: mapped, in memory, or of a stream that was
+    /// read to its end without letting go of its first bytes.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.body {
             Source::Map(map) => Some(map),
             Source::Bytes(bytes) => Some(bytes),
-            Source::Stream { .. } => None,
+            Source::Stream { buffer, .. } => buffer.get(..self.end).filter(|_| self.is_drained && self.base == 0),
         }
+    }
+
+    /// Goes back to the first byte; false where that was let go of, and then nothing changes.
+    pub fn rewind(&mut self) -> bool {
+        if self.base == 0 {
+            self.start = 0;
+        }
+        self.base == 0
     }
 
     fn all(&self) -> &[u8] {
@@ -264,6 +273,25 @@ mod tests {
             }
             assert_eq!(seen, bytes);
         }
+    }
+
+    #[test]
+    fn a_stream_held_to_its_end_is_a_slice_and_can_be_read_again() {
+        let bytes: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+        let mut cursor = Cursor::new(Input::from_read("x", Box::new(io::Cursor::new(bytes.clone())), None).unwrap());
+        assert!(cursor.as_slice().is_none());
+        assert_eq!(cursor.fill(1_000_000).unwrap(), bytes.len());
+        cursor.advance(150_000);
+        assert_eq!(cursor.as_slice(), Some(bytes.as_slice()));
+        assert!(cursor.rewind());
+        assert_eq!((cursor.offset(), cursor.window()), (0, bytes.as_slice()));
+        let mut long = Cursor::new(Input::from_read("x", Box::new(io::Cursor::new(bytes)), None).unwrap());
+        while long.fill(70_000).unwrap() > 0 {
+            let step = long.window().len().min(65_000);
+            long.advance(step);
+        }
+        assert!(long.as_slice().is_none() && !long.rewind());
+        assert_eq!(long.offset(), 200_000);
     }
 
     #[test]

@@ -55,6 +55,7 @@
 mod assemble;
 mod basic;
 mod basic_rewrite;
+mod calls;
 mod check;
 mod dump;
 mod faithful;
@@ -82,6 +83,7 @@ mod yaml_scan;
 mod yaml_write;
 
 pub use basic::{BasicVisitor, walk_basic};
+pub use calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame, Mismatch};
 pub use moment::{BasicMoments, Clock, FdrMoments, Moment, MomentKind, Moments};
 pub use ordered::{Facts, Ordered, SourceForm};
 pub use reader::{At, GapKind, Reader, Run, Visitor};

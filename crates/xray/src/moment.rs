@@ -8,7 +8,7 @@ use crate::record::{BasicBody, BasicRecord, Body, CustomTime, Function, Function
 use crate::rules;
 
 /// Most arguments of one function record that are carried over.
-const ARGUMENTS_MAX: usize = 4096;
+pub(crate) const ARGUMENTS_MAX: usize = 4096;
 
 /// What a [`Moment`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,6 +42,8 @@ rules! {
     ORPHAN_EXIT = warning("xray/orphan-exit", "functions are left that were not entered");
     MISSING_EXIT = note("xray/missing-exit", "functions are entered and not left");
     THREADS_UNTRACKED = note("xray/threads-not-tracked", "more threads than the limit: pairing was not checked for the rest");
+    STREAM_ORDER = warning("xray/stream-order", "a long stream is not in order of time and was taken as it came");
+    STREAM_HELD = note("xray/stream-held", "a long stream is not in order of time and was held in memory to be sorted");
     BASIC_TYPE = error("xray/unknown-basic-record", "a Basic record is neither function nor argument");
     BASIC_ARGUMENT = error("xray/argument-without-function", "an argument record does not follow its function record");
     YAML_SYNTAX = error("xray/yaml-syntax", "a line is not of the form an XRay YAML trace has");

@@ -1,21 +1,35 @@
 //! Any XRay trace in order of time: each thread's moments by themselves, or all threads' together.
 //!
 //! On the wire the threads of a Basic trace are mixed, and an FDR trace has each thread in buffers, in the order in
-//! which they were written out, which need not be that of time (page, sections 1.3 and 2).
+//! which they were written out, which need not be that of time (page, sections 1.3 and 2). Where all bytes are at hand
+//! a first pass finds the parts of an FDR trace that are whole records, reports damage, and puts buffers in order; a
+//! second turns those parts into moments, thread by thread, on as many processors as there are. Long streams are taken
+//! as they come.
 
+mod decode;
+mod index;
+mod merge;
+mod parallel;
 mod store;
+#[cfg(test)]
+mod tests;
+mod wire;
 
-use std::collections::HashMap;
+use anytrace_core::{Cursor, Error, Input, Limits, OpenOptions, Sink, Summary};
 
-use anytrace_core::{Cursor, Error, Input, OpenOptions, Sink, Summary};
-
-use crate::basic::walk_basic;
-use crate::moment::{BasicMoments, FdrMoments, Moments};
+use crate::moment::Moments;
 use crate::reader::Reader;
-use crate::record::TYPE_FDR;
+use crate::record::{Header, Layout, TYPE_FDR};
+use crate::rewrite::drain;
+use crate::rules;
 use crate::trace::{Form, Opened, XrayTrace, end};
-use crate::yaml::{YamlHeader, YamlMoments, walk_yaml};
-use store::{Collecting, Store};
+use decode::Decoder;
+use index::{Index, Indexer};
+use store::Store;
+use wire::{AsTheyCome, Quiet, Scout, WhileInOrder, WireForm, walk, yaml_header};
+
+/// Streams up to this length are held in memory and read as files are.
+const HELD_BYTES: usize = 64 << 20;
 
 /// Forms of trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,61 +112,99 @@ impl Facts {
 /// ```
 pub struct Ordered {
     facts: Facts,
-    store: Store,
+    body: Body,
+    limits: Limits,
+    /// A stream beyond this is long.
+    held_bytes: usize,
     summary: Summary,
 }
 
+/// What is left to be done.
+enum Body {
+    Nothing,
+    /// An FDR trace whose bytes are at hand, after the first pass.
+    Indexed {
+        cursor: Cursor,
+        index: Index,
+        layout: Layout,
+    },
+    /// A Basic or YAML trace whose bytes are at hand, after the first pass.
+    Scouted {
+        cursor: Cursor,
+        form: WireForm,
+        has_threads_in_order: bool,
+        is_in_order: bool,
+    },
+    /// A long stream, not read yet.
+    Long {
+        cursor: Cursor,
+        form: WireForm,
+    },
+}
+
 impl Ordered {
-    /// Opens a trace of any form and reads its header. Damage goes to the sink, here or while moments are given.
+    /// Opens a trace of any form and reads its header, and where all bytes are at hand (a file given by name, memory, a
+    /// stream of up to 64 MiB) all of it once. Damage goes to the sink, here or while moments are given.
     ///
     /// # Errors
     /// I/O, options that the format does not have, and what the sink returns.
     pub fn open(input: Input, options: &OpenOptions, sink: &mut dyn Sink) -> Result<Self, Error> {
+        Self::open_holding(input, options, sink, HELD_BYTES)
+    }
+
+    fn open_holding(
+        input: Input,
+        options: &OpenOptions,
+        sink: &mut dyn Sink,
+        held_bytes: usize,
+    ) -> Result<Self, Error> {
         options.only("xray", &["endian"])?;
-        let trace = XrayTrace::new(input, options);
-        let Opened { cursor, form, limits } = trace.start(sink)?;
-        let mut facts = Facts::NOTHING;
-        let mut collecting = Collecting { store: Store::default(), sink };
-        let (records, cursor): (u64, Cursor) = match form {
-            Form::Empty | Form::Unreadable(_) => (0, crate::rewrite::drain(cursor)?),
-            Form::Yaml => {
-                let on_header = |_: &mut Collecting<'_>, header: &YamlHeader| {
-                    facts = Facts {
-                        form: SourceForm::Yaml,
-                        version: header.version,
-                        type_code: header.type_code,
-                        constant_tsc: header.constant_tsc,
-                        nonstop_tsc: header.nonstop_tsc,
-                        cycle_frequency: header.cycle_frequency,
-                    };
-                    Ok(())
-                };
-                walk_yaml(cursor, &limits, &mut YamlMoments { moments: &mut collecting, on_header })?
+        let Opened { mut cursor, form, limits } = XrayTrace::new(input, options).start(sink)?;
+        let (form, facts) = match form {
+            Form::Empty | Form::Unreadable(_) => {
+                let bytes = end(&drain(cursor)?, sink)?;
+                let summary = Summary { records: 0, bytes };
+                return Ok(Self { facts: Facts::NOTHING, body: Body::Nothing, limits, held_bytes, summary });
+            }
+            Form::Yaml => (WireForm::Yaml, Facts::of_yaml(&mut cursor, &limits)?),
+            Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
+                (WireForm::Fdr(header, layout), Facts::of_header(SourceForm::Fdr, &header, layout))
             }
             Form::Binary(header, layout) => {
-                let is_fdr = header.type_code == TYPE_FDR;
-                facts = Facts {
-                    form: if is_fdr { SourceForm::Fdr } else { SourceForm::Basic },
-                    version: u32::from(header.version),
-                    type_code: u32::from(header.type_code),
-                    constant_tsc: header.constant_tsc(layout),
-                    nonstop_tsc: header.nonstop_tsc(layout),
-                    cycle_frequency: header.cycle_frequency,
-                };
-                if is_fdr {
-                    let mut moments = FdrMoments::new(&mut collecting, header.version);
-                    Reader::new(cursor, header, layout, &limits).walk(&mut moments)?
-                } else {
-                    let mut moments = BasicMoments::new(&mut collecting, header.version);
-                    let walked = walk_basic(cursor, layout, &mut moments)?;
-                    moments.finish()?;
-                    walked
-                }
+                (WireForm::Basic(header, layout), Facts::of_header(SourceForm::Basic, &header, layout))
             }
         };
-        let Collecting { store, sink } = collecting;
-        let bytes = end(&cursor, sink)?;
-        Ok(Self { facts, store, summary: Summary { records, bytes } })
+        let body = Body::Long { cursor, form };
+        let mut ordered = Self { facts, body, limits, held_bytes, summary: Summary::default() };
+        ordered.first_pass(held_bytes, sink)?;
+        Ok(ordered)
+    }
+
+    /// Reads all once, where it is no longer than `held_bytes` or at hand anyway.
+    fn first_pass(&mut self, held_bytes: usize, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Body::Long { mut cursor, form } = std::mem::replace(&mut self.body, Body::Nothing) else { return Ok(()) };
+        if cursor.as_slice().is_none() && cursor.fill(held_bytes.saturating_add(1))? > held_bytes {
+            self.body = Body::Long { cursor, form };
+            return Ok(());
+        }
+        let cursor = if let WireForm::Fdr(header, layout) = form {
+            let mut indexer = Indexer::new(sink, header.version);
+            let (records, cursor) = Reader::new(cursor, header, layout, &self.limits).walk(&mut indexer)?;
+            self.summary.records = records;
+            self.body = Body::Indexed { cursor, index: indexer.finish(), layout };
+            &self.body
+        } else {
+            let mut scout = Scout::new(Some(sink));
+            let (records, cursor) = walk(cursor, form, &self.limits, &mut scout)?;
+            self.summary.records = records;
+            let Scout { has_threads_in_order, is_in_order, .. } = scout;
+            self.body = Body::Scouted { cursor, form, has_threads_in_order, is_in_order };
+            &self.body
+        };
+        if let Body::Indexed { cursor, .. } | Body::Scouted { cursor, .. } = cursor {
+            self.summary.bytes = end(cursor, sink)?;
+        }
+        Ok(())
     }
 
     /// What the header says.
@@ -160,29 +212,67 @@ impl Ordered {
         &self.facts
     }
 
+    /// How many buffers began before the one of their thread in front of them, and were put in order. 0 for other forms
+    /// than FDR, and for long streams.
+    pub fn reordered_buffers(&self) -> u64 {
+        if let Body::Indexed { index, .. } = &self.body { index.reordered } else { 0 }
+    }
+
     /// Gives every moment, those of each thread (of each process) in order of time. Threads may be mixed.
     ///
-    /// Damage goes to the sink; [`Moments::report`] and [`Moments::lost`] are not called.
+    /// A thread's buffers are put in order; where time goes back within one it is left so. Of a stream of more than
+    /// 64 MiB buffers are given as they come, in constant memory, and a diagnostic counts those that come late. Damage
+    /// goes to the sink; [`Moments::report`] and [`Moments::lost`] are not called.
     ///
     /// # Errors
     /// I/O, and what the receiver and the sink return.
-    pub fn by_thread<M: Moments>(mut self, moments: &mut M, _sink: &mut dyn Sink) -> Result<Summary, Error> {
-        self.group();
-        self.store.give(moments)?;
+    pub fn by_thread<M: Moments>(self, moments: &mut M, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        match self.body {
+            Body::Nothing => {}
+            Body::Indexed { cursor, index, layout } => {
+                let all = cursor.as_slice().unwrap_or_default();
+                for owner in &index.owners {
+                    let mut decoder = Decoder::new(layout, self.facts.fdr_version(), owner);
+                    for (buffer, piece) in index.pieces(owner) {
+                        decoder.start(all, buffer, piece);
+                        decoder.give(moments)?;
+                    }
+                }
+            }
+            Body::Scouted { cursor, form, has_threads_in_order, .. } => {
+                again(cursor, form, &self.limits, !has_threads_in_order, moments)?;
+            }
+            Body::Long { cursor, form } => {
+                let is_fdr = matches!(form, WireForm::Fdr(..));
+                let mut coming = AsTheyCome::new(moments, sink, is_fdr, &self.limits);
+                let (records, cursor) = walk(cursor, form, &self.limits, &mut coming)?;
+                coming.finish()?;
+                return Ok(Summary { records, bytes: end(&cursor, sink)? });
+            }
+        }
         Ok(self.summary)
     }
 
-    /// As [`Self::by_thread`], with the trace's threads spread over `threads` workers: each has a receiver of its own
-    /// from `make` and is given all moments of the threads that fell to it. Which those are may differ from run to run.
+    /// As [`Self::by_thread`], with the threads of an FDR trace spread over `threads` workers: each has a receiver of
+    /// its own from `make` and is given all moments of the threads that fell to it. Which those are may differ from run
+    /// to run. Other forms and long streams have one receiver.
     ///
     /// # Errors
     /// As [`Self::by_thread`].
     pub fn by_thread_parallel<M: Moments + Send>(
         self,
-        _threads: usize,
+        threads: usize,
         make: impl Fn() -> M + Sync,
         sink: &mut dyn Sink,
     ) -> Result<(Vec<M>, Summary), Error> {
+        if let Body::Indexed { cursor, index, layout } = &self.body
+            && threads > 1
+            && index.owners.len() > 1
+        {
+            let all = cursor.as_slice().unwrap_or_default();
+            let given = parallel::give(all, index, *layout, self.facts.fdr_version(), threads, make)?;
+            return Ok((given, self.summary));
+        }
         let mut moments = make();
         let summary = self.by_thread(&mut moments, sink)?;
         Ok((vec![moments], summary))
@@ -191,31 +281,110 @@ impl Ordered {
     /// Gives every moment in order of time; those of one time in the order of their processes, threads and records
     /// (FDR), or of the file (Basic, YAML).
     ///
-    /// Damage goes to the sink; [`Moments::report`] and [`Moments::lost`] are not called.
+    /// Memory does not grow with the trace, but by as much as must be sorted: the moments of FDR buffers of one thread
+    /// that overlap; all of a Basic or YAML trace that is out of order; and a stream of more than 64 MiB is held whole
+    /// unless its first 64 MiB are in order of time. Damage goes to the sink; [`Moments::report`] and
+    /// [`Moments::lost`] are not called.
     ///
     /// # Errors
     /// As [`Self::by_thread`].
-    pub fn by_time<M: Moments>(mut self, moments: &mut M, _sink: &mut dyn Sink) -> Result<Summary, Error> {
-        if self.facts.form == SourceForm::Fdr {
-            self.group();
+    pub fn by_time<M: Moments>(mut self, moments: &mut M, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        if let Body::Long { cursor, form } = &self.body
+            && !self.begins_in_order(cursor.window(), *form)
+        {
+            self.first_pass(usize::MAX - 1, sink)?;
+            sink.report(rules::STREAM_HELD.at(0).found(format!("{} bytes", self.summary.bytes)))?;
         }
-        self.store.entries.sort_by_key(|entry| entry.tsc);
-        self.store.give(moments)?;
+        match self.body {
+            Body::Nothing => {}
+            Body::Indexed { cursor, index, layout } => {
+                let all = cursor.as_slice().unwrap_or_default();
+                merge::merge(all, &index, layout, self.facts.fdr_version(), moments)?;
+            }
+            Body::Scouted { cursor, form, is_in_order, .. } => {
+                again(cursor, form, &self.limits, !is_in_order, moments)?;
+            }
+            Body::Long { cursor, form } => {
+                let mut ordering = WhileInOrder::new(moments, sink);
+                let (records, cursor) = walk(cursor, form, &self.limits, &mut ordering)?;
+                ordering.finish()?;
+                return Ok(Summary { records, bytes: end(&cursor, sink)? });
+            }
+        }
         Ok(self.summary)
     }
 
-    /// Threads one after another, their buffers in order of time.
-    fn group(&mut self) {
-        let entries = &mut self.store.entries;
-        if self.facts.form == SourceForm::Fdr {
-            let mut first = HashMap::new();
-            for entry in &*entries {
-                first.entry((entry.process, entry.thread, entry.buffer)).or_insert(entry.tsc);
-            }
-            let time = |key| first.get(&key).copied().unwrap_or_default();
-            entries.sort_by_key(|e| (e.process, e.thread, time((e.process, e.thread, e.buffer)), e.buffer, e.at.seq));
-        } else {
-            entries.sort_by_key(|entry| (entry.process, entry.thread, entry.tsc));
+    /// Whether the first bytes of a stream are in order of time as they come. One FDR buffer alone is no sign of it.
+    fn begins_in_order(&self, window: &[u8], form: WireForm) -> bool {
+        let head = window.get(..self.held_bytes).unwrap_or(window).to_vec();
+        let cursor = Cursor::new(Input::from_bytes("head", head));
+        if let WireForm::Fdr(header, layout) = form {
+            let mut silent = Silent;
+            let mut indexer = Indexer::new(&mut silent, header.version);
+            let walked = Reader::new(cursor, header, layout, &self.limits).walk(&mut indexer);
+            let index = indexer.finish();
+            return walked.is_ok() && index.buffer_count() > 1 && index.is_sorted_by_time();
+        }
+        let mut scout = Scout::new(None);
+        walk(cursor, form, &self.limits, &mut scout).is_ok() && scout.is_in_order
+    }
+}
+
+impl Facts {
+    fn of_header(form: SourceForm, header: &Header, layout: Layout) -> Self {
+        Self {
+            form,
+            version: u32::from(header.version),
+            type_code: u32::from(header.type_code),
+            constant_tsc: header.constant_tsc(layout),
+            nonstop_tsc: header.nonstop_tsc(layout),
+            cycle_frequency: header.cycle_frequency,
         }
     }
+
+    fn of_yaml(cursor: &mut Cursor, limits: &Limits) -> Result<Self, Error> {
+        let header = yaml_header(cursor, limits)?;
+        Ok(Self {
+            form: SourceForm::Yaml,
+            version: header.version,
+            type_code: header.type_code,
+            constant_tsc: header.constant_tsc,
+            nonstop_tsc: header.nonstop_tsc,
+            cycle_frequency: header.cycle_frequency,
+        })
+    }
+
+    fn fdr_version(&self) -> u16 {
+        u16::try_from(self.version).unwrap_or_default()
+    }
+}
+
+/// Drops everything.
+struct Silent;
+
+impl Sink for Silent {
+    fn report(&mut self, _diagnostic: anytrace_core::Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The second pass over a Basic or YAML trace.
+fn again<M: Moments>(
+    mut cursor: Cursor,
+    form: WireForm,
+    limits: &Limits,
+    must_sort: bool,
+    moments: &mut M,
+) -> Result<(), Error> {
+    // The first pass kept all bytes, or the trace would not be here.
+    cursor.rewind();
+    cursor.fill(1)?;
+    if !must_sort {
+        walk(cursor, form, limits, &mut Quiet(moments))?;
+        return Ok(());
+    }
+    let mut store = Store::default();
+    walk(cursor, form, limits, &mut store)?;
+    store.entries.sort_by_key(|entry| entry.tsc);
+    store.give(moments)
 }

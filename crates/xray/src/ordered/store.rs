@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anytrace_core::{Diagnostic, Error, Sink};
+use anytrace_core::Error;
 
 use crate::moment::{Moment, MomentKind, Moments};
 use crate::reader::At;
@@ -110,25 +110,16 @@ impl Store {
         }
     }
 
+    /// Forgets all moments; keeps the room.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.more.clear();
+        self.words.clear();
+        self.bytes.clear();
+    }
+
     /// Gives all entries in their present order.
     pub(crate) fn give<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
         self.entries.iter().try_for_each(|entry| moments.moment(&self.moment(entry)))
-    }
-}
-
-/// Fills a store; what is wrong goes to a sink.
-pub(crate) struct Collecting<'a> {
-    pub(crate) store: Store,
-    pub(crate) sink: &'a mut dyn Sink,
-}
-
-impl Moments for Collecting<'_> {
-    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
-        self.store.push(moment);
-        Ok(())
-    }
-
-    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        self.sink.report(diagnostic)
     }
 }

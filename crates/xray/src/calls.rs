@@ -1,0 +1,424 @@
+//! Follows the calls of each thread: which call an exit ends, what is deduced where exits are missing.
+
+use std::collections::HashMap;
+
+use anytrace_core::Error;
+use anytrace_core::span::EdgeFlags;
+
+use crate::moment::{Moment, MomentKind};
+use crate::record::FunctionKind;
+
+/// Deepest stack followed for one thread; calls inside are passed over.
+const DEPTH_MAX: usize = 1 << 18;
+
+/// Most open calls of all threads together.
+const FRAMES_MAX: usize = 1 << 21;
+
+/// Most threads followed; the rest are passed over.
+const THREADS_MAX: usize = 1 << 18;
+
+/// How far down a stack an exit is looked for when the budget is used up.
+const SEARCH_MAX: usize = 512;
+
+/// Frames looked at in vain for all threads together before searches become short: a trace made for it could ask for
+/// a whole stack at each record.
+const SEARCH_BUDGET: usize = 1 << 28;
+
+/// What to do with an exit that is not that of the innermost call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mismatch {
+    /// It ends the nearest call of that function and all inside it; without one it is an orphan.
+    #[default]
+    Deduce,
+    /// It is passed over.
+    Skip,
+}
+
+/// How calls are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallOptions {
+    /// What to do with exits of other calls than the innermost.
+    pub mismatch: Mismatch,
+    /// A call that is left by a jump encloses the call that was jumped to.
+    pub tail_chains: bool,
+}
+
+/// An open call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Function id.
+    pub function: u32,
+    /// Time of its entry.
+    pub enter: u64,
+    /// [`EdgeFlags::CHAINED`], and [`EdgeFlags::TAIL`] once it was left by a jump whose chain goes on.
+    pub flags: EdgeFlags,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Time; before the entry's where time goes back.
+    pub tsc: u64,
+    /// Record that made it known.
+    pub seq: u64,
+    /// Processor of that record.
+    pub cpu: u16,
+    /// [`EdgeFlags::TAIL`], [`EdgeFlags::DEDUCED`], [`EdgeFlags::UNFINISHED`].
+    pub flags: EdgeFlags,
+}
+
+/// What was met that a well-formed trace has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallCounts {
+    /// Exits without a call to end.
+    pub orphans: u64,
+    /// Exits of another call than the innermost that were passed over.
+    pub skipped: u64,
+    /// Calls without an exit that ended with one around them.
+    pub deduced: u64,
+    /// Calls open at the end of their thread, or where its time goes back from one buffer to the next.
+    pub unfinished: u64,
+    /// Tail exits.
+    pub tails: u64,
+    /// Records of calls beyond the limits on depth and threads.
+    pub too_deep: u64,
+    /// Places where time goes back within a thread.
+    pub backward: u64,
+}
+
+impl CallCounts {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        self.orphans += other.orphans;
+        self.skipped += other.skipped;
+        self.deduced += other.deduced;
+        self.unfinished += other.unfinished;
+        self.tails += other.tails;
+        self.too_deep += other.too_deep;
+        self.backward += other.backward;
+    }
+}
+
+/// Receives calls.
+pub trait CallVisitor {
+    /// A call begins; `depth` calls are around it.
+    ///
+    /// # Errors
+    /// Whatever ends the pass, here and below.
+    fn begin(&mut self, thread: usize, frame: &Frame, depth: usize, moment: &Moment<'_>) -> Result<(), Error>;
+    /// The innermost call of a thread ends; `depth` calls are around it.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    fn end(&mut self, thread: usize, frame: &Frame, depth: usize, end: &End) -> Result<(), Error>;
+    /// An exit without a call, which was passed over.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    fn orphan(&mut self, _thread: usize, _moment: &Moment<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// One thread's calls.
+#[derive(Debug)]
+struct Thread {
+    key: (u32, u32),
+    stack: Vec<Frame>,
+    depth_max: usize,
+    /// Entries deeper than what is kept.
+    beyond: u64,
+    last: Option<Last>,
+    /// Number of the buffer, and time of its first moment.
+    buffer: u64,
+    buffer_first: u64,
+    /// The innermost call was left by a jump at the last record.
+    is_jumping: bool,
+}
+
+/// The record of a thread before.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    tsc: u64,
+    seq: u64,
+    cpu: u16,
+}
+
+/// Follows the calls of all threads.
+#[derive(Debug)]
+pub struct Calls {
+    options: CallOptions,
+    threads: Vec<Thread>,
+    numbers: HashMap<(u32, u32), usize>,
+    current: usize,
+    frames: usize,
+    budget: usize,
+    counts: CallCounts,
+}
+
+impl Calls {
+    /// Starts.
+    pub fn new(options: CallOptions) -> Self {
+        Self {
+            options,
+            threads: Vec::new(),
+            numbers: HashMap::new(),
+            current: 0,
+            frames: 0,
+            budget: SEARCH_BUDGET,
+            counts: CallCounts::default(),
+        }
+    }
+
+    /// Process and thread of a thread number: from 0 in order of first appearance.
+    pub fn thread_key(&self, number: usize) -> Option<(u32, u32)> {
+        self.threads.get(number).map(|thread| thread.key)
+    }
+
+    /// Number of the thread that a moment is of; `None` beyond the limit.
+    #[inline]
+    pub fn thread_number(&mut self, moment: &Moment<'_>) -> Option<usize> {
+        let key = (moment.process, moment.thread);
+        match self.threads.get(self.current) {
+            Some(thread) if thread.key == key => Some(self.current),
+            _ => self.change(key),
+        }
+    }
+
+    /// What was met so far.
+    pub fn counts(&self) -> &CallCounts {
+        &self.counts
+    }
+
+    /// Takes a moment in, whatever it is: events too, which end a chain of jumps.
+    ///
+    /// # Errors
+    /// What the visitor returns.
+    #[inline]
+    pub fn moment<V: CallVisitor>(&mut self, moment: &Moment<'_>, visitor: &mut V) -> Result<(), Error> {
+        let Some(number) = self.thread_number(moment) else {
+            self.counts.too_deep += 1;
+            return Ok(());
+        };
+        let Some(thread) = self.threads.get_mut(number) else { return Ok(()) };
+        let (tsc, seq, cpu, buffer) = (moment.tsc, moment.at.seq, moment.cpu, moment.buffer);
+        let before = thread.last.replace(Last { tsc, seq, cpu });
+        if thread.buffer != buffer || before.is_some_and(|before| before.tsc > tsc) {
+            thread.notice(number, moment, before, &mut self.counts, visitor)?;
+        }
+        match moment.kind {
+            MomentKind::Function(FunctionKind::Enter | FunctionKind::EnterArgs) => {
+                thread.enter(number, moment, &mut self.counts, visitor)
+            }
+            MomentKind::Function(kind) => {
+                if thread.is_jumping {
+                    thread.land(number, before, visitor)?;
+                }
+                let end = End { tsc, seq, cpu, flags: EdgeFlags::NONE };
+                match thread.stack.last() {
+                    Some(top)
+                        if kind == FunctionKind::Exit && top.function == moment.function && thread.beyond == 0 =>
+                    {
+                        let frame = *top;
+                        thread.stack.pop();
+                        visitor.end(number, &frame, thread.stack.len(), &end)?;
+                        thread.end_chain(number, &end, visitor)
+                    }
+                    _ => self.unusual(number, moment, end, visitor),
+                }
+            }
+            MomentKind::Custom | MomentKind::Typed(_) if thread.is_jumping => thread.land(number, before, visitor),
+            MomentKind::Custom | MomentKind::Typed(_) => Ok(()),
+        }
+    }
+
+    /// Ends all calls that are open, each at the time of its thread's last record.
+    ///
+    /// # Errors
+    /// What the visitor returns.
+    pub fn finish<V: CallVisitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            if let Some(last) = thread.last.take() {
+                thread.leave_all(number, last, &mut self.counts, visitor)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to another thread.
+    #[cold]
+    fn change(&mut self, key: (u32, u32)) -> Option<usize> {
+        if let Some(thread) = self.threads.get(self.current) {
+            self.frames += thread.stack.len();
+        }
+        let number = match self.numbers.get(&key) {
+            Some(&number) => number,
+            None if self.threads.len() < THREADS_MAX => {
+                let number = self.threads.len();
+                self.numbers.insert(key, number);
+                self.threads.push(Thread::new(key));
+                number
+            }
+            None => {
+                // The thread that is current stays so.
+                if let Some(thread) = self.threads.get(self.current) {
+                    self.frames -= thread.stack.len();
+                }
+                return None;
+            }
+        };
+        let thread = self.threads.get_mut(number)?;
+        self.frames -= thread.stack.len();
+        thread.depth_max = DEPTH_MAX.min(FRAMES_MAX.saturating_sub(self.frames));
+        self.current = number;
+        Some(number)
+    }
+
+    /// An exit that is a jump, or not of the innermost call.
+    #[cold]
+    fn unusual<V: CallVisitor>(
+        &mut self,
+        number: usize,
+        moment: &Moment<'_>,
+        end: End,
+        visitor: &mut V,
+    ) -> Result<(), Error> {
+        let Some(thread) = self.threads.get_mut(number) else { return Ok(()) };
+        if thread.beyond > 0 {
+            // Calls beyond the limit are not known: that many exits are theirs.
+            thread.beyond -= 1;
+            self.counts.too_deep += 1;
+            return Ok(());
+        }
+        let is_own = |frame: &&Frame| frame.function == moment.function && !frame.flags.has(EdgeFlags::TAIL);
+        let innermost = thread.stack.last().is_some_and(|top| is_own(&top));
+        if !innermost {
+            let reach = if self.budget > 0 { thread.stack.len() } else { thread.stack.len().min(SEARCH_MAX) };
+            let deeper = thread.stack.iter().rev().take(reach).position(|frame| is_own(&frame));
+            let Some(above) = deeper.filter(|_| self.options.mismatch == Mismatch::Deduce) else {
+                self.budget = self.budget.saturating_sub(reach);
+                self.counts.skipped += u64::from(deeper.is_some());
+                self.counts.orphans += u64::from(deeper.is_none());
+                return visitor.orphan(number, moment);
+            };
+            let deduced = End { flags: EdgeFlags::DEDUCED, ..end };
+            for _ in 0..above {
+                let Some(frame) = thread.stack.pop() else { break };
+                let is_left = frame.flags.has(EdgeFlags::TAIL);
+                let flags = if is_left { EdgeFlags::TAIL } else { EdgeFlags::DEDUCED };
+                self.counts.deduced += u64::from(!is_left);
+                visitor.end(number, &frame, thread.stack.len(), &End { flags, ..deduced })?;
+            }
+        }
+        let is_jump = moment.kind == MomentKind::Function(FunctionKind::TailExit);
+        self.counts.tails += u64::from(is_jump);
+        if is_jump && self.options.tail_chains {
+            if let Some(top) = thread.stack.last_mut() {
+                top.flags = top.flags.with(EdgeFlags::TAIL);
+                thread.is_jumping = true;
+            }
+            return Ok(());
+        }
+        let Some(frame) = thread.stack.pop() else { return Ok(()) };
+        let flags = if is_jump { EdgeFlags::TAIL } else { EdgeFlags::NONE };
+        visitor.end(number, &frame, thread.stack.len(), &End { flags, ..end })?;
+        thread.end_chain(number, &end, visitor)
+    }
+}
+
+impl Thread {
+    fn new(key: (u32, u32)) -> Self {
+        let (stack, depth_max, beyond, last, is_jumping) = (Vec::new(), 0, 0, None, false);
+        // No buffer has this number, so that the first is noticed.
+        Self { key, stack, depth_max, beyond, last, buffer: u64::MAX, buffer_first: 0, is_jumping }
+    }
+
+    #[inline]
+    fn enter<V: CallVisitor>(
+        &mut self,
+        number: usize,
+        moment: &Moment<'_>,
+        counts: &mut CallCounts,
+        visitor: &mut V,
+    ) -> Result<(), Error> {
+        let is_chained = std::mem::take(&mut self.is_jumping);
+        let depth = self.stack.len();
+        if depth >= self.depth_max {
+            self.beyond += 1;
+            counts.too_deep += 1;
+            return Ok(());
+        }
+        let flags = if is_chained { EdgeFlags::CHAINED } else { EdgeFlags::NONE };
+        let frame = Frame { function: moment.function, enter: moment.tsc, flags };
+        self.stack.push(frame);
+        visitor.begin(number, &frame, depth, moment)
+    }
+
+    /// A jump came to nothing that is known: the call ended there, and those that jumped to it.
+    #[cold]
+    fn land<V: CallVisitor>(&mut self, number: usize, jump: Option<Last>, visitor: &mut V) -> Result<(), Error> {
+        self.is_jumping = false;
+        let Some(Last { tsc, seq, cpu }) = jump else { return Ok(()) };
+        self.end_chain(number, &End { tsc, seq, cpu, flags: EdgeFlags::TAIL }, visitor)
+    }
+
+    /// A new buffer, or time that goes back. Buffers are given in order of time where that can be; one that begins
+    /// before the one in front of it does not follow it, and what was open there stays so.
+    #[cold]
+    fn notice<V: CallVisitor>(
+        &mut self,
+        number: usize,
+        moment: &Moment<'_>,
+        before: Option<Last>,
+        counts: &mut CallCounts,
+        visitor: &mut V,
+    ) -> Result<(), Error> {
+        counts.backward += u64::from(before.is_some_and(|before| before.tsc > moment.tsc));
+        if self.buffer == moment.buffer {
+            return Ok(());
+        }
+        if let Some(before) = before.filter(|_| moment.tsc < self.buffer_first) {
+            self.leave_all(number, before, counts, visitor)?;
+        }
+        (self.buffer, self.buffer_first) = (moment.buffer, moment.tsc);
+        Ok(())
+    }
+
+    /// Ends everything at the last record.
+    #[cold]
+    fn leave_all<V: CallVisitor>(
+        &mut self,
+        number: usize,
+        last: Last,
+        counts: &mut CallCounts,
+        visitor: &mut V,
+    ) -> Result<(), Error> {
+        if self.is_jumping {
+            self.land(number, Some(last), visitor)?;
+        }
+        let Last { tsc, seq, cpu } = last;
+        counts.unfinished += self.beyond;
+        self.beyond = 0;
+        while let Some(frame) = self.stack.pop() {
+            let left = EdgeFlags(frame.flags.0 & EdgeFlags::TAIL.0);
+            counts.unfinished += u64::from(left == EdgeFlags::NONE);
+            let end = End { tsc, seq, cpu, flags: EdgeFlags::UNFINISHED.with(left) };
+            visitor.end(number, &frame, self.stack.len(), &end)?;
+        }
+        Ok(())
+    }
+
+    /// Calls that jumped to the one that just ended end with it.
+    #[inline]
+    fn end_chain<V: CallVisitor>(&mut self, number: usize, end: &End, visitor: &mut V) -> Result<(), Error> {
+        while let Some(frame) = self.stack.last().copied().filter(|frame| frame.flags.has(EdgeFlags::TAIL)) {
+            self.stack.pop();
+            visitor.end(number, &frame, self.stack.len(), &End { flags: EdgeFlags::TAIL, ..*end })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

@@ -1,0 +1,168 @@
+//! Second pass over an FDR trace: pieces that the first found whole become moments, without any recovery.
+
+use anytrace_core::{Endian, Error};
+
+use crate::moment::{ARGUMENTS_MAX, Clock, Moment, MomentKind, Moments};
+use crate::parse::{parse_function, parse_record};
+use crate::reader::At;
+use crate::record::{BitOrder, Body, CustomTime, FUNCTION_BYTES, Layout, METADATA_BYTES, Record, kind};
+
+use super::index::{Owner, Piece};
+
+/// The layout of every trace written today, known to the compiler.
+const LITTLE: Layout = Layout { endian: Endian::Little, bits: BitOrder::Low };
+
+/// Walks one piece at a time; gives its moments one by one.
+#[derive(Debug)]
+pub(crate) struct Decoder<'a> {
+    rest: &'a [u8],
+    at: At,
+    clock: Clock,
+    process: u32,
+    thread: u32,
+    buffer: u64,
+    layout: Layout,
+    arguments: Vec<u64>,
+}
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(layout: Layout, version: u16, owner: &Owner) -> Self {
+        Self {
+            rest: &[],
+            at: At { offset: 0, seq: 0 },
+            clock: Clock::new(version),
+            process: owner.process,
+            thread: owner.thread,
+            buffer: 0,
+            layout,
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Goes to a piece of the trace whose bytes are `all`.
+    pub(crate) fn start(&mut self, all: &'a [u8], buffer: u64, piece: &Piece) {
+        let range = usize::try_from(piece.at.offset).ok().zip(usize::try_from(piece.at.offset + piece.bytes).ok());
+        self.rest = range.and_then(|(start, end)| all.get(start..end)).unwrap_or_default();
+        (self.at, self.buffer) = (piece.at, buffer);
+        (self.clock.tsc, self.clock.cpu) = (piece.tsc, piece.cpu);
+    }
+
+    /// The next moment of the piece; `None` at its end.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Found<'a>> {
+        self.next_in(self.layout)
+    }
+
+    /// The whole moment; right until the next is asked for.
+    #[inline]
+    pub(crate) fn complete(&self, found: &Found<'a>) -> Moment<'_> {
+        Moment { arguments: if found.has_arguments { &self.arguments } else { &[] }, ..found.moment }
+    }
+
+    /// Gives what is left of the piece.
+    pub(crate) fn give<M: Moments>(&mut self, moments: &mut M) -> Result<(), Error> {
+        if self.layout == LITTLE { self.give_in(LITTLE, moments) } else { self.give_in(self.layout, moments) }
+    }
+
+    #[inline(always)]
+    fn give_in<M: Moments>(&mut self, layout: Layout, moments: &mut M) -> Result<(), Error> {
+        while let Some(found) = self.next_in(layout) {
+            moments.moment(&self.complete(&found))?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn next_in(&mut self, layout: Layout) -> Option<Found<'a>> {
+        loop {
+            let (record, behind) = self.rest.split_first_chunk::<FUNCTION_BYTES>()?;
+            if layout.metadata_kind(record[0]).is_some() {
+                match self.other(layout) {
+                    Step::Event(found) => return Some(found),
+                    Step::Passed => continue,
+                    Step::Over => return None,
+                }
+            }
+            let function = parse_function(record, layout).ok()?;
+            let tsc = self.clock.function(&function);
+            let at = self.at;
+            self.rest = behind;
+            self.at.offset += FUNCTION_BYTES as u64;
+            self.at.seq += 1;
+            let has_arguments = behind.first() == Some(&layout.metadata_byte(kind::CALL_ARGUMENT));
+            if has_arguments {
+                self.take_arguments(layout);
+            }
+            let moment = self.empty(MomentKind::Function(function.kind), tsc, at);
+            return Some(Found { moment: Moment { function: function.id, ..moment }, has_arguments });
+        }
+    }
+
+    #[inline]
+    fn empty(&self, kind: MomentKind, tsc: u64, at: At) -> Moment<'a> {
+        let (thread, process, cpu, buffer) = (self.thread, self.process, self.clock.cpu, self.buffer);
+        Moment { kind, function: 0, name: &[], arguments: &[], cpu, thread, process, tsc, data: &[], at, buffer }
+    }
+
+    #[cold]
+    fn take_arguments(&mut self, layout: Layout) {
+        self.arguments.clear();
+        let first = layout.metadata_byte(kind::CALL_ARGUMENT);
+        while let Some(record) = self.rest.first_chunk::<METADATA_BYTES>().filter(|record| record[0] == first) {
+            if self.arguments.len() < ARGUMENTS_MAX {
+                let value = anytrace_core::bytes::array_at(record, 1).unwrap_or_default();
+                self.arguments.push(layout.endian.u64(value));
+            }
+            self.advance(METADATA_BYTES);
+        }
+    }
+
+    /// A metadata record.
+    #[cold]
+    fn other(&mut self, layout: Layout) -> Step<'a> {
+        // The first pass refused payloads beyond the limit.
+        let Ok((Record::Metadata(metadata), used)) = parse_record(self.rest, layout, self.clock.version(), u64::MAX)
+        else {
+            return Step::Over;
+        };
+        let at = self.at;
+        self.advance(used);
+        let tsc = match metadata.body {
+            Body::NewCpu { .. } | Body::TscWrap { .. } | Body::CustomEvent { .. } | Body::TypedEvent { .. } => {
+                self.clock.metadata(&metadata.body).unwrap_or(self.clock.tsc)
+            }
+            _ => return Step::Passed,
+        };
+        let moment = match metadata.body {
+            Body::CustomEvent { time: CustomTime::OnCpu { cpu, .. }, data } => {
+                Moment { cpu, data, ..self.empty(MomentKind::Custom, tsc, at) }
+            }
+            Body::CustomEvent { data, .. } => Moment { data, ..self.empty(MomentKind::Custom, tsc, at) },
+            Body::TypedEvent { event_type, data, .. } => {
+                Moment { data, ..self.empty(MomentKind::Typed(event_type), tsc, at) }
+            }
+            _ => return Step::Passed,
+        };
+        Step::Event(Found { moment, has_arguments: false })
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+        self.at.offset += bytes as u64;
+        self.at.seq += 1;
+    }
+}
+
+/// A moment without its arguments, which stand with the decoder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) moment: Moment<'a>,
+    has_arguments: bool,
+}
+
+/// What a metadata record came to.
+enum Step<'a> {
+    Event(Found<'a>),
+    Passed,
+    Over,
+}

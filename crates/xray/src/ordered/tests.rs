@@ -1,0 +1,230 @@
+//! Every way of reading in order against a slow obvious one: collect all, sort.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::Path;
+
+use anytrace_core::testing::{dripping, mutations, shared_corpus, truncations};
+use anytrace_core::{Collect, Diagnostic};
+
+use super::*;
+use crate::moment::{FdrMoments, Moment, MomentKind};
+use crate::reader::{At, GapKind, Run, Visitor};
+use crate::record::{Body as Fields, Metadata};
+
+/// A moment that owns what it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kept {
+    kind: MomentKind,
+    function: u32,
+    name: Vec<u8>,
+    arguments: Vec<u64>,
+    cpu: u16,
+    thread: u32,
+    process: u32,
+    tsc: u64,
+    data: Vec<u8>,
+    at: At,
+    buffer: u64,
+}
+
+impl Kept {
+    fn of(moment: &Moment<'_>) -> Self {
+        Self {
+            kind: moment.kind,
+            function: moment.function,
+            name: moment.name.to_vec(),
+            arguments: moment.arguments.to_vec(),
+            cpu: moment.cpu,
+            thread: moment.thread,
+            process: moment.process,
+            tsc: moment.tsc,
+            data: moment.data.to_vec(),
+            at: moment.at,
+            buffer: moment.buffer,
+        }
+    }
+}
+
+#[derive(Default)]
+struct All(Vec<Kept>);
+
+impl Moments for All {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.0.push(Kept::of(moment));
+        Ok(())
+    }
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        panic!("damage goes to the sink: {diagnostic}")
+    }
+}
+
+/// Where a moment's buffer stands: which stretch of the file, and its wall time.
+type Stretch = (u64, u64);
+
+/// Keeps moments with their stretch.
+struct Oracle<'a> {
+    stretch: &'a Cell<Stretch>,
+    kept: Vec<(Stretch, Kept)>,
+    problems: Vec<Diagnostic>,
+}
+
+impl Moments for Oracle<'_> {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.kept.push((self.stretch.get(), Kept::of(moment)));
+        Ok(())
+    }
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.problems.push(diagnostic);
+        Ok(())
+    }
+}
+
+/// Passes on to [`FdrMoments`]; counts stretches behind what it flushes.
+struct Counting<'a, 'm>(FdrMoments<'m, Oracle<'a>>, &'a Cell<Stretch>);
+
+impl Visitor for Counting<'_, '_> {
+    fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
+        self.0.functions(run)
+    }
+    fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: At) -> Result<(), Error> {
+        self.0.metadata(metadata, raw, at)?;
+        let (stretch, wall) = self.1.get();
+        match metadata.body {
+            Fields::NewBuffer { .. } => self.1.set((stretch + 1, 0)),
+            Fields::Pid { .. } => self.1.set((stretch + 1, wall)),
+            Fields::WallTime { seconds, micros } => {
+                self.1.set((stretch, seconds.saturating_mul(1_000_000).saturating_add(u64::from(micros))));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    fn gap(&mut self, kind: GapKind, bytes: &[u8], at: At) -> Result<(), Error> {
+        self.0.gap(kind, bytes, at)
+    }
+    fn buffer_end(&mut self, at: At) -> Result<(), Error> {
+        self.0.buffer_end(at)?;
+        let (stretch, wall) = self.1.get();
+        self.1.set((stretch + 1, wall));
+        Ok(())
+    }
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.0.report(diagnostic)
+    }
+}
+
+/// What all threads' moments should be, by thread and by time, and what should be said.
+fn expected(bytes: &[u8]) -> (Vec<Kept>, Vec<Kept>, Vec<Diagnostic>) {
+    let mut said = Collect::default();
+    let input = Input::from_bytes("x", bytes.to_vec());
+    let Opened { cursor, form, limits } = XrayTrace::new(input, &OpenOptions::default()).start(&mut said).unwrap();
+    let stretch = Cell::new((0, 0));
+    let mut oracle = Oracle { stretch: &stretch, kept: Vec::new(), problems: said.0 };
+    let (mut is_fdr, mut cursor) = (false, Some(cursor));
+    match form {
+        Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
+            is_fdr = true;
+            let mut counting = Counting(FdrMoments::new(&mut oracle, header.version), &stretch);
+            Reader::new(cursor.take().unwrap(), header, layout, &limits).walk(&mut counting).unwrap();
+        }
+        Form::Binary(header, layout) => {
+            walk(cursor.take().unwrap(), WireForm::Basic(header, layout), &limits, &mut oracle).unwrap();
+        }
+        Form::Yaml => drop(walk(cursor.take().unwrap(), WireForm::Yaml, &limits, &mut oracle).unwrap()),
+        Form::Empty | Form::Unreadable(_) => {}
+    }
+    let mut kept = oracle.kept;
+    let mut first = HashMap::new();
+    for ((stretch, _), moment) in &kept {
+        first.entry(*stretch).or_insert(moment.tsc);
+    }
+    if is_fdr {
+        kept.sort_by_key(|((stretch, wall), m)| (m.process, m.thread, first[stretch], *wall, *stretch));
+    } else {
+        let mut by_time = kept.clone();
+        by_time.sort_by_key(|(_, moment)| moment.tsc);
+        let flat = |list: Vec<(Stretch, Kept)>| list.into_iter().map(|(_, moment)| moment).collect();
+        let mut by_thread = by_time.clone();
+        by_thread.sort_by_key(|(_, moment)| (moment.process, moment.thread));
+        return (flat(by_thread), flat(by_time), oracle.problems);
+    }
+    let by_thread: Vec<Kept> = kept.into_iter().map(|(_, moment)| moment).collect();
+    let mut by_time = by_thread.clone();
+    by_time.sort_by_key(|moment| moment.tsc);
+    (by_thread, by_time, oracle.problems)
+}
+
+fn threads_apart(mut moments: Vec<Kept>) -> Vec<Kept> {
+    moments.sort_by_key(|moment| (moment.process, moment.thread));
+    moments
+}
+
+/// Reads by each way and compares.
+fn assert_ordered(bytes: &[u8], what: &str) {
+    let (by_thread, by_time, said) = expected(bytes);
+    let options = OpenOptions::default();
+    let slice = || Input::from_bytes("x", bytes.to_vec());
+    for (way, input) in [("slice", slice()), ("drip", dripping("x", bytes, 4099))] {
+        let (mut all, mut sink) = (All::default(), Collect::default());
+        let ordered = Ordered::open(input, &options, &mut sink).unwrap();
+        ordered.by_thread(&mut all, &mut sink).unwrap();
+        assert!(sink.0 == said, "{what}, {way}: {:#?}\nexpected {said:#?}", sink.0);
+        assert!(threads_apart(all.0) == by_thread, "{what}, {way}: by thread");
+        let (mut all, mut sink) = (All::default(), Collect::default());
+        let ordered = Ordered::open(slice(), &options, &mut sink).unwrap();
+        ordered.by_time(&mut all, &mut sink).unwrap();
+        assert_eq!(sink.0, said, "{what}, {way}");
+        assert!(all.0 == by_time, "{what}, {way}: by time");
+    }
+    let mut sink = Collect::default();
+    let ordered = Ordered::open(slice(), &options, &mut sink).unwrap();
+    let (parts, _) = ordered.by_thread_parallel(3, All::default, &mut sink).unwrap();
+    let parts = parts.into_iter().flat_map(|part| part.0).collect();
+    assert!(threads_apart(parts) == by_thread, "{what}: parallel");
+}
+
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let mut found = Vec::new();
+    for folder in [folder.clone(), folder.join("bad"), folder.join("found")] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "xray" || e == "yaml") {
+                found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_sample_is_put_in_order() {
+    let samples = samples();
+    assert!(samples.len() > 50);
+    for (name, bytes) in samples {
+        assert_ordered(&bytes, &name);
+    }
+}
+
+#[test]
+fn every_file_of_the_shared_corpus_is_put_in_order() {
+    let Some(corpus) = shared_corpus("xray") else { return };
+    for folder in ["real", "synth", "bad"] {
+        for entry in std::fs::read_dir(corpus.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "xray" || e == "yaml") {
+                assert_ordered(&std::fs::read(&path).unwrap(), &path.display().to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_and_cut_traces_are_put_in_order_as_far_as_they_go() {
+    for (name, bytes) in samples().into_iter().filter(|(_, bytes)| bytes.len() < 6000) {
+        truncations(&bytes, 64, |cut, part| assert_ordered(part, &format!("{name} cut at {cut}")));
+        mutations(&bytes, 7, 12, |changed| assert_ordered(changed, &format!("{name} changed")));
+    }
+}

@@ -1,0 +1,248 @@
+//! Moments in wire order, from any form, and who looks at them on the way.
+
+use std::collections::HashMap;
+
+use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, Sink};
+
+use crate::basic::walk_basic;
+use crate::moment::{BasicMoments, FdrMoments, Moment, Moments};
+use crate::reader::{At, Reader};
+use crate::record::{Header, Layout};
+use crate::rules;
+use crate::yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};
+
+use super::store::Store;
+
+/// How much of a text is looked at for its header.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// A form with what is needed to walk it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WireForm {
+    Fdr(Header, Layout),
+    Basic(Header, Layout),
+    Yaml,
+}
+
+/// Walks from the first byte to the end of the data; returns the number of records and the cursor.
+pub(crate) fn walk<M: Moments>(
+    cursor: Cursor,
+    form: WireForm,
+    limits: &Limits,
+    moments: &mut M,
+) -> Result<(u64, Cursor), Error> {
+    match form {
+        WireForm::Fdr(header, layout) => {
+            Reader::new(cursor, header, layout, limits).walk(&mut FdrMoments::new(moments, header.version))
+        }
+        WireForm::Basic(header, layout) => {
+            let mut moments = BasicMoments::new(moments, header.version);
+            let walked = walk_basic(cursor, layout, &mut moments)?;
+            moments.finish()?;
+            Ok(walked)
+        }
+        WireForm::Yaml => walk_yaml(cursor, limits, &mut YamlMoments { moments, on_header: |_: &mut M, _: &_| Ok(()) }),
+    }
+}
+
+/// The header of a text whose first bytes are at hand; `None` where they have none.
+pub(crate) fn yaml_header(cursor: &mut Cursor, limits: &Limits) -> Result<YamlHeader, Error> {
+    struct Seen(Option<YamlHeader>);
+
+    impl YamlVisitor for Seen {
+        fn header(&mut self, header: &YamlHeader) -> Result<(), Error> {
+            self.0.get_or_insert(*header);
+            Err(Error::usage("the rest is not wanted"))
+        }
+        fn entry(&mut self, _entry: &YamlEntry, _at: At, _line: u64) -> Result<(), Error> {
+            Ok(())
+        }
+        fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    cursor.fill(HEAD_BYTES)?;
+    let head = cursor.window().get(..HEAD_BYTES).unwrap_or(cursor.window()).to_vec();
+    let mut seen = Seen(None);
+    let _stopped = walk_yaml(Cursor::new(Input::from_bytes("head", head)), limits, &mut seen);
+    Ok(seen.0.unwrap_or_default())
+}
+
+/// Passes moments on and keeps silent of what was reported before.
+pub(crate) struct Quiet<'a, M>(pub(crate) &'a mut M);
+
+impl<M: Moments> Moments for Quiet<'_, M> {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.0.moment(moment)
+    }
+
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Keeps moments; what is wrong was said.
+impl Moments for Store {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.push(moment);
+        Ok(())
+    }
+
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Last buffer and time of each thread.
+#[derive(Debug, Default)]
+struct Lasts {
+    threads: HashMap<(u32, u32), (u64, u64)>,
+    key: (u32, u32),
+    /// Buffer and time of `key`, which is not in the map.
+    last: Option<(u64, u64)>,
+}
+
+impl Lasts {
+    /// Takes a moment in; returns buffer and time of the one of this thread before it.
+    #[inline]
+    fn next(&mut self, moment: &Moment<'_>, threads_max: usize) -> Option<(u64, u64)> {
+        let key = (moment.process, moment.thread);
+        if key != self.key {
+            self.change(key, threads_max);
+        }
+        self.last.replace((moment.buffer, moment.tsc))
+    }
+
+    #[cold]
+    fn change(&mut self, key: (u32, u32), threads_max: usize) {
+        if let Some(last) = self.last
+            && self.threads.len() < threads_max
+        {
+            self.threads.insert(self.key, last);
+        }
+        (self.key, self.last) = (key, self.threads.get(&key).copied());
+    }
+}
+
+/// Looks whether moments are in order; what is wrong goes to a sink.
+pub(crate) struct Scout<'a> {
+    sink: Option<&'a mut dyn Sink>,
+    lasts: Lasts,
+    last: u64,
+    /// No thread goes back in time.
+    pub(crate) has_threads_in_order: bool,
+    /// Nothing does.
+    pub(crate) is_in_order: bool,
+}
+
+impl<'a> Scout<'a> {
+    pub(crate) fn new(sink: Option<&'a mut dyn Sink>) -> Self {
+        Self { sink, lasts: Lasts::default(), last: 0, has_threads_in_order: true, is_in_order: true }
+    }
+}
+
+impl Moments for Scout<'_> {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.is_in_order &= self.last <= moment.tsc;
+        self.last = moment.tsc;
+        let before = self.lasts.next(moment, usize::MAX);
+        self.has_threads_in_order &= before.is_none_or(|(_, tsc)| tsc <= moment.tsc);
+        Ok(())
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.as_mut().map_or(Ok(()), |sink| sink.report(diagnostic))
+    }
+}
+
+/// Passes moments of a stream on as they come and counts where a thread goes back in time.
+pub(crate) struct AsTheyCome<'a, M> {
+    moments: &'a mut M,
+    sink: &'a mut dyn Sink,
+    is_fdr: bool,
+    threads_max: usize,
+    lasts: Lasts,
+    backs: u64,
+    first: Option<At>,
+}
+
+impl<'a, M> AsTheyCome<'a, M> {
+    pub(crate) fn new(moments: &'a mut M, sink: &'a mut dyn Sink, is_fdr: bool, limits: &Limits) -> Self {
+        let threads_max = limits.distinct_max;
+        Self { moments, sink, is_fdr, threads_max, lasts: Lasts::default(), backs: 0, first: None }
+    }
+
+    /// Says what could not be put in order.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let Some(at) = self.first else { return Ok(()) };
+        let what = if self.is_fdr { "buffers that begin" } else { "records" };
+        let report =
+            rules::STREAM_ORDER.at(at.offset).record(at.seq).expected("each thread's records in order of time");
+        let report = report.found(format!("{} {what} before what came of their thread, this is the first", self.backs));
+        self.sink.report(report.help("a file given by name is put in order"))
+    }
+}
+
+impl<M: Moments> Moments for AsTheyCome<'_, M> {
+    #[inline]
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        if let Some((buffer, tsc)) = self.lasts.next(moment, self.threads_max)
+            && tsc > moment.tsc
+            && (buffer != moment.buffer || !self.is_fdr)
+        {
+            self.backs += 1;
+            self.first.get_or_insert(moment.at);
+        }
+        self.moments.moment(moment)
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+}
+
+/// Passes moments of a stream on as long as they are in order of time, and keeps and sorts the rest.
+pub(crate) struct WhileInOrder<'a, M> {
+    moments: &'a mut M,
+    sink: &'a mut dyn Sink,
+    last: u64,
+    late: u64,
+    store: Store,
+}
+
+impl<'a, M: Moments> WhileInOrder<'a, M> {
+    pub(crate) fn new(moments: &'a mut M, sink: &'a mut dyn Sink) -> Self {
+        Self { moments, sink, last: 0, late: 0, store: Store::default() }
+    }
+
+    /// Gives what was kept.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        let Some(first) = self.store.entries.first().map(|entry| entry.at) else { return Ok(()) };
+        self.store.entries.sort_by_key(|entry| entry.tsc);
+        self.store.give(self.moments)?;
+        let report = rules::STREAM_ORDER.at(first.offset).record(first.seq).expected("records in order of time");
+        let report = report.found(format!(
+            "{} records before what came, this is the first: from here on the stream was kept in memory and sorted",
+            self.late
+        ));
+        self.sink.report(report.help("a file given by name is put in order"))
+    }
+}
+
+impl<M: Moments> Moments for WhileInOrder<'_, M> {
+    #[inline]
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        if moment.tsc >= self.last && self.store.entries.is_empty() {
+            self.last = moment.tsc;
+            return self.moments.moment(moment);
+        }
+        self.late += u64::from(moment.tsc < self.last);
+        self.store.push(moment);
+        Ok(())
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+}
