@@ -13,4 +13,5 @@
 
 pub mod diff;
 pub mod quantiles;
+pub mod stack_runs;
 pub mod stacks;

@@ -118,6 +118,13 @@ impl StackTable {
         self.folded
     }
 
+    /// Forgets all stacks; keeps the room.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.slots.fill(0);
+        self.recent_root = ROOT;
+    }
+
     /// Takes the stacks of another table in and says which of ours each of its is.
     pub fn merge(&mut self, other: &Self) -> Vec<StackId> {
         let mut ours: Vec<StackId> = Vec::with_capacity(other.len());
@@ -245,6 +252,16 @@ mod tests {
         for stack in [one, three, other] {
             assert_eq!(a.path(ours[stack as usize]), b.path(stack));
         }
+    }
+
+    #[test]
+    fn a_cleared_table_counts_from_zero_again() {
+        let mut table = StackTable::default();
+        let one = table.intern(ROOT, 1);
+        table.intern(one, 2);
+        table.clear();
+        assert!(table.is_empty());
+        assert_eq!((table.intern(ROOT, 2), table.path(0)), (0, vec![2]));
     }
 
     #[test]

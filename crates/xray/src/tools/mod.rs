@@ -5,6 +5,7 @@ mod naming;
 mod printing;
 pub mod stack;
 mod stack_report;
+mod stack_stream;
 mod stack_tree;
 mod wire;
 

@@ -1,8 +1,8 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod extract;
 mod reading;
 mod stack;
-mod extract;
 
 use std::ffi::OsString;
 

@@ -119,8 +119,13 @@ fn read(path: &Path, options: &StackArguments) -> Result<(StackProfile, Verdict)
         (true, true) => OrphanRule::EndAll,
         (true, false) => OrphanRule::Fail,
     };
-    let profile = stack(input, &open::open_options(&options.input), &StackOptions { orphans }, &mut damage)
-        .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
+    let profile = stack(
+        input,
+        &open::open_options(&options.input),
+        &StackOptions { orphans, make_file: Some(tempfile::tempfile) },
+        &mut damage,
+    )
+    .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
     damage.print_rest()?;
     Ok((profile, damage.verdict()))
 }
@@ -137,6 +142,7 @@ fn print(profile: &StackProfile, options: &StackArguments, out: &mut dyn Write) 
         },
         unit: if options.unit == Unit::Seconds { StackUnit::Seconds } else { StackUnit::Ticks },
         top: options.top,
+        threads: open::open_options(&options.input).threads,
         is_compat: options.compat,
     };
     let report = StackReport::new(profile, view, None).map_err(|error| Failure::bare(&error))?;
