@@ -251,7 +251,7 @@ impl Store {
 }
 
 impl Scratch {
-    /// Lists each stack's callees; returns the roots.
+    /// Lists the callees of each stack that has several; returns the roots.
     fn list_children(&mut self, table: &StackTable) -> Vec<StackId> {
         let count = table.len();
         self.first.clear();
@@ -261,14 +261,12 @@ impl Scratch {
         let mut roots = Vec::new();
         for id in 0..u32::try_from(count).unwrap_or(ROOT) {
             let parent = table.parent(id);
-            match self.first.get_mut(parent as usize) {
-                Some(first) => {
-                    let sibling = std::mem::replace(first, id);
-                    if let Some(next) = self.next.get_mut(id as usize) {
-                        *next = sibling;
-                    }
-                }
-                None => roots.push(id),
+            if parent == ROOT {
+                roots.push(id);
+            } else if table.has_many(parent)
+                && let (Some(first), Some(next)) = (self.first.get_mut(parent as usize), self.next.get_mut(id as usize))
+            {
+                *next = std::mem::replace(first, id);
             }
         }
         roots
@@ -287,7 +285,16 @@ impl Scratch {
         writer.finish(out);
     }
 
+    #[inline]
     fn push_children(&mut self, parent: StackId, depth: u32, table: &StackTable) {
+        if let Some(child) = table.only_child(parent) {
+            self.work.push((child, depth));
+        } else if table.has_many(parent) {
+            self.push_many(parent, depth, table);
+        }
+    }
+
+    fn push_many(&mut self, parent: StackId, depth: u32, table: &StackTable) {
         let start = self.work.len();
         let mut child = self.first.get(parent as usize).copied().unwrap_or(ROOT);
         while child != ROOT {

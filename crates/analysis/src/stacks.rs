@@ -29,6 +29,9 @@ struct Node {
     name: u32,
     /// The child that was asked for last: calls repeat.
     recent: StackId,
+    /// Whether it has more than one. An only child stands in no slot: `recent` is enough to find it, and most stacks
+    /// of programs whose calls vary have one child or none.
+    has_many: bool,
 }
 
 /// The stacks of a trace. Ids do not depend on hashing: the first asked for is 0, the next 1.
@@ -39,9 +42,11 @@ pub struct StackTable {
     nodes: Vec<Node>,
     /// Open addressing: ids plus one, 0 is free. A power of two long, at most three quarters full.
     slots: Vec<u32>,
+    in_slots: usize,
     /// Chosen anew by each program, so that no trace can be made whose stacks all collide.
     seed: u64,
     recent_root: StackId,
+    has_many_roots: bool,
     stacks_max: u32,
     folded: u64,
 }
@@ -57,7 +62,16 @@ impl StackTable {
     pub fn with_limit(stacks_max: u32) -> Self {
         let seed = RandomState::new().hash_one(0_u8) | 1;
         let stacks_max = stacks_max.min(ROOT - 1);
-        Self { nodes: Vec::new(), slots: vec![0; 64], seed, recent_root: ROOT, stacks_max, folded: 0 }
+        Self {
+            nodes: Vec::new(),
+            slots: vec![0; 64],
+            in_slots: 0,
+            seed,
+            recent_root: ROOT,
+            has_many_roots: false,
+            stacks_max,
+            folded: 0,
+        }
     }
 
     /// The stack of `name` called from `parent`; made where it is new. A full table gives `parent`.
@@ -83,6 +97,18 @@ impl StackTable {
     #[inline]
     pub fn name(&self, stack: StackId) -> u32 {
         self.nodes.get(stack as usize).map_or(0, |node| node.name)
+    }
+
+    /// Its only child, if it has just one.
+    #[inline]
+    pub(crate) fn only_child(&self, stack: StackId) -> Option<StackId> {
+        self.nodes.get(stack as usize).filter(|node| !node.has_many && node.recent != ROOT).map(|node| node.recent)
+    }
+
+    /// True when it has several children.
+    #[inline]
+    pub(crate) fn has_many(&self, stack: StackId) -> bool {
+        self.nodes.get(stack as usize).is_some_and(|node| node.has_many)
     }
 
     /// How many frames.
@@ -122,7 +148,9 @@ impl StackTable {
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.slots.fill(0);
+        self.in_slots = 0;
         self.recent_root = ROOT;
+        self.has_many_roots = false;
     }
 
     /// Takes the stacks of another table in and says which of ours each of its is.
@@ -138,28 +166,60 @@ impl StackTable {
     }
 
     fn find_or_add(&mut self, parent: StackId, name: u32) -> StackId {
-        let mask = self.slots.len() - 1;
-        let mut slot = self.hash(parent, name) & mask;
-        while let Some(id) = self.slots[slot].checked_sub(1) {
-            let node = self.nodes[id as usize];
-            if node.name == name && node.parent == parent {
-                self.note_recent(parent, id);
-                return id;
-            }
-            slot = (slot + 1) & mask;
+        let (recent, has_many) = match self.nodes.get(parent as usize) {
+            Some(node) => (node.recent, node.has_many),
+            None => (self.recent_root, self.has_many_roots),
+        };
+        if has_many && let Some(id) = self.find(parent, name) {
+            self.note_recent(parent, id);
+            return id;
         }
         if self.nodes.len() >= self.stacks_max as usize {
             self.folded += 1;
             return parent;
         }
         let id = u32::try_from(self.nodes.len()).expect("the limit is below 32 bits");
-        self.nodes.push(Node { parent, name, recent: ROOT });
-        self.slots[slot] = id + 1;
+        self.nodes.push(Node { parent, name, recent: ROOT, has_many: false });
         self.note_recent(parent, id);
-        if self.nodes.len() * 4 > self.slots.len() * 3 {
-            self.grow();
+        if has_many {
+            self.put(id);
+        } else if recent != ROOT {
+            match self.nodes.get_mut(parent as usize) {
+                Some(node) => node.has_many = true,
+                None => self.has_many_roots = true,
+            }
+            self.put(recent);
+            self.put(id);
         }
         id
+    }
+
+    fn find(&self, parent: StackId, name: u32) -> Option<StackId> {
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hash(parent, name) & mask;
+        while let Some(id) = self.slots[slot].checked_sub(1) {
+            let node = self.nodes[id as usize];
+            if node.name == name && node.parent == parent {
+                return Some(id);
+            }
+            slot = (slot + 1) & mask;
+        }
+        None
+    }
+
+    /// Puts a stack that has siblings into a slot.
+    fn put(&mut self, id: StackId) {
+        if (self.in_slots + 1) * 4 > self.slots.len() * 3 {
+            self.grow();
+        }
+        let node = self.nodes[id as usize];
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hash(node.parent, node.name) & mask;
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = id + 1;
+        self.in_slots += 1;
     }
 
     fn note_recent(&mut self, parent: StackId, child: StackId) {
@@ -176,14 +236,15 @@ impl StackTable {
     }
 
     fn grow(&mut self) {
-        let mask = self.slots.len() * 2 - 1;
-        self.slots = vec![0; mask + 1];
-        for (id, node) in (1_u32..).zip(&self.nodes) {
-            let mut slot = self.hash(node.parent, node.name) & mask;
+        let length = self.slots.len() * 2;
+        for id in std::mem::replace(&mut self.slots, vec![0; length]).into_iter().filter_map(|slot| slot.checked_sub(1))
+        {
+            let node = self.nodes[id as usize];
+            let mut slot = self.hash(node.parent, node.name) & (length - 1);
             while self.slots[slot] != 0 {
-                slot = (slot + 1) & mask;
+                slot = (slot + 1) & (length - 1);
             }
-            self.slots[slot] = id;
+            self.slots[slot] = id + 1;
         }
     }
 }

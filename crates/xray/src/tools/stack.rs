@@ -24,7 +24,7 @@ const DEPTH_MAX: usize = 1 << 14;
 
 /// Stacks counted in the table before they are written as runs: a table that fits into the processor's caches is
 /// several times as fast as one that does not, and most programs have fewer.
-const STACKS_AT_HAND: usize = 1 << 15;
+const STACKS_AT_HAND: usize = 1 << 14;
 
 /// What an exit that fits no open call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
