@@ -1,8 +1,9 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod extract;
+mod graph;
 mod reading;
 mod stack;
-mod extract;
 
 use std::ffi::OsString;
 
@@ -27,6 +28,12 @@ enum XrayVerb {
                             anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
                             anytrace xray stack --format json --unit seconds *.xray")]
     Stack(stack::StackArguments),
+    /// Draw who calls whom: calls and times of each pair of functions
+    #[command(
+        after_help = "Example:\n  anytrace xray graph -m ./app -e sum -c sum -v count app.xray | dot -Tsvg > app.svg\n  \
+                            anytrace xray graph --format csv app.xray"
+    )]
+    Graph(graph::GraphArguments),
     /// Write the instrumentation map of a program or library as YAML
     #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
                             anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
@@ -37,6 +44,7 @@ enum XrayVerb {
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         XrayVerb::Stack(options) => stack::run(options),
+        XrayVerb::Graph(options) => graph::run(options),
         XrayVerb::Extract(options) => extract::run(options),
     }
 }
