@@ -2,6 +2,8 @@
 
 mod bucket_order;
 pub mod graph;
+pub mod graph_diff;
+mod graph_diff_report;
 mod graph_report;
 pub mod map;
 mod naming;
