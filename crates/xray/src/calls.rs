@@ -6,6 +6,7 @@ use anytrace_core::Error;
 use anytrace_core::span::EdgeFlags;
 
 use crate::moment::{Moment, MomentKind};
+use crate::reader::At;
 use crate::record::FunctionKind;
 
 /// Deepest stack followed for one thread; calls inside are passed over.
@@ -60,7 +61,7 @@ pub struct End {
     /// Time; before the entry's where time goes back.
     pub tsc: u64,
     /// Record that made it known.
-    pub seq: u64,
+    pub at: At,
     /// Processor of that record.
     pub cpu: u16,
     /// [`EdgeFlags::TAIL`], [`EdgeFlags::DEDUCED`], [`EdgeFlags::UNFINISHED`].
@@ -140,7 +141,7 @@ struct Thread {
 #[derive(Debug, Clone, Copy)]
 struct Last {
     tsc: u64,
-    seq: u64,
+    at: At,
     cpu: u16,
 }
 
@@ -201,8 +202,8 @@ impl Calls {
             return Ok(());
         };
         let Some(thread) = self.threads.get_mut(number) else { return Ok(()) };
-        let (tsc, seq, cpu, buffer) = (moment.tsc, moment.at.seq, moment.cpu, moment.buffer);
-        let before = thread.last.replace(Last { tsc, seq, cpu });
+        let (tsc, at, cpu, buffer) = (moment.tsc, moment.at, moment.cpu, moment.buffer);
+        let before = thread.last.replace(Last { tsc, at, cpu });
         if thread.buffer != buffer || before.is_some_and(|before| before.tsc > tsc) {
             thread.notice(number, moment, before, &mut self.counts, visitor)?;
         }
@@ -214,7 +215,7 @@ impl Calls {
                 if thread.is_jumping {
                     thread.land(number, before, visitor)?;
                 }
-                let end = End { tsc, seq, cpu, flags: EdgeFlags::NONE };
+                let end = End { tsc, at, cpu, flags: EdgeFlags::NONE };
                 match thread.stack.last() {
                     Some(top)
                         if kind == FunctionKind::Exit && top.function == moment.function && thread.beyond == 0 =>
@@ -358,8 +359,8 @@ impl Thread {
     #[cold]
     fn land<V: CallVisitor>(&mut self, number: usize, jump: Option<Last>, visitor: &mut V) -> Result<(), Error> {
         self.is_jumping = false;
-        let Some(Last { tsc, seq, cpu }) = jump else { return Ok(()) };
-        self.end_chain(number, &End { tsc, seq, cpu, flags: EdgeFlags::TAIL }, visitor)
+        let Some(Last { tsc, at, cpu }) = jump else { return Ok(()) };
+        self.end_chain(number, &End { tsc, at, cpu, flags: EdgeFlags::TAIL }, visitor)
     }
 
     /// A new buffer, or time that goes back. Buffers are given in order of time where that can be; one that begins
@@ -396,13 +397,13 @@ impl Thread {
         if self.is_jumping {
             self.land(number, Some(last), visitor)?;
         }
-        let Last { tsc, seq, cpu } = last;
+        let Last { tsc, at, cpu } = last;
         counts.unfinished += self.beyond;
         self.beyond = 0;
         while let Some(frame) = self.stack.pop() {
             let left = EdgeFlags(frame.flags.0 & EdgeFlags::TAIL.0);
             counts.unfinished += u64::from(left == EdgeFlags::NONE);
-            let end = End { tsc, seq, cpu, flags: EdgeFlags::UNFINISHED.with(left) };
+            let end = End { tsc, at, cpu, flags: EdgeFlags::UNFINISHED.with(left) };
             visitor.end(number, &frame, self.stack.len(), &end)?;
         }
         Ok(())

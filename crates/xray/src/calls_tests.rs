@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::reader::At;
 
 /// What was told, in short: `+1` a call of function 1 begins, `-1@9` it ends at 9, with the words of its flags.
 #[derive(Default)]

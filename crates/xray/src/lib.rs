@@ -72,6 +72,7 @@ mod recover;
 mod rewrite;
 mod rules;
 mod salvage;
+mod spans;
 mod structured;
 #[cfg(feature = "tools")]
 pub mod tools;

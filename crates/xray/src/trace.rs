@@ -5,7 +5,8 @@ use std::sync::PoisonError;
 
 use anytrace_core::{
     Collect, Confidence, Cursor, DumpForm, DumpOptions, Endian, Error, Format, Head, ImportOptions, Info, Input,
-    Limits, OpenOptions, Outcome, Plan, Rule, Selection, Sink, Summary, Target, TargetOptions, Trace,
+    Limits, OpenOptions, Outcome, Plan, Rule, Selection, Sink, SpanOptions, SpanSink, Summary, Target, TargetOptions,
+    Trace,
 };
 use serde_json::Value;
 
@@ -14,12 +15,14 @@ use crate::check::Checker;
 use crate::dump::{Print, Printer};
 use crate::info::Counter;
 use crate::jsonl::{self, Bytes};
+use crate::ordered::Ordered;
 use crate::parse::parse_header;
 use crate::reader::{At, BUFFER_SIZE_MAX, Reader, Visitor};
 use crate::record::{BasicBody, BasicRecord, HEADER_BYTES, Header, Layout, METADATA_BYTES, TYPE_BASIC, TYPE_FDR, kind};
 use crate::recover::is_preamble;
 use crate::rewrite;
 use crate::rules;
+use crate::spans;
 use crate::yaml::{YamlHeader, YamlMoments, looks_like_yaml, walk_yaml};
 
 /// LLVM XRay traces: FDR, Basic and YAML.
@@ -59,6 +62,10 @@ impl Format for Xray {
             (true, Confidence::Maybe) => Confidence::Likely,
             (_, by_content) => by_content,
         }
+    }
+
+    fn has_spans(&self) -> bool {
+        true
     }
 
     #[cfg(feature = "tools")]
@@ -342,6 +349,15 @@ impl Trace for XrayTrace {
         };
         let bytes = end(&cursor, sink)?;
         Ok(Summary { records, bytes })
+    }
+
+    fn spans(
+        self: Box<Self>,
+        options: &SpanOptions,
+        out: &mut dyn SpanSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        spans::tell(Ordered::of(*self, sink)?, options, out, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

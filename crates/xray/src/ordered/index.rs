@@ -78,6 +78,11 @@ impl Index {
         })
     }
 
+    /// Earliest time of all.
+    pub(crate) fn first_tsc(&self) -> Option<u64> {
+        self.pieces.iter().map(|piece| piece.min).min()
+    }
+
     /// How many buffers have moments.
     pub(crate) fn buffer_count(&self) -> usize {
         self.buffers.len()

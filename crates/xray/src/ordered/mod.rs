@@ -26,7 +26,7 @@ use crate::trace::{Form, Opened, XrayTrace, end};
 use decode::Decoder;
 use index::{Index, Indexer};
 use store::Store;
-use wire::{AsTheyCome, Quiet, Scout, WhileInOrder, WireForm, walk, yaml_header};
+use wire::{AsTheyCome, Quiet, Scout, Seen, WhileInOrder, WireForm, walk, yaml_header};
 
 /// Streams up to this length are held in memory and read as files are.
 const HELD_BYTES: usize = 64 << 20;
@@ -132,8 +132,7 @@ enum Body {
     Scouted {
         cursor: Cursor,
         form: WireForm,
-        has_threads_in_order: bool,
-        is_in_order: bool,
+        seen: Seen,
     },
     /// A long stream, not read yet.
     Long {
@@ -149,17 +148,16 @@ impl Ordered {
     /// # Errors
     /// I/O, options that the format does not have, and what the sink returns.
     pub fn open(input: Input, options: &OpenOptions, sink: &mut dyn Sink) -> Result<Self, Error> {
-        Self::open_holding(input, options, sink, HELD_BYTES)
+        options.only("xray", &["endian"])?;
+        Self::of(XrayTrace::new(input, options), sink)
     }
 
-    fn open_holding(
-        input: Input,
-        options: &OpenOptions,
-        sink: &mut dyn Sink,
-        held_bytes: usize,
-    ) -> Result<Self, Error> {
-        options.only("xray", &["endian"])?;
-        let Opened { mut cursor, form, limits } = XrayTrace::new(input, options).start(sink)?;
+    pub(crate) fn of(trace: XrayTrace, sink: &mut dyn Sink) -> Result<Self, Error> {
+        Self::holding(trace, sink, HELD_BYTES)
+    }
+
+    fn holding(trace: XrayTrace, sink: &mut dyn Sink, held_bytes: usize) -> Result<Self, Error> {
+        let Opened { mut cursor, form, limits } = trace.start(sink)?;
         let (form, facts) = match form {
             Form::Empty | Form::Unreadable(_) => {
                 let bytes = end(&drain(cursor)?, sink)?;
@@ -197,8 +195,7 @@ impl Ordered {
             let mut scout = Scout::new(Some(sink));
             let (records, cursor) = walk(cursor, form, &self.limits, &mut scout)?;
             self.summary.records = records;
-            let Scout { has_threads_in_order, is_in_order, .. } = scout;
-            self.body = Body::Scouted { cursor, form, has_threads_in_order, is_in_order };
+            self.body = Body::Scouted { cursor, form, seen: scout.seen };
             &self.body
         };
         if let Body::Indexed { cursor, .. } | Body::Scouted { cursor, .. } = cursor {
@@ -216,6 +213,15 @@ impl Ordered {
     /// than FDR, and for long streams.
     pub fn reordered_buffers(&self) -> u64 {
         if let Body::Indexed { index, .. } = &self.body { index.reordered } else { 0 }
+    }
+
+    /// Earliest time of all moments; `None` of none, and for long streams.
+    pub fn first_tsc(&self) -> Option<u64> {
+        match &self.body {
+            Body::Indexed { index, .. } => index.first_tsc(),
+            Body::Scouted { seen, .. } => seen.first_tsc,
+            Body::Nothing | Body::Long { .. } => None,
+        }
     }
 
     /// Gives every moment, those of each thread (of each process) in order of time. Threads may be mixed.
@@ -239,8 +245,8 @@ impl Ordered {
                     }
                 }
             }
-            Body::Scouted { cursor, form, has_threads_in_order, .. } => {
-                again(cursor, form, &self.limits, !has_threads_in_order, moments)?;
+            Body::Scouted { cursor, form, seen } => {
+                again(cursor, form, &self.limits, !seen.has_threads_in_order, moments)?;
             }
             Body::Long { cursor, form } => {
                 let is_fdr = matches!(form, WireForm::Fdr(..));
@@ -301,8 +307,8 @@ impl Ordered {
                 let all = cursor.as_slice().unwrap_or_default();
                 merge::merge(all, &index, layout, self.facts.fdr_version(), moments)?;
             }
-            Body::Scouted { cursor, form, is_in_order, .. } => {
-                again(cursor, form, &self.limits, !is_in_order, moments)?;
+            Body::Scouted { cursor, form, seen } => {
+                again(cursor, form, &self.limits, !seen.is_in_order, moments)?;
             }
             Body::Long { cursor, form } => {
                 let mut ordering = WhileInOrder::new(moments, sink);
@@ -326,7 +332,7 @@ impl Ordered {
             return walked.is_ok() && index.buffer_count() > 1 && index.is_sorted_by_time();
         }
         let mut scout = Scout::new(None);
-        walk(cursor, form, &self.limits, &mut scout).is_ok() && scout.is_in_order
+        walk(cursor, form, &self.limits, &mut scout).is_ok() && scout.seen.is_in_order
     }
 }
 

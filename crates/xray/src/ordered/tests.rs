@@ -228,3 +228,108 @@ fn damaged_and_cut_traces_are_put_in_order_as_far_as_they_go() {
         mutations(&bytes, 7, 12, |changed| assert_ordered(changed, &format!("{name} changed")));
     }
 }
+
+/// One buffer of version 5: a thread, and pairs of calls from a time on.
+fn buffer(thread: u32, tsc: u64, pairs: u32) -> Vec<u8> {
+    let metadata = |kind: u8, fields: &[&[u8]]| {
+        let mut record = vec![kind << 1 | 1];
+        fields.iter().for_each(|field| record.extend_from_slice(field));
+        record.resize(16, 0);
+        record
+    };
+    let bytes = 64 + u64::from(pairs) * 16;
+    let mut out = metadata(7, &[&bytes.to_le_bytes()]);
+    out.extend(metadata(0, &[&thread.to_le_bytes()]));
+    out.extend(metadata(4, &[&(tsc / 1000).to_le_bytes(), &0_u32.to_le_bytes()]));
+    out.extend(metadata(9, &[&5_u32.to_le_bytes()]));
+    out.extend(metadata(2, &[&1_u16.to_le_bytes(), &tsc.to_le_bytes()]));
+    for kind in (0..pairs).flat_map(|_| [0_u32, 1]) {
+        out.extend((1_u32 << 4 | kind << 1).to_le_bytes());
+        out.extend(10_u32.to_le_bytes());
+    }
+    out
+}
+
+fn trace(buffers: &[(u32, u64)]) -> Vec<u8> {
+    let mut bytes = vec![5, 0, 1, 0, 3, 0, 0, 0];
+    bytes.resize(32, 0);
+    buffers.iter().for_each(|&(thread, tsc)| bytes.extend(buffer(thread, tsc, 20)));
+    bytes
+}
+
+/// Reads bytes as a stream that is too long to be held.
+fn long(bytes: &[u8], held: usize, sink: &mut Collect) -> Ordered {
+    let trace = XrayTrace::new(dripping("x", bytes, 64), &OpenOptions::default());
+    Ordered::holding(trace, sink, held).unwrap()
+}
+
+#[test]
+fn a_long_stream_is_given_as_it_comes_and_late_buffers_are_counted() {
+    let bytes = trace(&[(1, 1000), (2, 5000), (1, 2000), (1, 500), (2, 9000)]);
+    let (mut all, mut sink) = (All::default(), Collect::default());
+    let summary = long(&bytes, 100, &mut sink).by_thread(&mut all, &mut sink).unwrap();
+    assert_eq!((summary.bytes, summary.records), (bytes.len() as u64, 5 * 45));
+    assert_eq!(all.0.iter().map(|moment| moment.at.seq).collect::<Vec<_>>().len(), 200);
+    assert!(all.0.is_sorted_by_key(|moment| moment.at.seq));
+    let codes: Vec<_> = sink.0.iter().map(|report| report.code()).collect();
+    assert_eq!(codes, ["xray/stream-order"]);
+    assert!(sink.0[0].to_string().contains("1 buffers that begin"), "{}", sink.0[0]);
+    // By name the same bytes are in order.
+    assert_ordered(&bytes, "five buffers");
+}
+
+#[test]
+fn a_long_stream_in_order_of_time_is_not_kept() {
+    let bytes = trace(&[(1, 1000), (2, 5000), (1, 12_000), (3, 20_000)]);
+    let (mut all, mut sink) = (All::default(), Collect::default());
+    long(&bytes, 900, &mut sink).by_time(&mut all, &mut sink).unwrap();
+    assert!(sink.0.is_empty() && all.0 == expected(&bytes).1);
+}
+
+#[test]
+fn a_long_stream_that_begins_out_of_order_is_held_and_sorted() {
+    // One buffer alone is no sign of order either.
+    for (buffers, held) in [([(1, 5000), (2, 1000), (1, 12_000)], 900), ([(1, 1000), (2, 500), (1, 2000)], 300)] {
+        let bytes = trace(&buffers);
+        let (mut all, mut sink) = (All::default(), Collect::default());
+        let summary = long(&bytes, held, &mut sink).by_time(&mut all, &mut sink).unwrap();
+        assert!(all.0 == expected(&bytes).1);
+        assert_eq!(sink.0.iter().map(|report| report.code()).collect::<Vec<_>>(), ["xray/stream-held"]);
+        assert_eq!(summary.bytes, bytes.len() as u64);
+    }
+}
+
+#[test]
+fn what_comes_late_in_a_long_stream_is_sorted_behind_what_came() {
+    let bytes = trace(&[(1, 1000), (2, 5000), (3, 20_000), (4, 7000), (1, 12_000)]);
+    let (mut all, mut sink) = (All::default(), Collect::default());
+    long(&bytes, 900, &mut sink).by_time(&mut all, &mut sink).unwrap();
+    assert_eq!(sink.0.iter().map(|report| report.code()).collect::<Vec<_>>(), ["xray/stream-order"]);
+    assert_eq!(all.0.len(), 200);
+    assert!(all.0[..120].is_sorted_by_key(|moment| moment.tsc) && all.0[120..].is_sorted_by_key(|moment| moment.tsc));
+}
+
+#[test]
+fn long_basic_and_text_streams_are_read_the_same_ways() {
+    for (name, bytes) in samples().into_iter().filter(|(name, _)| name.contains("basic") || name.ends_with("yaml")) {
+        let (by_thread, by_time, said) = expected(&bytes);
+        let (mut all, mut sink) = (All::default(), Collect::default());
+        let facts = *long(&bytes, 40, &mut sink).header();
+        long(&bytes, 40, &mut sink).by_thread(&mut all, &mut sink).unwrap();
+        assert_eq!(threads_apart(all.0).len(), by_thread.len(), "{name}");
+        let (mut all, mut sink) = (All::default(), Collect::default());
+        long(&bytes, 40, &mut sink).by_time(&mut all, &mut sink).unwrap();
+        assert!(sink.0.len() <= said.len() + 1, "{name}: {:#?}", sink.0);
+        assert!(all.0.len() == by_time.len(), "{name}");
+        let mut sink = Collect::default();
+        let whole = Ordered::open(Input::from_bytes("x", bytes), &OpenOptions::default(), &mut sink).unwrap();
+        assert_eq!(*whole.header(), facts, "{name}");
+    }
+}
+
+#[test]
+fn buffers_that_overlap_are_merged_by_time() {
+    // Twenty pairs last 400 ticks: these overlap, those of one thread included.
+    assert_ordered(&trace(&[(1, 1000), (1, 1100), (2, 1050), (1, 900), (2, 5000), (2, 1049)]), "overlapping");
+    assert_ordered(&trace(&[(1, u64::MAX - 30), (1, 10), (2, 5)]), "turning over");
+}

@@ -130,24 +130,35 @@ pub(crate) struct Scout<'a> {
     sink: Option<&'a mut dyn Sink>,
     lasts: Lasts,
     last: u64,
+    pub(crate) seen: Seen,
+}
+
+/// What a [`Scout`] saw.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
     /// No thread goes back in time.
     pub(crate) has_threads_in_order: bool,
     /// Nothing does.
     pub(crate) is_in_order: bool,
+    /// Earliest time.
+    pub(crate) first_tsc: Option<u64>,
 }
 
 impl<'a> Scout<'a> {
     pub(crate) fn new(sink: Option<&'a mut dyn Sink>) -> Self {
-        Self { sink, lasts: Lasts::default(), last: 0, has_threads_in_order: true, is_in_order: true }
+        let seen = Seen { has_threads_in_order: true, is_in_order: true, first_tsc: None };
+        Self { sink, lasts: Lasts::default(), last: 0, seen }
     }
 }
 
 impl Moments for Scout<'_> {
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
-        self.is_in_order &= self.last <= moment.tsc;
-        self.last = moment.tsc;
         let before = self.lasts.next(moment, usize::MAX);
-        self.has_threads_in_order &= before.is_none_or(|(_, tsc)| tsc <= moment.tsc);
+        let seen = &mut self.seen;
+        seen.is_in_order &= self.last <= moment.tsc;
+        self.last = moment.tsc;
+        seen.first_tsc = Some(seen.first_tsc.map_or(moment.tsc, |first| first.min(moment.tsc)));
+        seen.has_threads_in_order &= before.is_none_or(|(_, tsc)| tsc <= moment.tsc);
         Ok(())
     }
 

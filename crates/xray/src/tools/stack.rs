@@ -62,6 +62,8 @@ pub struct Oddities {
     pub backwards: u64,
     /// Calls deeper than what is kept.
     pub too_deep: u64,
+    /// Calls of pairs of functions beyond those kept (graphs only).
+    pub too_many: u64,
 }
 
 impl Oddities {
@@ -72,6 +74,7 @@ impl Oddities {
         self.unfinished += other.unfinished;
         self.backwards += other.backwards;
         self.too_deep += other.too_deep;
+        self.too_many += other.too_many;
     }
 
     /// One line for each that occurred.
@@ -81,6 +84,7 @@ impl Oddities {
             (self.deduced, "calls without an exit were ended with the call around them"),
             (self.unfinished, "calls were open at the end of their thread and are not counted"),
             (self.backwards, "calls end before they begin; the difference counts"),
+            (self.too_many, "calls are of more pairs of functions than are kept and are not counted"),
             (self.too_deep, "calls are deeper than stacks are kept and count for the deepest kept"),
         ];
         all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()

@@ -1,6 +1,8 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
 mod extract;
+mod graph;
+mod graph_diff;
 mod reading;
 mod stack;
 
@@ -27,6 +29,19 @@ enum XrayVerb {
                             anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
                             anytrace xray stack --format json --unit seconds *.xray")]
     Stack(stack::StackArguments),
+    /// Draw who calls whom: calls and times of each pair of functions
+    #[command(
+        after_help = "Example:\n  anytrace xray graph -m ./app -e sum -c sum -v count app.xray | dot -Tsvg > app.svg\n  \
+                            anytrace xray graph --format csv app.xray"
+    )]
+    Graph(graph::GraphArguments),
+    /// Compare who calls whom in two traces, functions matched by name; with thresholds for automatic checks
+    #[command(
+        after_help = "Exit codes: 0 fine, 1 something exceeds a threshold (--fail-above), 2 the command failed.\n\n\
+                            Example:\n  anytrace xray graph-diff -m1 ./old -m2 ./new -e sum -c sum old.xray new.xray\n  \
+                            anytrace xray graph-diff --format csv --fail-above sum=10% --min-count 100 old.xray new.xray"
+    )]
+    GraphDiff(graph_diff::GraphDiffArguments),
     /// Write the instrumentation map of a program or library as YAML
     #[command(after_help = "Exit codes: 0 written, 1 a YAML map is damaged, 2 the command failed.\n\nExample:\n  \
                             anytrace xray extract -s ./app -o app.map.yaml\n  anytrace xray extract -s --no-demangle ./app")]
@@ -37,6 +52,8 @@ enum XrayVerb {
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         XrayVerb::Stack(options) => stack::run(options),
+        XrayVerb::Graph(options) => graph::run(options),
+        XrayVerb::GraphDiff(options) => graph_diff::run(options),
         XrayVerb::Extract(options) => extract::run(options),
     }
 }

@@ -1,0 +1,167 @@
+//! From source code to names: programs of ours are built with XRay, recorded, and read.
+//!
+//! `cargo xtask test` installs clang and its XRay runtime from Debian; where they are missing a test says that it is
+//! skipped.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Versions of clang that may be there, newest first; each with the peer of its version.
+const CLANGS: [&str; 10] = ["-22", "-21", "-20", "-19", "-18", "-17", "-16", "-15", "-14", ""];
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../xray/tests/programs")
+}
+
+fn note(message: &str) {
+    // Not by a print macro, which the test harness would swallow.
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs what must succeed.
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn anytrace(arguments: &[&str]) -> Output {
+    run(Command::new(env!("CARGO_BIN_EXE_anytrace")).args(arguments))
+}
+
+/// Versions of clang here that can link the XRay runtime.
+fn clangs(folder: &Path) -> Vec<&'static str> {
+    let source = folder.join("probe.cpp");
+    std::fs::write(&source, "int main() { return 0; }\n").unwrap();
+    let links = |version: &&str| {
+        let mut command = Command::new(format!("clang++{version}"));
+        command.arg("-fxray-instrument").arg(&source).arg("-o").arg(folder.join("probe"));
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    let found: Vec<_> = CLANGS.into_iter().filter(links).collect();
+    if found.is_empty() {
+        note("skipped: no clang with the XRay runtime is installed (clang-14, libclang-rt-14-dev)");
+    }
+    // The unnumbered one is one of the others, where there are others.
+    if found.len() > 1 { found.into_iter().filter(|version| !version.is_empty()).collect() } else { found }
+}
+
+/// The trace that a program leaves in a folder, which held none.
+fn trace_in(folder: &Path) -> String {
+    let found: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [trace] = found.as_slice() else { panic!("expected one trace, found {found:?}") };
+    trace.display().to_string()
+}
+
+/// Records a program in flight-recorder mode and in Basic mode.
+fn record(program: &Path, folder: &Path) -> [String; 2] {
+    ["fdr", "basic"].map(|mode| {
+        let out = folder.join(mode);
+        std::fs::create_dir(&out).unwrap();
+        let mut command = Command::new(program);
+        command.current_dir(&out);
+        if mode == "fdr" {
+            command.env("XRAY_OPTIONS", "verbosity=0 xray_logfile_base=t.").arg("func_duration_threshold_us=0");
+        } else {
+            command.env("XRAY_OPTIONS", "patch_premain=true xray_mode=xray-basic verbosity=0 xray_logfile_base=t.");
+            command.env("XRAY_BASIC_OPTIONS", "func_duration_threshold_us=0");
+        }
+        run(&mut command);
+        trace_in(&out)
+    })
+}
+
+/// Every verb on a recorded trace of a program. **New verbs of the group go here.**
+fn read_by_every_verb(trace: &str, program: &str, named: &[&str]) {
+    anytrace(&["check", trace]);
+    let info = text(&anytrace(&["info", trace]));
+    assert!(info.contains("function-enter") && info.contains("damage                     none"), "{info}");
+    let dump = text(&anytrace(&["dump", trace, "--format", "jsonl"]));
+    assert!(dump.lines().count() > 50, "{dump}");
+    let map = text(&anytrace(&["xray", "extract", "-s", program]));
+    for name in named {
+        assert!(map.contains(name), "{name} is not in\n{map}");
+    }
+}
+
+/// What the peer of the same version makes of a program is what we make of it.
+fn extracts_as_peer(version: &str, program: &str) {
+    let peer = [format!("llvm-xray{version}"), format!("/usr/lib/llvm{version}/bin/llvm-xray")];
+    let Some(peer) = peer.iter().find(|peer| Command::new(peer).arg("--help").output().is_ok()) else {
+        note(&format!("not compared: llvm-xray{version} is not installed"));
+        return;
+    };
+    for options in [&[][..], &["--symbolize"], &["-s", "--no-demangle"], &["-s", "--demangle"], &["-no-demangle"]] {
+        let mut theirs = text(&run(Command::new(peer).arg("extract").args(options).arg(program)));
+        // Up to version 14 the peer keeps template ends apart.
+        while theirs.contains("> >") {
+            theirs = theirs.replace("> >", ">>");
+        }
+        let ours = text(&anytrace(&[&["xray", "extract"], options, &[program]].concat()));
+        assert_eq!(ours, theirs, "{version} {options:?}");
+    }
+}
+
+#[test]
+fn a_cpp_program_is_recorded_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for version in clangs(folder.path()) {
+        let here = folder.path().join(format!("clang{version}"));
+        std::fs::create_dir(&here).unwrap();
+        // Debug data of every kind: names must not depend on it.
+        let variants: [(&str, &[&str]); 5] = [
+            ("lines", &["-O1", "-gline-tables-only"]),
+            ("full", &["-O2", "-g"]),
+            ("nopie", &["-O1", "-g", "-fno-pie", "-no-pie"]),
+            ("packed", &["-O1", "-g", "-gz"]),
+            ("stripped", &["-O1", "-s"]),
+        ];
+        for (variant, options) in variants {
+            let program = here.join(variant);
+            let mut build = Command::new(format!("clang++{version}"));
+            build.args(["-std=c++17", "-fxray-instrument", "-fxray-instruction-threshold=1", "-pthread"]);
+            build.args(options).arg(programs().join("calls.cpp")).arg("-o").arg(&program);
+            run(&mut build);
+            extracts_as_peer(version, &program.display().to_string());
+        }
+        let program = here.join("lines");
+        let names = ["'shop::fib(unsigned int)'", "'long shop::twice<long>(long)'", "'shop::Till::add(int)'", "'work("];
+        for trace in record(&program, &here) {
+            read_by_every_verb(&trace, &program.display().to_string(), &names);
+        }
+    }
+}
+
+#[test]
+fn a_rust_program_is_recorded_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(&version) = clangs(folder.path()).first() else { return };
+    if !is_there("rustc") {
+        note("skipped: rustc is not installed");
+        return;
+    }
+    let program = folder.path().join("calls");
+    // The switch is one of the nightly compiler; the linker must be clang, which adds the runtime.
+    let mut build = Command::new("rustc");
+    build.env("RUSTC_BOOTSTRAP", "1").args(["--edition", "2024", "-Z", "instrument-xray=always", "-C", "opt-level=1"]);
+    build.arg(format!("-Clinker=clang{version}")).args(["-C", "link-arg=-fxray-instrument", "-g"]);
+    build.arg(programs().join("calls.rs")).arg("-o").arg(&program);
+    run(&mut build);
+    let name = program.display().to_string();
+    for trace in record(&program, folder.path()) {
+        read_by_every_verb(&trace, &name, &["'calls::fib'", "'<calls::Till>::add'", "'calls::work'"]);
+    }
+    extracts_as_peer(version, &name);
+}
