@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
+use anytrace_analysis::stacks::{Forest, ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::naming::Names;
@@ -50,10 +50,8 @@ pub struct StackSums {
     pub leaf_sum: u64,
     /// All calls that were left.
     pub count: u64,
-    /// Ticks of those.
+    /// Ticks of those, calls inside included.
     pub sum: u64,
-    /// Ticks not spent in calls inside.
-    pub self_sum: u64,
 }
 
 impl StackSums {
@@ -63,7 +61,6 @@ impl StackSums {
         self.leaf_sum = self.leaf_sum.saturating_add(other.leaf_sum);
         self.count += other.count;
         self.sum = self.sum.saturating_add(other.sum);
-        self.self_sum = self.self_sum.saturating_add(other.self_sum);
     }
 }
 
@@ -109,16 +106,17 @@ impl Oddities {
     }
 }
 
-/// The stacks of a trace, or of several. Stacks stand in a forest whose outermost nodes are threads: the number of
-/// [`Self::threads`] is the name of such a node.
+/// The stacks of a trace, or of several.
 #[derive(Debug, Default)]
 pub struct StackProfile {
-    /// Process and thread.
-    pub threads: Vec<(u32, u32)>,
-    /// The stacks; below a thread's node names are function ids.
-    pub table: StackTable,
+    /// Process and thread, and the node that stands for it: outermost calls are its children.
+    pub threads: Vec<((u32, u32), StackId)>,
+    /// The stacks; names are function ids.
+    pub forest: Forest,
     /// By stack.
     pub sums: Vec<StackSums>,
+    /// Ticks of calls inside calls of a stack that were never left: they are in no sum of that stack.
+    pub open_inner: HashMap<StackId, u64>,
     /// Names from the trace.
     pub names: Names,
     /// Ticks a second; 0 where unknown.
@@ -132,8 +130,19 @@ pub struct StackProfile {
 impl StackProfile {
     /// True when no call was entered.
     pub fn is_empty(&self) -> bool {
-        // Each thread has a node of its own.
-        self.table.len() <= self.threads.len()
+        self.threads.iter().all(|(_, node)| self.forest.children(*node).next().is_none())
+    }
+
+    /// Counts of a stack.
+    pub fn sums_of(&self, stack: StackId) -> StackSums {
+        self.sums.get(stack as usize).copied().unwrap_or_default()
+    }
+
+    /// Ticks of a stack not spent in calls inside.
+    pub fn self_of(&self, stack: StackId) -> u64 {
+        let inner = self.forest.children(stack).fold(0_u64, |all, id| all.saturating_add(self.sums_of(id).sum));
+        let open = self.open_inner.get(&stack).copied().unwrap_or_default();
+        self.sums_of(stack).sum.saturating_sub(inner.saturating_sub(open))
     }
 
     /// Takes another in: stacks of one thread and process are added up.
@@ -141,38 +150,29 @@ impl StackProfile {
     /// # Errors
     /// [`anytrace_core::Kind::Usage`] when the two count time at different rates.
     pub fn merge(&mut self, other: Self) -> Result<(), Error> {
-        if self.cycle_frequency != other.cycle_frequency && !self.threads.is_empty() && !other.threads.is_empty() {
+        if self.threads.is_empty() {
+            let failure = self.failure.take();
+            *self = other;
+            self.failure = failure.or(self.failure.take());
+            return Ok(());
+        }
+        if self.cycle_frequency != other.cycle_frequency && !other.threads.is_empty() {
             let (a, b) = (self.cycle_frequency, other.cycle_frequency);
             return Err(Error::usage(format!("traces at {a} and {b} ticks a second cannot be added up")));
         }
-        if self.threads.is_empty() {
-            *self = other;
-            return Ok(());
-        }
-        let mut known: HashMap<(u32, u32), u32> = self.threads.iter().copied().zip(0..).collect();
-        let mut ours: Vec<StackId> = Vec::with_capacity(other.table.len());
-        for (id, sums) in (0..).zip(&other.sums) {
-            let (parent, mut name) = (other.table.parent(id), other.table.name(id));
-            if parent == ROOT {
-                let Some(&key) = other.threads.get(name as usize) else { continue };
-                let next = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
-                name = *known.entry(key).or_insert(next);
-                if name == next {
-                    self.threads.push(key);
+        let offset = self.forest.append(other.forest);
+        self.sums.extend(other.sums);
+        self.sums.resize(self.forest.len(), StackSums::default());
+        self.open_inner.extend(other.open_inner.into_iter().map(|(id, ticks)| (id.saturating_add(offset), ticks)));
+        let known: HashMap<(u32, u32), usize> = self.threads.iter().map(|(key, _)| *key).zip(0..).collect();
+        for (key, node) in other.threads {
+            let node = node.saturating_add(offset);
+            match known.get(&key).and_then(|&at| Some((at, self.threads.get(at)?.1))) {
+                Some((at, own)) => {
+                    let both = self.pair_up(own, node, ROOT, false);
+                    self.threads[at].1 = both;
                 }
-            }
-            let caller = ours.get(parent as usize).copied().unwrap_or(ROOT);
-            let is_lost = parent != ROOT && caller == ROOT;
-            let stack = if is_lost { ROOT } else { self.table.intern(caller, name) };
-            ours.push(stack);
-            if stack == caller {
-                // A full table: the time is in the caller's already.
-                self.oddities.too_deep += sums.count;
-                continue;
-            }
-            self.sums.resize(self.table.len(), StackSums::default());
-            if let Some(own) = self.sums.get_mut(stack as usize) {
-                own.add(sums);
+                None => self.threads.push((key, node)),
             }
         }
         self.names.merge(other.names);
@@ -238,6 +238,7 @@ pub(crate) struct Counter {
     states: Vec<Thread>,
     last: ((u32, u32), usize),
     has_left_anywhere: bool,
+    table: StackTable,
     profile: StackProfile,
 }
 
@@ -251,16 +252,23 @@ impl Counter {
             states: Vec::new(),
             last: ((0, 0), usize::MAX),
             has_left_anywhere: false,
+            table: StackTable::default(),
             profile: StackProfile::default(),
         }
     }
 
-    pub(crate) fn finish(mut self) -> StackProfile {
-        for state in &self.states {
-            self.profile.oddities.unfinished += state.open.len() as u64 + state.beyond;
+    pub(crate) fn finish(self) -> StackProfile {
+        let Self { mut profile, states, table, .. } = self;
+        for state in &states {
+            profile.oddities.unfinished += state.open.len() as u64 + state.beyond;
+            for open in state.open.iter().filter(|open| open.inner > 0) {
+                let inner = profile.open_inner.entry(open.stack).or_default();
+                *inner = inner.saturating_add(open.inner);
+            }
         }
-        self.profile.sums.resize(self.profile.table.len(), StackSums::default());
-        self.profile
+        profile.sums.resize(table.len(), StackSums::default());
+        profile.forest = table.into_forest();
+        profile
     }
 
     #[inline]
@@ -275,10 +283,10 @@ impl Counter {
 
     #[cold]
     fn find(&mut self, key: (u32, u32)) -> usize {
-        let (next, profile) = (self.states.len(), &mut self.profile);
+        let next = self.states.len();
         *self.by_key.entry(key).or_insert_with(|| {
-            profile.threads.push(key);
-            let node = profile.table.intern(ROOT, u32::try_from(next).unwrap_or(u32::MAX));
+            let node = self.table.intern(ROOT, u32::try_from(next).unwrap_or(u32::MAX));
+            self.profile.threads.push((key, node));
             self.states.push(Thread { node, ..Thread::default() });
             next
         })
@@ -298,7 +306,7 @@ impl Counter {
         }
         // A full table has no node for the thread.
         let is_kept = state.open.len() < DEPTH_MAX && state.node != ROOT;
-        let stack = if is_kept { self.profile.table.intern(caller, moment.function) } else { caller };
+        let stack = if is_kept { self.table.intern(caller, moment.function) } else { caller };
         state.open.push(Open { stack, function: moment.function, entered: moment.tsc, inner: 0 });
     }
 
@@ -340,7 +348,7 @@ impl Counter {
                 if let Some(outer) = outer {
                     outer.inner = outer.inner.saturating_add(ticks);
                 }
-                self.profile.count(&open, ticks, has_left);
+                self.profile.count(&open, ticks, has_left, self.table.len());
             }
             has_left = true;
         }
@@ -363,10 +371,10 @@ impl Counter {
 
 impl StackProfile {
     #[inline]
-    fn count(&mut self, open: &Open, ticks: u64, has_left: bool) {
+    fn count(&mut self, open: &Open, ticks: u64, has_left: bool, stacks: usize) {
         let at = open.stack as usize;
         if at >= self.sums.len() {
-            self.sums.resize(self.table.len(), StackSums::default());
+            self.sums.resize(stacks, StackSums::default());
         }
         let Some(sums) = self.sums.get_mut(at) else { return };
         if !has_left {
@@ -375,7 +383,6 @@ impl StackProfile {
         }
         sums.count += 1;
         sums.sum = sums.sum.saturating_add(ticks);
-        sums.self_sum = sums.self_sum.saturating_add(ticks.saturating_sub(open.inner));
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
+use anytrace_analysis::stacks::{ROOT, StackId};
 use anytrace_core::Error;
 use anytrace_core::span::Symbols;
 
 use super::printing::{csv_field, json_string};
 use super::stack::{StackProfile, StackSums};
-use super::stack_tree::{Roots, Tree};
+use super::stack_tree::Roots;
 
 /// Rows of a top list.
 pub(crate) const TOP: usize = 10;
@@ -65,10 +66,10 @@ pub struct StackView {
 /// Stacks ready to be printed.
 #[derive(Debug)]
 pub struct StackReport {
-    tree: Tree,
+    profile: StackProfile,
+    groups: Vec<Roots>,
     names: HashMap<u32, String>,
     view: StackView,
-    cycle_frequency: u64,
     /// Whether a thread's number occurs in several processes.
     is_ambiguous: bool,
 }
@@ -78,22 +79,23 @@ impl StackReport {
     ///
     /// # Errors
     /// [`anytrace_core::Kind::Usage`] when seconds are asked for and the trace does not know its frequency.
-    pub fn new(profile: &StackProfile, view: StackView, symbols: Option<&dyn Symbols>) -> Result<Self, Error> {
-        let cycle_frequency = profile.cycle_frequency;
-        if view.unit == StackUnit::Seconds && cycle_frequency == 0 && !profile.threads.is_empty() {
+    pub fn new(mut profile: StackProfile, view: StackView, symbols: Option<&dyn Symbols>) -> Result<Self, Error> {
+        if view.unit == StackUnit::Seconds && profile.cycle_frequency == 0 && !profile.threads.is_empty() {
             return Err(Error::usage("the trace does not say how many ticks a second has: no seconds"));
         }
-        let mut tree = Tree::of(profile, view.is_compat);
-        if view.grouping == StackGrouping::Aggregate {
-            tree.aggregate(view.is_compat);
+        let groups = if view.grouping == StackGrouping::Aggregate {
+            profile.aggregate(view.is_compat)
+        } else {
+            profile.by_thread(view.is_compat)
+        };
+        let mut names: HashMap<u32, String> = HashMap::new();
+        for id in 0..u32::try_from(profile.forest.len()).unwrap_or(ROOT) {
+            let function = profile.forest.name(id);
+            names.entry(function).or_insert_with(|| profile.names.of(function, symbols));
         }
-        let mut names = HashMap::new();
-        for node in &tree.nodes {
-            names.entry(node.function).or_insert_with(|| profile.names.of(node.function, symbols));
-        }
-        let numbers: HashSet<u32> = profile.threads.iter().map(|(_, thread)| *thread).collect();
+        let numbers: HashSet<u32> = profile.threads.iter().map(|((_, thread), _)| *thread).collect();
         let is_ambiguous = numbers.len() < profile.threads.len();
-        Ok(Self { tree, names, view, cycle_frequency, is_ambiguous })
+        Ok(Self { profile, groups, names, view, is_ambiguous })
     }
 
     /// The peer's tables: the ten stacks whose leaves took longest, and the ten with most leaf calls.
@@ -101,7 +103,7 @@ impl StackReport {
     /// # Errors
     /// When `out` fails.
     pub fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        let groups = &self.tree.groups;
+        let groups = &self.groups;
         if self.view.grouping != StackGrouping::PerThread {
             return self.table(&groups.iter().flat_map(|(_, roots)| roots).copied().collect::<Vec<_>>(), out);
         }
@@ -116,10 +118,10 @@ impl StackReport {
     fn table(&self, roots: &[u32], out: &mut dyn Write) -> io::Result<()> {
         let mut unique = 0_u64;
         let (mut by_sum, mut by_count) = (self.top_list(), self.top_list());
-        for (id, node) in self.tree.walk(roots).filter(|(_, node)| node.sums.leaf_count > 0) {
+        for (id, sums) in self.walk(roots).filter(|(_, sums)| sums.leaf_count > 0) {
             unique += 1;
-            by_sum.offer(id, node.sums.leaf_sum);
-            by_count.offer(id, node.sums.leaf_count);
+            by_sum.offer(id, sums.leaf_sum);
+            by_count.offer(id, sums.leaf_count);
         }
         write!(out, "\nUnique Stacks: {unique}\n")?;
         let top = by_sum.rows_max;
@@ -141,12 +143,11 @@ impl StackReport {
 
     fn stack(&self, id: u32, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{:<5} {:<NAME_COLUMNS$} {:>12} {:>16}", "lvl", "function", "count", "sum")?;
-        let mut frames: Vec<_> = self.tree.ancestors(id).collect();
-        frames.reverse();
+        let frames = self.frames(id);
         let leaf = frames.len().saturating_sub(1);
-        for (level, node) in frames.into_iter().enumerate() {
-            let name = short(self.name(node.function), NAME_COLUMNS);
-            let StackSums { leaf_count, leaf_sum, count, sum, .. } = node.sums;
+        for (level, id) in frames.into_iter().enumerate() {
+            let name = short(self.name(id), NAME_COLUMNS);
+            let StackSums { leaf_count, leaf_sum, count, sum } = self.profile.sums_of(id);
             // The leaf's row tells of calls that were leaves, its callers' rows of those that were not.
             let (count, sum) =
                 if level == leaf { (leaf_count, leaf_sum) } else { (count - leaf_count, sum.saturating_sub(leaf_sum)) };
@@ -163,12 +164,12 @@ impl StackReport {
     pub fn flame(&self, weight: Weight, out: &mut dyn Write) -> io::Result<()> {
         let is_compat = self.view.is_compat;
         let mut line = String::new();
-        for (thread, roots) in &self.tree.groups {
-            for (id, node) in self.tree.walk(roots) {
+        for (thread, roots) in &self.groups {
+            for (id, sums) in self.walk(roots) {
                 let value = match weight {
-                    Weight::Count => node.sums.count,
-                    Weight::Time if is_compat => node.sums.sum,
-                    Weight::Time => node.sums.self_sum,
+                    Weight::Count => sums.count,
+                    Weight::Time if is_compat => sums.sum,
+                    Weight::Time => self.profile.self_of(id),
                 };
                 if value == 0 && !is_compat {
                     continue;
@@ -198,9 +199,7 @@ impl StackReport {
 
     /// Each name with a semicolon behind it; none in a name, where outputs must stay readable.
     fn push_frames(&self, id: u32, is_compat: bool, line: &mut String) {
-        let mut frames: Vec<_> = self.tree.ancestors(id).map(|node| self.name(node.function)).collect();
-        frames.reverse();
-        for name in frames {
+        for name in self.frames(id).into_iter().map(|id| self.name(id)) {
             if is_compat {
                 line.push_str(name);
             } else {
@@ -222,9 +221,9 @@ impl StackReport {
         writeln!(out, "process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack")?;
         self.rows(|thread, id, sums| {
             let (process, number) = thread.map_or_else(Default::default, |(p, t)| (p.to_string(), t.to_string()));
-            let names = self.path(id);
+            let names: Vec<&str> = self.frames(id).into_iter().map(|id| self.name(id)).collect();
             let StackSums { leaf_count, count, .. } = *sums;
-            let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
+            let [leaf, sum, own] = [sums.leaf_sum, sums.sum, self.profile.self_of(id)].map(|ticks| self.amount(ticks));
             let function = csv_field(names.last().copied().unwrap_or_default());
             let (depth, stack) = (names.len(), csv_field(&names.join(";")));
             writeln!(out, "{process},{number},{depth},{function},{leaf_count},{leaf},{count},{sum},{own},{stack}")
@@ -237,9 +236,9 @@ impl StackReport {
     /// When `out` fails.
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let unit = if self.view.unit == StackUnit::Seconds { "seconds" } else { "ticks" };
-        let hz = self.cycle_frequency;
-        let unique = self.tree.groups.iter().flat_map(|(_, roots)| self.tree.walk(roots));
-        let unique = unique.filter(|(_, node)| node.sums.leaf_count > 0).count();
+        let hz = self.profile.cycle_frequency;
+        let unique = self.groups.iter().flat_map(|(_, roots)| self.walk(roots));
+        let unique = unique.filter(|(_, sums)| sums.leaf_count > 0).count();
         write!(out, "{{\"version\":1,\"unit\":\"{unit}\",\"cycle_frequency\":{hz},\"unique_stacks\":{unique}")?;
         write!(out, ",\"stacks\":[")?;
         let mut separator = "\n";
@@ -249,9 +248,9 @@ impl StackReport {
             if let Some((process, thread)) = thread {
                 write!(out, "\"process\":{process},\"thread\":{thread},")?;
             }
-            let names: Vec<String> = self.path(id).into_iter().map(json_string).collect();
+            let names: Vec<String> = self.frames(id).into_iter().map(|id| json_string(self.name(id))).collect();
             let StackSums { leaf_count, count, .. } = *sums;
-            let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
+            let [leaf, sum, own] = [sums.leaf_sum, sums.sum, self.profile.self_of(id)].map(|ticks| self.amount(ticks));
             write!(out, "\"stack\":[{}],\"leaf_count\":{leaf_count},\"leaf_sum\":{leaf}", names.join(","))?;
             write!(out, ",\"count\":{count},\"sum\":{sum},\"self\":{own}}}")
         })?;
@@ -260,24 +259,32 @@ impl StackReport {
 
     /// Every stack that was left at least once; threads by number.
     fn rows(&self, mut row: impl FnMut(Option<(u32, u32)>, u32, &StackSums) -> io::Result<()>) -> io::Result<()> {
-        let mut groups: Vec<&Roots> = self.tree.groups.iter().collect();
+        let mut groups: Vec<&Roots> = self.groups.iter().collect();
         groups.sort_by_key(|(thread, _)| *thread);
         for (thread, roots) in groups {
-            for (id, node) in self.tree.walk(roots).filter(|(_, node)| node.sums.count > 0) {
-                row(*thread, id, &node.sums)?;
+            for (id, sums) in self.walk(roots).filter(|(_, sums)| sums.count > 0) {
+                row(*thread, id, &sums)?;
             }
         }
         Ok(())
     }
 
-    fn path(&self, id: u32) -> Vec<&str> {
-        let mut names: Vec<&str> = self.tree.ancestors(id).map(|node| self.name(node.function)).collect();
-        names.reverse();
-        names
+    /// Every stack below the roots, callers first.
+    fn walk<'r>(&'r self, roots: &'r [StackId]) -> impl Iterator<Item = (StackId, StackSums)> {
+        let ids = roots.iter().flat_map(|&root| self.profile.forest.walk(root));
+        ids.map(|id| (id, self.profile.sums_of(id)))
     }
 
-    fn name(&self, function: u32) -> &str {
-        self.names.get(&function).map_or("", String::as_str)
+    /// A stack and its callers, outermost first; without the node of the thread.
+    fn frames(&self, id: StackId) -> Vec<StackId> {
+        let forest = &self.profile.forest;
+        let mut frames: Vec<StackId> = forest.ancestors(id).take_while(|&id| forest.parent(id) != ROOT).collect();
+        frames.reverse();
+        frames
+    }
+
+    fn name(&self, id: StackId) -> &str {
+        self.names.get(&self.profile.forest.name(id)).map_or("", String::as_str)
     }
 
     fn thread_title(&self, thread: Option<(u32, u32)>, word: &str, process_word: &str) -> String {
@@ -292,7 +299,7 @@ impl StackReport {
     fn amount(&self, ticks: u64) -> String {
         match self.view.unit {
             StackUnit::Ticks => ticks.to_string(),
-            StackUnit::Seconds => format!("{:.9}", ticks as f64 / self.cycle_frequency.max(1) as f64),
+            StackUnit::Seconds => format!("{:.9}", ticks as f64 / self.profile.cycle_frequency.max(1) as f64),
         }
     }
 }

@@ -1,102 +1,73 @@
-//! The stacks of a profile as trees in the order the peer lists them, by thread or added up over threads.
+//! Adding up stacks: of several threads, or of one thread in several traces. Orders are those the peer lists them in.
+
+use std::collections::{HashMap, HashSet};
 
 use anytrace_analysis::stacks::{ROOT, StackId};
 
 use super::bucket_order::{bucket_order, id_hash};
-use super::stack::{StackProfile, StackSums};
+use super::stack::StackProfile;
 
-/// A stack in a tree.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Node {
-    pub(crate) function: u32,
-    /// `None` for outermost calls.
-    pub(crate) parent: Option<u32>,
-    pub(crate) children: Vec<u32>,
-    pub(crate) sums: StackSums,
-}
+/// Process and thread with their outermost calls in order of appearance; `None` stands for all threads together.
+pub(crate) type Roots = (Option<(u32, u32)>, Vec<StackId>);
 
-/// Process and thread with their outermost calls; `None` stands for all threads together.
-pub(crate) type Roots = (Option<(u32, u32)>, Vec<u32>);
-
-/// Stacks as trees.
-#[derive(Debug, Default)]
-pub(crate) struct Tree {
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) groups: Vec<Roots>,
-}
-
-impl Tree {
-    /// The trees of each thread, threads in the peer's order. Where their numbers collide it goes by process and
-    /// number, or with `is_compat` by first appearance.
-    pub(crate) fn of(profile: &StackProfile, is_compat: bool) -> Self {
-        let table = &profile.table;
-        let count = u32::try_from(table.len()).unwrap_or(ROOT);
-        let mut nodes = vec![Node::default(); table.len()];
-        let mut roots: Vec<Vec<u32>> = vec![Vec::new(); profile.threads.len()];
-        let is_thread = |id: StackId| table.parent(id) == ROOT;
-        for id in (0..count).filter(|&id| !is_thread(id)) {
-            let parent = table.parent(id);
-            let outer = (!is_thread(parent)).then_some(parent);
-            let siblings = match outer {
-                Some(outer) => nodes.get_mut(outer as usize).map(|node| &mut node.children),
-                None => roots.get_mut(table.name(parent) as usize),
-            };
-            if let Some(siblings) = siblings {
-                siblings.push(id);
-            }
-            if let Some(node) = nodes.get_mut(id as usize) {
-                let sums = profile.sums.get(id as usize).copied().unwrap_or_default();
-                (node.function, node.parent, node.sums) = (table.name(id), outer, sums);
-            }
-        }
-        let mut threads: Vec<_> = profile.threads.iter().copied().zip(roots).filter(|(_, r)| !r.is_empty()).collect();
-        threads.sort_by_key(|(key, roots)| if is_compat { (roots.first().copied().unwrap_or(ROOT), 0) } else { *key });
-        let hashes: Vec<u32> = threads.iter().map(|((_, thread), _)| id_hash(*thread)).collect();
+impl StackProfile {
+    /// The threads that have calls, in the peer's order. Where their numbers collide it goes by process and number, or
+    /// with `is_compat` by first appearance.
+    pub(crate) fn by_thread(&self, is_compat: bool) -> Vec<Roots> {
+        let mut threads: Vec<Roots> =
+            self.threads.iter().map(|(key, node)| (Some(*key), self.calls_of(*node))).collect();
+        threads.retain(|(_, roots)| !roots.is_empty());
+        threads.sort_by_key(|(key, roots)| {
+            let first = roots.first().copied().unwrap_or(ROOT);
+            if is_compat { (Some((first, 0)), first) } else { (*key, first) }
+        });
+        let hashes: Vec<u32> = threads.iter().map(|(key, _)| id_hash(key.unwrap_or_default().1)).collect();
         let mut threads: Vec<_> = threads.into_iter().map(Some).collect();
-        let groups = bucket_order(&hashes)
-            .into_iter()
-            .filter_map(|n| threads.get_mut(n).and_then(Option::take))
-            .map(|(key, roots)| (Some(key), roots))
-            .collect();
-        Self { nodes, groups }
+        bucket_order(&hashes).into_iter().filter_map(|n| threads.get_mut(n).and_then(Option::take)).collect()
     }
 
-    /// Adds the threads' trees up. With `is_compat` callers of stacks that only one thread has stand with that
-    /// thread's counts, as the peer prints them, and not with all threads'.
-    pub(crate) fn aggregate(&mut self, is_compat: bool) {
-        let mut merged: Vec<u32> = Vec::new();
-        for (_, roots) in std::mem::take(&mut self.groups) {
+    /// All threads added up. With `is_compat` callers of stacks that only one thread has stand with that thread's
+    /// counts, as the peer prints them, and not with all threads'.
+    pub(crate) fn aggregate(&mut self, is_compat: bool) -> Vec<Roots> {
+        let all = self.add_node(ROOT, 0);
+        let mut merged: Vec<StackId> = Vec::new();
+        for (_, roots) in self.by_thread(is_compat) {
             for root in roots {
-                let function = self.function(root);
-                match merged.iter().position(|&other| self.function(other) == function) {
+                let function = self.forest.name(root);
+                match merged.iter().position(|&other| self.forest.name(other) == function) {
                     Some(at) => {
                         // What was added to goes behind the others.
                         let other = merged.remove(at);
-                        let both = self.merge(other, root, is_compat);
+                        let both = self.pair_up(other, root, all, is_compat);
                         merged.push(both);
                     }
                     None => merged.push(root),
                 }
             }
         }
-        self.groups = vec![(None, merged)];
+        vec![(None, merged)]
     }
 
-    /// Adds two trees of one function up; answers with the root of the sum.
-    fn merge(&mut self, left: u32, right: u32, is_compat: bool) -> u32 {
-        let root = self.pair(left, right, None);
+    /// What is called from a stack, in order of appearance.
+    fn calls_of(&self, stack: StackId) -> Vec<StackId> {
+        let mut calls: Vec<StackId> = self.forest.children(stack).collect();
+        calls.reverse();
+        calls
+    }
+
+    /// Adds two trees up, of one function or thread each; answers with the root of the sum, a call of `parent`.
+    pub(crate) fn pair_up(&mut self, left: StackId, right: StackId, parent: StackId, is_compat: bool) -> StackId {
+        let root = self.pair(left, right, parent);
         let mut work = vec![(left, right, root)];
         while let Some((left, right, both)) = work.pop() {
-            let (lefts, rights) = (self.children(left), self.children(right));
-            let hashes: Vec<u32> = lefts.iter().map(|&n| id_hash(self.function(n))).collect();
-            let by_function: std::collections::HashMap<u32, u32> =
-                lefts.iter().map(|&n| (self.function(n), n)).collect();
-            let mut taken = std::collections::HashSet::new();
+            let (lefts, rights) = (self.calls_of(left), self.calls_of(right));
+            let hashes: Vec<u32> = lefts.iter().map(|&id| id_hash(self.forest.name(id))).collect();
+            let by_function: HashMap<u32, StackId> = lefts.iter().map(|&id| (self.forest.name(id), id)).collect();
+            let mut taken = HashSet::new();
             let mut children = Vec::with_capacity(lefts.len().max(rights.len()));
             for inner in rights {
-                let function = self.function(inner);
-                if let Some(&twin) = by_function.get(&function) {
-                    let sum = self.pair(twin, inner, Some(both));
+                if let Some(&twin) = by_function.get(&self.forest.name(inner)) {
+                    let sum = self.pair(twin, inner, both);
                     taken.insert(twin);
                     children.push(sum);
                     work.push((twin, inner, sum));
@@ -105,54 +76,32 @@ impl Tree {
                 }
             }
             let rest = bucket_order(&hashes).into_iter().filter_map(|n| lefts.get(n).copied());
-            children.extend(rest.filter(|n| !taken.contains(n)));
+            children.extend(rest.filter(|id| !taken.contains(id)));
             if !is_compat {
-                for &child in &children {
-                    if let Some(node) = self.nodes.get_mut(child as usize) {
-                        node.parent = Some(both);
-                    }
-                }
+                children.iter().for_each(|&child| self.forest.set_parent(child, both));
             }
-            if let Some(node) = self.nodes.get_mut(both as usize) {
-                node.children = children;
-            }
+            self.forest.set_children(both, &children);
         }
         root
     }
 
-    fn pair(&mut self, left: u32, right: u32, parent: Option<u32>) -> u32 {
-        let sums_of = |n: u32| self.nodes.get(n as usize).map_or_else(StackSums::default, |node| node.sums);
-        let mut sums = sums_of(left);
-        sums.add(&sums_of(right));
-        let id = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        self.nodes.push(Node { function: self.function(left), parent, children: Vec::new(), sums });
+    fn pair(&mut self, left: StackId, right: StackId, parent: StackId) -> StackId {
+        let mut sums = self.sums_of(left);
+        sums.add(&self.sums_of(right));
+        let id = self.add_node(parent, self.forest.name(left));
+        if let Some(own) = self.sums.get_mut(id as usize) {
+            *own = sums;
+        }
+        let open = [left, right].iter().filter_map(|id| self.open_inner.get(id)).sum::<u64>();
+        if open > 0 {
+            self.open_inner.insert(id, open);
+        }
         id
     }
 
-    fn children(&self, node: u32) -> Vec<u32> {
-        self.nodes.get(node as usize).map_or_else(Vec::new, |node| node.children.clone())
-    }
-
-    pub(crate) fn function(&self, node: u32) -> u32 {
-        self.nodes.get(node as usize).map_or(0, |node| node.function)
-    }
-
-    /// The node itself and its callers, innermost first.
-    pub(crate) fn ancestors(&self, node: u32) -> impl Iterator<Item = &Node> {
-        let node = self.nodes.get(node as usize);
-        std::iter::successors(node, |node| node.parent.and_then(|parent| self.nodes.get(parent as usize)))
-    }
-
-    /// Every node below the roots, callers first; of the calls of one caller the last to appear comes first, as the
-    /// peer lists them.
-    pub(crate) fn walk<'t>(&'t self, roots: &'t [u32]) -> impl Iterator<Item = (u32, &'t Node)> {
-        let mut work: Vec<u32> = Vec::new();
-        let mut roots = roots.iter();
-        std::iter::from_fn(move || {
-            let id = work.pop().or_else(|| roots.next().copied())?;
-            let node = self.nodes.get(id as usize)?;
-            work.extend(&node.children);
-            Some((id, node))
-        })
+    fn add_node(&mut self, parent: StackId, function: u32) -> StackId {
+        let id = self.forest.add(parent, function);
+        self.sums.resize(self.forest.len(), Default::default());
+        id
     }
 }

@@ -103,13 +103,13 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
             if options.files.len() > 1 && options.format == Form::Text {
                 writeln!(out, "{name}:")?;
             }
-            print(&profile, options, symbols.as_deref(), &mut out)?;
+            print(profile, options, symbols.as_deref(), &mut out)?;
         } else {
             whole.merge(profile).map_err(|error| Failure::of(&name, &error))?;
         }
     }
     if !options.per_file {
-        print(&whole, options, symbols.as_deref(), &mut out)?;
+        print(whole, options, symbols.as_deref(), &mut out)?;
     }
     out.flush()?;
     Ok(verdict)
@@ -131,7 +131,7 @@ fn read(path: &Path, options: &StackArguments) -> Result<(StackProfile, Verdict)
 }
 
 fn print(
-    profile: &StackProfile,
+    profile: StackProfile,
     options: &StackArguments,
     symbols: Option<&dyn Symbols>,
     out: &mut dyn Write,
