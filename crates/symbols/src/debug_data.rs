@@ -145,6 +145,14 @@ impl Lines<'_> {
         self.context.find_location(address).ok().flatten().and_then(|found| location(&found))
     }
 
+    /// The column of the instruction at an address, from 1; 0 where unknown, as debug data have it.
+    pub fn column(&self, address: u64) -> u32 {
+        if address == u64::MAX {
+            return 0;
+        }
+        self.context.find_location(address).ok().flatten().and_then(|found| found.column).unwrap_or(0)
+    }
+
     /// The functions at an address: first the innermost, inlined one, last the one that stands in the code by itself.
     /// None where debug data are damaged or nested more than 1,000 deep.
     pub fn frames(&self, address: u64) -> Vec<Frame> {

@@ -1,4 +1,4 @@
-//! A large FDR trace of version 5: five threads, 26 functions, one buffer a thread, nested calls.
+//! A large FDR trace of version 5: five threads, 26 functions, nested calls; one buffer a thread, or many.
 //!
 //! Modelled on the traces of `programs/big.cpp` in the corpus: mostly function records, a processor record now and
 //! then, deltas of a few dozen to a few thousand ticks. Shares no code with the reader it measures.
@@ -21,9 +21,38 @@ impl Random {
     }
 }
 
-/// Writes about `bytes` bytes of trace; the same bytes every time.
+/// Function records of a piece, and its bytes with the processor record in front of them.
+const PIECE_RECORDS: u64 = 4096;
+const PIECE_BYTES: u64 = 16 + 8 * PIECE_RECORDS;
+const PREAMBLE_BYTES: u64 = 64;
+
+/// Writes about `bytes` bytes of trace, one buffer a thread; the same bytes every time.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
     let buffer_bytes = (bytes.saturating_sub(HEADER_BYTES) / THREADS).max(256);
+    write_header(out, buffer_bytes)?;
+    let pieces = (buffer_bytes.saturating_sub(PREAMBLE_BYTES) / PIECE_BYTES).max(1);
+    for number in 0..THREADS {
+        Thread::new(number).buffer(out, pieces, true)?;
+    }
+    Ok(())
+}
+
+/// Writes about `bytes` bytes of trace in buffers of 64 KiB, as a long recording leaves them: the threads in turn.
+pub(crate) fn generate_blocks(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    const BUFFER_PIECES: u64 = 2;
+    let buffer_bytes = PREAMBLE_BYTES + BUFFER_PIECES * PIECE_BYTES;
+    write_header(out, buffer_bytes)?;
+    let rounds = (bytes.saturating_sub(HEADER_BYTES) / THREADS / buffer_bytes).max(1);
+    let mut threads: Vec<Thread> = (0..THREADS).map(Thread::new).collect();
+    for round in 1..=rounds {
+        for thread in &mut threads {
+            thread.buffer(out, BUFFER_PIECES, round == rounds)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_header(out: &mut dyn Write, buffer_bytes: u64) -> io::Result<()> {
     let mut header = Vec::with_capacity(32);
     header.extend_from_slice(&5_u16.to_le_bytes());
     header.extend_from_slice(&1_u16.to_le_bytes());
@@ -31,57 +60,66 @@ pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
     header.extend_from_slice(&FREQUENCY.to_le_bytes());
     header.extend_from_slice(&buffer_bytes.to_le_bytes());
     header.extend_from_slice(&0_u64.to_le_bytes());
-    out.write_all(&header)?;
-    for thread in 0..THREADS {
-        buffer(out, thread, buffer_bytes)?;
-    }
-    Ok(())
+    out.write_all(&header)
 }
 
-/// One thread's buffer. Its length is known before it is written: pieces of fixed length, each a processor record and
-/// function records.
-fn buffer(out: &mut dyn Write, thread: u64, bytes: u64) -> io::Result<()> {
-    const PIECE_RECORDS: u64 = 4096;
-    const PIECE_BYTES: u64 = 16 + 8 * PIECE_RECORDS;
-    let pieces = (bytes.saturating_sub(64) / PIECE_BYTES).max(1);
-    let extents = 48 + pieces * PIECE_BYTES;
-    let process = 4711_i32;
-    let number = process + i32::try_from(thread).unwrap_or(0);
-    let mut piece = Vec::with_capacity(40_000);
-    metadata(&mut piece, 7, &[&extents.to_le_bytes()]);
-    metadata(&mut piece, 0, &[&number.to_le_bytes()]);
-    metadata(&mut piece, 4, &[&(1000 + thread).to_le_bytes(), &123_456_u32.to_le_bytes()]);
-    metadata(&mut piece, 9, &[&process.to_le_bytes()]);
-    let mut random = Random(7919 * (thread + 1) + 1);
-    let mut stack: Vec<u32> = Vec::new();
-    let mut tsc = 2_159_317_621_045 + thread * 1_000_003;
-    for n in 0..pieces {
-        let cpu = u16::try_from(random.below(2)).unwrap_or(0);
-        metadata(&mut piece, 2, &[&cpu.to_le_bytes(), &tsc.to_le_bytes()]);
-        for left in (0..PIECE_RECORDS).rev() {
-            let is_last_piece = n + 1 == pieces;
-            let must_leave = is_last_piece && stack.len() as u64 > left;
-            let may_enter = stack.len() < 12 && !(is_last_piece && stack.len() as u64 + 1 > left);
-            let enters = !must_leave && may_enter && (stack.is_empty() || random.below(2) == 0);
-            let (kind, id) = match (enters, stack.pop()) {
-                (false, Some(top)) => (1, top),
-                (_, top) => {
-                    stack.extend(top);
-                    let id = 1 + u32::try_from(random.below(26)).unwrap_or(0);
-                    stack.push(id);
-                    (0, id)
-                }
-            };
-            let spread = if random.below(50) == 0 { 20_000 } else { 300 };
-            let delta = 20 + random.below(spread);
-            tsc += delta;
-            piece.extend_from_slice(&(id << 4 | kind << 1).to_le_bytes());
-            piece.extend_from_slice(&u32::try_from(delta).unwrap_or(0).to_le_bytes());
-        }
-        out.write_all(&piece)?;
-        piece.clear();
+/// One thread of the traced program.
+struct Thread {
+    number: u64,
+    random: Random,
+    stack: Vec<u32>,
+    tsc: u64,
+}
+
+impl Thread {
+    fn new(number: u64) -> Self {
+        let tsc = 2_159_317_621_045 + number * 1_000_003;
+        Self { number, random: Random(7919 * (number + 1) + 1), stack: Vec::new(), tsc }
     }
-    Ok(())
+
+    /// One buffer. Its length is known before it is written: pieces of fixed length, each a processor record and
+    /// function records. All calls are left by the end of the last.
+    fn buffer(&mut self, out: &mut dyn Write, pieces: u64, is_last: bool) -> io::Result<()> {
+        let extents = 48 + pieces * PIECE_BYTES;
+        let process = 4711_i32;
+        let number = process + i32::try_from(self.number).unwrap_or(0);
+        let mut piece = Vec::with_capacity(40_000);
+        metadata(&mut piece, 7, &[&extents.to_le_bytes()]);
+        metadata(&mut piece, 0, &[&number.to_le_bytes()]);
+        metadata(&mut piece, 4, &[&(1000 + self.number).to_le_bytes(), &123_456_u32.to_le_bytes()]);
+        metadata(&mut piece, 9, &[&process.to_le_bytes()]);
+        for n in 1..=pieces {
+            let cpu = u16::try_from(self.random.below(2)).unwrap_or(0);
+            metadata(&mut piece, 2, &[&cpu.to_le_bytes(), &self.tsc.to_le_bytes()]);
+            for left in (0..PIECE_RECORDS).rev() {
+                self.record(&mut piece, (is_last && n == pieces).then_some(left));
+            }
+            out.write_all(&piece)?;
+            piece.clear();
+        }
+        Ok(())
+    }
+
+    /// One function record; `left` come after it, where that is to be the end.
+    fn record(&mut self, piece: &mut Vec<u8>, left: Option<u64>) {
+        let must_leave = left.is_some_and(|left| self.stack.len() as u64 > left);
+        let may_enter = self.stack.len() < 12 && left.is_none_or(|left| self.stack.len() as u64 + 1 <= left);
+        let enters = !must_leave && may_enter && (self.stack.is_empty() || self.random.below(2) == 0);
+        let (kind, id) = match (enters, self.stack.pop()) {
+            (false, Some(top)) => (1, top),
+            (_, top) => {
+                self.stack.extend(top);
+                let id = 1 + u32::try_from(self.random.below(26)).unwrap_or(0);
+                self.stack.push(id);
+                (0, id)
+            }
+        };
+        let spread = if self.random.below(50) == 0 { 20_000 } else { 300 };
+        let delta = 20 + self.random.below(spread);
+        self.tsc += delta;
+        piece.extend_from_slice(&(id << 4 | kind << 1).to_le_bytes());
+        piece.extend_from_slice(&u32::try_from(delta).unwrap_or(0).to_le_bytes());
+    }
 }
 
 /// Sixteen bytes: the kind, the fields, zeros.

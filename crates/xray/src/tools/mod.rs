@@ -1,5 +1,6 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
+pub mod account;
 mod bucket_order;
 pub mod graph;
 pub mod graph_diff;

@@ -27,10 +27,10 @@ pub(crate) struct GraphArguments {
     /// Replace the output file
     #[arg(long)]
     force: bool,
-    /// Go on after an exit without an entry. Always done but with --compat
+    /// Without -d: pass over exits of other calls than the innermost
     #[arg(short = 'k', long)]
     keep_going: bool,
-    /// End calls without an exit with the call around them. Always done but with --compat
+    /// End calls without an exit with the call around them: the default
     #[arg(short = 'd', long)]
     deduce_sibling_calls: bool,
     /// What stands at edges
@@ -139,7 +139,8 @@ pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     Ok(damage.verdict())
 }
 
-/// How calls are paired.
+/// How calls are paired. As in `account`, `-k` without `-d` passes over exits of other calls than the innermost.
 pub(super) fn pairing(is_compat: bool, keep_going: bool, deduce: bool) -> Pairing {
-    if is_compat { Pairing::Compat { keep_going, deduce } } else { Pairing::Right }
+    let is_peer = is_compat || (keep_going && !deduce);
+    if is_peer { Pairing::Compat { keep_going, deduce } } else { Pairing::Right }
 }

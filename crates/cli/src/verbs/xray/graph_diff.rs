@@ -33,7 +33,7 @@ pub(crate) struct GraphDiffArguments {
     /// Replace the output file
     #[arg(long)]
     force: bool,
-    /// Go on after an exit without an entry. Always done but with --compat
+    /// Without -d: pass over exits of other calls than the innermost
     #[arg(short = 'k', long)]
     keep_going: bool,
     /// The same, for the first trace (-k1)
@@ -42,7 +42,7 @@ pub(crate) struct GraphDiffArguments {
     /// The same, for the second trace (-k2)
     #[arg(long = "keep-going-2")]
     keep_going_2: bool,
-    /// End calls without an exit with the call around them. Always done but with --compat
+    /// End calls without an exit with the call around them: the default
     #[arg(short = 'd', long)]
     deduce_sibling_calls: bool,
     /// The same, for the first trace (-d1)

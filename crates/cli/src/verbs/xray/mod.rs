@@ -1,5 +1,6 @@
 //! `anytrace xray …`: options and output of `llvm-xray`, one file a verb.
 
+mod account;
 mod extract;
 mod graph;
 mod graph_diff;
@@ -24,6 +25,12 @@ pub(crate) struct XrayArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum XrayVerb {
+    /// Count each function's calls and how long they take
+    #[command(
+        after_help = "Exit codes: 0 accounted for, 1 the trace is damaged (the rest is accounted for), 2 the command failed.\n\n\
+                            Example:\n  anytrace xray account -m ./app -s sum -r dsc -p 10 app.xray"
+    )]
+    Account(account::AccountArguments),
     /// Sum up time and calls by call stack; several traces are added up
     #[command(after_help = "Example:\n  anytrace xray stack app.xray\n  \
                             anytrace xray stack --stack-format=flame app.xray | flamegraph.pl > app.svg\n  \
@@ -51,6 +58,7 @@ enum XrayVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &XrayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        XrayVerb::Account(options) => account::run(options),
         XrayVerb::Stack(options) => stack::run(options),
         XrayVerb::Graph(options) => graph::run(options),
         XrayVerb::GraphDiff(options) => graph_diff::run(options),

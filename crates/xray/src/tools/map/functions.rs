@@ -18,6 +18,8 @@ pub struct Function {
     pub name: String,
     /// Where it begins in source code, where debug data say so.
     pub location: Option<Location>,
+    /// Column of that place; 0 where unknown.
+    pub column: u32,
 }
 
 /// Functions of an object file or a YAML map, in order of their numbers.
@@ -30,7 +32,8 @@ pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<Str
             } else {
                 demangle(&entry.name, mangling).into_owned()
             };
-            functions.push(Function { id: entry.sled.id, address: entry.sled.function, name, location: None });
+            let (id, address) = (entry.sled.id, entry.sled.function);
+            functions.push(Function { id, address, name, location: None, column: 0 });
         }
         functions.sort_by_key(|function| function.id);
         functions.dedup_by_key(|function| function.id);
@@ -47,6 +50,7 @@ pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<Str
             address: sled.function,
             name: namer.name(sled.function),
             location: namer.location(sled.function),
+            column: namer.lines.as_ref().map_or(0, |lines| lines.column(sled.function)),
         })
         .collect())
 }
