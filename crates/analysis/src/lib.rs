@@ -31,6 +31,7 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod stack_runs;
 pub mod stacks;
 pub mod top;
 pub mod weave;

@@ -22,39 +22,16 @@ pub const ROOT: StackId = u32::MAX;
 /// Most stacks a table holds by default: about 100 MB.
 pub const STACKS_MAX: u32 = 4 << 20;
 
-/// Children of a stack that are found by walking a list. Most stacks of a deep tree have few, and their table is cold
-/// memory; what has more keeps the further ones in the table.
-const LISTED_MAX: u32 = 4;
-
-/// No sibling follows in the list.
-const LAST: StackId = u32::MAX;
-
-/// The stack is in the table and not in its caller's list.
-const IN_TABLE: StackId = u32::MAX - 1;
-
 /// One stack.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     parent: StackId,
     name: u32,
-    /// The next child of the same caller in its list, [`LAST`] or [`IN_TABLE`].
-    next: StackId,
-    children: Children,
-}
-
-/// What a stack called.
-#[derive(Debug, Clone, Copy)]
-struct Children {
     /// The child that was asked for last: calls repeat.
     recent: StackId,
-    /// The list's first.
-    first: StackId,
-    /// How many, listed or not.
-    count: u32,
-}
-
-impl Children {
-    const NONE: Self = Self { recent: ROOT, first: LAST, count: 0 };
+    /// Whether it has more than one. An only child stands in no slot: `recent` is enough to find it, and most stacks
+    /// of programs whose calls vary have one child or none.
+    has_many: bool,
 }
 
 /// The stacks of a trace. Ids do not depend on hashing: the first asked for is 0, the next 1.
@@ -65,10 +42,11 @@ pub struct StackTable {
     nodes: Vec<Node>,
     /// Open addressing: ids plus one, 0 is free. A power of two long, at most three quarters full.
     slots: Vec<u32>,
-    in_table: usize,
+    in_slots: usize,
     /// Chosen anew by each program, so that no trace can be made whose stacks all collide.
     seed: u64,
-    root: Children,
+    recent_root: StackId,
+    has_many_roots: bool,
     stacks_max: u32,
     folded: u64,
 }
@@ -84,13 +62,25 @@ impl StackTable {
     pub fn with_limit(stacks_max: u32) -> Self {
         let seed = RandomState::new().hash_one(0_u8) | 1;
         let stacks_max = stacks_max.min(ROOT - 1);
-        Self { nodes: Vec::new(), slots: vec![0; 64], in_table: 0, seed, root: Children::NONE, stacks_max, folded: 0 }
+        Self {
+            nodes: Vec::new(),
+            slots: vec![0; 64],
+            in_slots: 0,
+            seed,
+            recent_root: ROOT,
+            has_many_roots: false,
+            stacks_max,
+            folded: 0,
+        }
     }
 
     /// The stack of `name` called from `parent`; made where it is new. A full table gives `parent`.
     #[inline]
     pub fn intern(&mut self, parent: StackId, name: u32) -> StackId {
-        let recent = self.children(parent).recent;
+        let recent = match self.nodes.get(parent as usize) {
+            Some(node) => node.recent,
+            None => self.recent_root,
+        };
         match self.nodes.get(recent as usize) {
             Some(node) if node.name == name && node.parent == parent => recent,
             _ => self.find_or_add(parent, name),
@@ -107,6 +97,18 @@ impl StackTable {
     #[inline]
     pub fn name(&self, stack: StackId) -> u32 {
         self.nodes.get(stack as usize).map_or(0, |node| node.name)
+    }
+
+    /// Its only child, if it has just one.
+    #[inline]
+    pub(crate) fn only_child(&self, stack: StackId) -> Option<StackId> {
+        self.nodes.get(stack as usize).filter(|node| !node.has_many && node.recent != ROOT).map(|node| node.recent)
+    }
+
+    /// True when it has several children.
+    #[inline]
+    pub(crate) fn has_many(&self, stack: StackId) -> bool {
+        self.nodes.get(stack as usize).is_some_and(|node| node.has_many)
     }
 
     /// How many frames.
@@ -142,6 +144,15 @@ impl StackTable {
         self.folded
     }
 
+    /// Forgets all stacks; keeps the room.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.slots.fill(0);
+        self.in_slots = 0;
+        self.recent_root = ROOT;
+        self.has_many_roots = false;
+    }
+
     /// Takes the stacks of another table in and says which of ours each of its is.
     pub fn merge(&mut self, other: &Self) -> Vec<StackId> {
         let mut ours: Vec<StackId> = Vec::with_capacity(other.len());
@@ -154,81 +165,68 @@ impl StackTable {
         ours
     }
 
-    #[inline]
-    fn children(&self, parent: StackId) -> Children {
-        self.nodes.get(parent as usize).map_or(self.root, |node| node.children)
-    }
-
-    #[inline]
-    fn children_mut(&mut self, parent: StackId) -> &mut Children {
-        match self.nodes.get_mut(parent as usize) {
-            Some(node) => &mut node.children,
-            None => &mut self.root,
-        }
-    }
-
     fn find_or_add(&mut self, parent: StackId, name: u32) -> StackId {
-        let children = self.children(parent);
-        let mut child = children.first;
-        while let Some(node) = self.nodes.get(child as usize) {
-            if node.name == name {
-                self.children_mut(parent).recent = child;
-                return child;
-            }
-            child = node.next;
+        let (recent, has_many) = match self.nodes.get(parent as usize) {
+            Some(node) => (node.recent, node.has_many),
+            None => (self.recent_root, self.has_many_roots),
+        };
+        if has_many && let Some(id) = self.find(parent, name) {
+            self.note_recent(parent, id);
+            return id;
         }
-        if children.count <= LISTED_MAX {
-            // None of them is in the table.
-            return self.add(parent, name);
-        }
-        let slot = self.slot(parent, name);
-        match self.slots[slot].checked_sub(1) {
-            Some(id) => {
-                self.children_mut(parent).recent = id;
-                id
-            }
-            None => self.add(parent, name),
-        }
-    }
-
-    /// The slot of a stack that is in the table, or the free one where it belongs.
-    fn slot(&self, parent: StackId, name: u32) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = self.hash(parent, name) & mask;
-        while let Some(id) = self.slots[slot].checked_sub(1) {
-            let node = &self.nodes[id as usize];
-            if node.name == name && node.parent == parent {
-                break;
-            }
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    fn add(&mut self, parent: StackId, name: u32) -> StackId {
         if self.nodes.len() >= self.stacks_max as usize {
             self.folded += 1;
             return parent;
         }
         let id = u32::try_from(self.nodes.len()).expect("the limit is below 32 bits");
-        let children = self.children_mut(parent);
-        let (first, is_listed) = (children.first, children.count < LISTED_MAX);
-        children.count += 1;
-        children.recent = id;
-        if is_listed {
-            children.first = id;
-        }
-        let next = if is_listed { first } else { IN_TABLE };
-        self.nodes.push(Node { parent, name, next, children: Children::NONE });
-        if !is_listed {
-            let slot = self.slot(parent, name);
-            self.slots[slot] = id + 1;
-            self.in_table += 1;
-            if self.in_table * 4 > self.slots.len() * 3 {
-                self.grow();
+        self.nodes.push(Node { parent, name, recent: ROOT, has_many: false });
+        self.note_recent(parent, id);
+        if has_many {
+            self.put(id);
+        } else if recent != ROOT {
+            match self.nodes.get_mut(parent as usize) {
+                Some(node) => node.has_many = true,
+                None => self.has_many_roots = true,
             }
+            self.put(recent);
+            self.put(id);
         }
         id
+    }
+
+    fn find(&self, parent: StackId, name: u32) -> Option<StackId> {
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hash(parent, name) & mask;
+        while let Some(id) = self.slots[slot].checked_sub(1) {
+            let node = self.nodes[id as usize];
+            if node.name == name && node.parent == parent {
+                return Some(id);
+            }
+            slot = (slot + 1) & mask;
+        }
+        None
+    }
+
+    /// Puts a stack that has siblings into a slot.
+    fn put(&mut self, id: StackId) {
+        if (self.in_slots + 1) * 4 > self.slots.len() * 3 {
+            self.grow();
+        }
+        let node = self.nodes[id as usize];
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hash(node.parent, node.name) & mask;
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = id + 1;
+        self.in_slots += 1;
+    }
+
+    fn note_recent(&mut self, parent: StackId, child: StackId) {
+        match self.nodes.get_mut(parent as usize) {
+            Some(node) => node.recent = child,
+            None => self.recent_root = child,
+        }
     }
 
     fn hash(&self, parent: StackId, name: u32) -> usize {
@@ -238,14 +236,15 @@ impl StackTable {
     }
 
     fn grow(&mut self) {
-        let mask = self.slots.len() * 2 - 1;
-        self.slots = vec![0; mask + 1];
-        for (id, node) in (1_u32..).zip(&self.nodes).filter(|(_, node)| node.next == IN_TABLE) {
-            let mut slot = self.hash(node.parent, node.name) & mask;
+        let length = self.slots.len() * 2;
+        for id in std::mem::replace(&mut self.slots, vec![0; length]).into_iter().filter_map(|slot| slot.checked_sub(1))
+        {
+            let node = self.nodes[id as usize];
+            let mut slot = self.hash(node.parent, node.name) & (length - 1);
             while self.slots[slot] != 0 {
-                slot = (slot + 1) & mask;
+                slot = (slot + 1) & (length - 1);
             }
-            self.slots[slot] = id;
+            self.slots[slot] = id + 1;
         }
     }
 }
@@ -293,19 +292,6 @@ mod tests {
     }
 
     #[test]
-    fn callers_of_many_find_each_of_them() {
-        let (mut table, mut state) = (StackTable::default(), 3);
-        let outer = table.intern(ROOT, 0);
-        let ids: Vec<u32> = (0..1000).map(|name| table.intern(outer, name)).collect();
-        for _ in 0..5000 {
-            let name = random(&mut state) % 1000;
-            assert_eq!(table.intern(outer, name), ids[name as usize]);
-            assert_eq!(table.parent(ids[name as usize]), outer);
-        }
-        assert_eq!(table.len(), 1001);
-    }
-
-    #[test]
     fn a_full_table_answers_with_the_caller() {
         let mut table = StackTable::with_limit(2);
         let a = table.intern(ROOT, 1);
@@ -327,6 +313,16 @@ mod tests {
         for stack in [one, three, other] {
             assert_eq!(a.path(ours[stack as usize]), b.path(stack));
         }
+    }
+
+    #[test]
+    fn a_cleared_table_counts_from_zero_again() {
+        let mut table = StackTable::default();
+        let one = table.intern(ROOT, 1);
+        table.intern(one, 2);
+        table.clear();
+        assert!(table.is_empty());
+        assert_eq!((table.intern(ROOT, 2), table.path(0)), (0, vec![2]));
     }
 
     #[test]

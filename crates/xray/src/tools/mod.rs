@@ -1,22 +1,25 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
-mod bucket_order;
 pub mod account;
-pub mod map;
-mod naming;
-mod printing;
-pub mod stack;
-mod stack_report;
-mod stack_tree;
-mod wire;
-
-pub use naming::Names;
-pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};
-pub mod fdr_dump;
-mod fdr_groups;
-mod fdr_line;
+mod bucket_order;
 pub mod convert;
 pub mod fdr_dump;
 mod fdr_groups;
 mod fdr_line;
+pub mod graph;
+pub mod graph_diff;
+mod graph_diff_report;
+mod graph_report;
 pub mod map;
+mod naming;
+mod palette;
+mod printing;
+pub mod stack;
+mod stack_report;
+mod stack_stream;
+mod stack_tree;
+mod wire;
+
+pub use graph_report::{GraphReport, GraphView, Stat};
+pub use naming::Names;
+pub use stack_report::{StackGrouping, StackReport, StackUnit, StackView, Weight};

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use anytrace_analysis::stack_runs::StackRuns;
+pub use anytrace_analysis::stack_runs::{MakeFile, StackSums};
 use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
@@ -19,6 +21,10 @@ const OPEN_MAX: usize = 1 << 20;
 
 /// Frames of a stack; deeper calls count for the deepest stack kept.
 const DEPTH_MAX: usize = 1 << 14;
+
+/// Stacks counted in the table before they are written as runs: a table that fits into the processor's caches is
+/// several times as fast as one that does not, and most programs have fewer.
+const STACKS_AT_HAND: usize = 1 << 14;
 
 /// What an exit that fits no open call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,32 +45,8 @@ pub struct StackOptions {
     /// apart, that buffers are taken as they stand, and that in Basic traces an exit on one thread makes calls on
     /// another no leaves.
     pub orphans: OrphanRule,
-}
-
-/// Counts of one stack, in ticks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StackSums {
-    /// Calls that were leaves.
-    pub leaf_count: u64,
-    /// Ticks of those.
-    pub leaf_sum: u64,
-    /// All calls that were left.
-    pub count: u64,
-    /// Ticks of those.
-    pub sum: u64,
-    /// Ticks not spent in calls inside.
-    pub self_sum: u64,
-}
-
-impl StackSums {
-    /// Adds another's.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.leaf_count += other.leaf_count;
-        self.leaf_sum = self.leaf_sum.saturating_add(other.leaf_sum);
-        self.count += other.count;
-        self.sum = self.sum.saturating_add(other.sum);
-        self.self_sum = self.self_sum.saturating_add(other.self_sum);
-    }
+    /// Where stacks go that are too many for memory; without it memory grows with their number.
+    pub make_file: Option<MakeFile>,
 }
 
 /// What was met on the way that is no plain call.
@@ -80,6 +62,8 @@ pub struct Oddities {
     pub backwards: u64,
     /// Calls deeper than what is kept.
     pub too_deep: u64,
+    /// Calls of pairs of functions beyond those kept (graphs only).
+    pub too_many: u64,
 }
 
 impl Oddities {
@@ -90,6 +74,7 @@ impl Oddities {
         self.unfinished += other.unfinished;
         self.backwards += other.backwards;
         self.too_deep += other.too_deep;
+        self.too_many += other.too_many;
     }
 
     /// One line for each that occurred.
@@ -99,6 +84,7 @@ impl Oddities {
             (self.deduced, "calls without an exit were ended with the call around them"),
             (self.unfinished, "calls were open at the end of their thread and are not counted"),
             (self.backwards, "calls end before they begin; the difference counts"),
+            (self.too_many, "calls are of more pairs of functions than are kept and are not counted"),
             (self.too_deep, "calls are deeper than stacks are kept and count for the deepest kept"),
         ];
         all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
@@ -115,6 +101,8 @@ pub struct StackProfile {
     pub table: StackTable,
     /// By stack.
     pub sums: Vec<StackSums>,
+    /// All stacks, where they were too many for the table, which is empty then. Roots are numbers of threads.
+    pub runs: Option<StackRuns>,
     /// Names from the trace.
     pub names: Names,
     /// Ticks a second; 0 where unknown.
@@ -129,7 +117,7 @@ impl StackProfile {
     /// True when no call was entered.
     pub fn is_empty(&self) -> bool {
         // Each thread has a node of its own.
-        self.table.len() <= self.threads.len()
+        self.runs.is_none() && self.table.len() <= self.threads.len()
     }
 
     /// Takes another in: stacks of one thread and process are added up.
@@ -146,6 +134,10 @@ impl StackProfile {
             return Ok(());
         }
         let mut known: HashMap<(u32, u32), u32> = self.threads.iter().copied().zip(0..).collect();
+        if self.runs.is_some() || other.runs.is_some() {
+            self.merge_runs(other, &mut known)?;
+            return Ok(());
+        }
         let mut ours: Vec<StackId> = Vec::with_capacity(other.table.len());
         for (id, sums) in (0..).zip(&other.sums) {
             let (parent, mut name) = (other.table.parent(id), other.table.name(id));
@@ -171,9 +163,42 @@ impl StackProfile {
                 own.add(sums);
             }
         }
-        self.names.merge(other.names);
-        self.oddities.add(&other.oddities);
-        self.failure = self.failure.take().or(other.failure);
+        self.merge_rest(other.names, &other.oddities, other.failure);
+        Ok(())
+    }
+
+    fn merge_rest(&mut self, names: Names, oddities: &Oddities, failure: Option<String>) {
+        self.names.merge(names);
+        self.oddities.add(oddities);
+        self.failure = self.failure.take().or(failure);
+    }
+
+    /// As [`Self::merge`] where one of the two had too many stacks for a table.
+    fn merge_runs(&mut self, mut other: Self, known: &mut HashMap<(u32, u32), u32>) -> Result<(), Error> {
+        self.spill(None)?;
+        other.spill(None)?;
+        let mut ours = Vec::with_capacity(other.threads.len());
+        for key in other.threads {
+            let next = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
+            let number = *known.entry(key).or_insert(next);
+            if number == next {
+                self.threads.push(key);
+            }
+            ours.push(number);
+        }
+        if let (Some(runs), Some(others)) = (&mut self.runs, other.runs) {
+            runs.absorb(others, |root| ours.get(root as usize).copied().unwrap_or(root));
+        }
+        self.merge_rest(other.names, &other.oddities, other.failure);
+        Ok(())
+    }
+
+    /// Writes the table as runs and empties it.
+    fn spill(&mut self, make_file: Option<MakeFile>) -> Result<(), Error> {
+        self.sums.resize(self.table.len(), StackSums::default());
+        self.runs.get_or_insert_with(|| StackRuns::new(make_file)).add(&self.table, &self.sums)?;
+        self.table.clear();
+        self.sums.clear();
         Ok(())
     }
 }
@@ -191,7 +216,7 @@ pub fn stack(
     if options.orphans != OrphanRule::Pass {
         let start = |facts: WireFacts| Counter::new(*options, facts.is_fdr);
         let (facts, counter) = in_wire_order(input, open, start, sink)?;
-        return Ok(StackProfile { cycle_frequency: facts.cycle_frequency, ..counter.finish() });
+        return Ok(StackProfile { cycle_frequency: facts.cycle_frequency, ..counter.finish()? });
     }
     let trace = Ordered::open(input, open, sink)?;
     let cycle_frequency = trace.header().cycle_frequency;
@@ -199,7 +224,7 @@ pub fn stack(
     let (parts, _) = trace.by_thread_parallel(open.threads.max(1), || Counter::new(*options, true), sink)?;
     // In which order threads come depends on the workers; what prints them sorts them.
     for part in parts {
-        whole.merge(StackProfile { cycle_frequency, ..part.finish() })?;
+        whole.merge(StackProfile { cycle_frequency, ..part.finish()? })?;
     }
     Ok(whole)
 }
@@ -234,6 +259,8 @@ pub(crate) struct Counter {
     states: Vec<Thread>,
     last: ((u32, u32), usize),
     has_left_anywhere: bool,
+    /// Stacks at which the table is written as runs.
+    stacks_max: usize,
     profile: StackProfile,
 }
 
@@ -247,16 +274,40 @@ impl Counter {
             states: Vec::new(),
             last: ((0, 0), usize::MAX),
             has_left_anywhere: false,
+            stacks_max: if options.orphans == OrphanRule::Pass { STACKS_AT_HAND } else { usize::MAX },
             profile: StackProfile::default(),
         }
     }
 
-    pub(crate) fn finish(mut self) -> StackProfile {
+    pub(crate) fn finish(mut self) -> Result<StackProfile, Error> {
         for state in &self.states {
             self.profile.oddities.unfinished += state.open.len() as u64 + state.beyond;
         }
         self.profile.sums.resize(self.profile.table.len(), StackSums::default());
-        self.profile
+        if self.profile.runs.is_some() {
+            self.profile.spill(self.options.make_file)?;
+        }
+        Ok(self.profile)
+    }
+
+    /// Writes what was counted as runs; the table begins anew with the open calls.
+    #[cold]
+    fn spill(&mut self) -> Result<(), Error> {
+        self.profile.spill(self.options.make_file)?;
+        let table = &mut self.profile.table;
+        for (number, state) in (0..).zip(&mut self.states) {
+            state.node = table.intern(ROOT, number);
+            let mut caller = state.node;
+            for (depth, open) in state.open.iter_mut().enumerate() {
+                if depth < DEPTH_MAX {
+                    caller = table.intern(caller, open.function);
+                }
+                open.stack = caller;
+            }
+        }
+        // Where most of the table is open calls it must grow, or it would be written again and again.
+        self.stacks_max = STACKS_AT_HAND.max(self.profile.table.len() * 4);
+        Ok(())
     }
 
     #[inline]
@@ -281,21 +332,25 @@ impl Counter {
     }
 
     #[inline]
-    fn enter(&mut self, moment: &Moment<'_>) {
+    fn enter(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        if self.profile.table.len() >= self.stacks_max {
+            self.spill()?;
+        }
         let at = self.thread(moment);
         self.profile.names.note(moment.function, moment.name);
-        let Some(state) = self.states.get_mut(at) else { return };
+        let Some(state) = self.states.get_mut(at) else { return Ok(()) };
         state.has_left = false;
         self.has_left_anywhere = false;
         let caller = state.open.last().map_or(state.node, |open| open.stack);
         if state.open.len() >= OPEN_MAX {
             state.beyond += 1;
-            return;
+            return Ok(());
         }
         // A full table has no node for the thread.
         let is_kept = state.open.len() < DEPTH_MAX && state.node != ROOT;
         let stack = if is_kept { self.profile.table.intern(caller, moment.function) } else { caller };
         state.open.push(Open { stack, function: moment.function, entered: moment.tsc, inner: 0 });
+        Ok(())
     }
 
     #[inline]
@@ -382,7 +437,7 @@ impl Moments for Counter {
             return Ok(());
         }
         match moment.kind {
-            MomentKind::Function(kind) if kind.is_entry() => self.enter(moment),
+            MomentKind::Function(kind) if kind.is_entry() => self.enter(moment)?,
             MomentKind::Function(_) => self.leave(moment),
             MomentKind::Custom | MomentKind::Typed(_) => {}
         }

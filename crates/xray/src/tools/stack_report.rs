@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use anytrace_core::Error;
 use anytrace_core::span::Symbols;
 
+use super::naming::Names;
 use super::printing::{csv_field, json_string};
 use super::stack::{StackProfile, StackSums};
+use super::stack_stream::Stream;
 use super::stack_tree::{Roots, Tree};
 
 /// Rows of a top list.
@@ -57,43 +59,62 @@ pub struct StackView {
     pub unit: StackUnit,
     /// Rows of each top list; 0 is ten.
     pub top: usize,
+    /// Processors to use; 0 is one.
+    pub threads: usize,
     /// Copies the peer's flame lines (time of inner calls included, a stray semicolon) and its callers' counts in
     /// stacks added up over threads.
     pub is_compat: bool,
 }
 
-/// Stacks ready to be printed.
+/// Receives a stack: its process and thread, the names of its frames, outermost first, and its counts.
+pub(super) type Visit<'v> = &'v mut dyn FnMut(Option<(u32, u32)>, &[&str], &StackSums) -> io::Result<()>;
+
+/// Stacks in memory, or too many for that.
 #[derive(Debug)]
-pub struct StackReport {
-    tree: Tree,
+enum Stacks<'p> {
+    Tree(Tree),
+    Stream(Stream<'p>),
+}
+
+/// Stacks ready to be printed.
+pub struct StackReport<'p> {
+    stacks: Stacks<'p>,
     names: HashMap<u32, String>,
-    view: StackView,
+    /// For stacks that are read while they are printed.
+    pub(super) sources: (&'p Names, Option<&'p dyn Symbols>),
+    pub(super) view: StackView,
     cycle_frequency: u64,
     /// Whether a thread's number occurs in several processes.
     is_ambiguous: bool,
 }
 
-impl StackReport {
+impl<'p> StackReport<'p> {
     /// Arranges a profile.
     ///
     /// # Errors
     /// [`anytrace_core::Kind::Usage`] when seconds are asked for and the trace does not know its frequency.
-    pub fn new(profile: &StackProfile, view: StackView, symbols: Option<&dyn Symbols>) -> Result<Self, Error> {
+    pub fn new(profile: &'p StackProfile, view: StackView, symbols: Option<&'p dyn Symbols>) -> Result<Self, Error> {
         let cycle_frequency = profile.cycle_frequency;
         if view.unit == StackUnit::Seconds && cycle_frequency == 0 && !profile.threads.is_empty() {
             return Err(Error::usage("the trace does not say how many ticks a second has: no seconds"));
         }
-        let mut tree = Tree::of(profile);
-        if view.grouping == StackGrouping::Aggregate {
-            tree.aggregate(view.is_compat);
-        }
+        let is_aggregate = view.grouping == StackGrouping::Aggregate;
         let mut names = HashMap::new();
-        for node in &tree.nodes {
-            names.entry(node.function).or_insert_with(|| profile.names.of(node.function, symbols));
-        }
+        let stacks = if let Some(runs) = &profile.runs {
+            Stacks::Stream(Stream::new(profile, runs, is_aggregate))
+        } else {
+            let mut tree = Tree::of(profile, view.is_compat);
+            if is_aggregate {
+                tree.aggregate(view.is_compat);
+            }
+            for node in &tree.nodes {
+                names.entry(node.function).or_insert_with(|| profile.names.of(node.function, symbols));
+            }
+            Stacks::Tree(tree)
+        };
         let numbers: HashSet<u32> = profile.threads.iter().map(|(_, thread)| *thread).collect();
         let is_ambiguous = numbers.len() < profile.threads.len();
-        Ok(Self { tree, names, view, cycle_frequency, is_ambiguous })
+        Ok(Self { stacks, names, sources: (&profile.names, symbols), view, cycle_frequency, is_ambiguous })
     }
 
     /// The peer's tables: the ten stacks whose leaves took longest, and the ten with most leaf calls.
@@ -101,52 +122,79 @@ impl StackReport {
     /// # Errors
     /// When `out` fails.
     pub fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        let groups = &self.tree.groups;
+        let tree = match &self.stacks {
+            Stacks::Tree(tree) => tree,
+            Stacks::Stream(stream) => return self.stream_tables(stream, out),
+        };
+        let groups = &tree.groups;
         if self.view.grouping != StackGrouping::PerThread {
-            return self.table(&groups.iter().flat_map(|(_, roots)| roots).copied().collect::<Vec<_>>(), out);
+            let roots = groups.iter().flat_map(|(_, roots)| roots).copied().collect::<Vec<_>>();
+            return self.table(tree, &roots, out);
         }
         for (thread, roots) in groups {
             writeln!(out, "{}:", self.thread_title(*thread, "Thread ", ", process "))?;
-            self.table(roots, out)?;
+            self.table(tree, roots, out)?;
             writeln!(out)?;
         }
         Ok(())
     }
 
-    fn table(&self, roots: &[u32], out: &mut dyn Write) -> io::Result<()> {
+    fn table(&self, tree: &Tree, roots: &[u32], out: &mut dyn Write) -> io::Result<()> {
         let mut unique = 0_u64;
         let (mut by_sum, mut by_count) = (self.top_list(), self.top_list());
-        for (id, node) in self.tree.walk(roots).filter(|(_, node)| node.sums.leaf_count > 0) {
+        for (id, node) in tree.walk(roots).filter(|(_, node)| node.sums.leaf_count > 0) {
             unique += 1;
             by_sum.offer(id, node.sums.leaf_sum);
             by_count.offer(id, node.sums.leaf_count);
         }
+        let stacks = |list: TopList| {
+            let frames = |id| {
+                let mut frames: Vec<_> = tree.ancestors(id).map(|node| (node.function, node.sums)).collect();
+                frames.reverse();
+                frames
+            };
+            list.rows.iter().map(|&(id, value)| (value, frames(id))).collect::<Vec<_>>()
+        };
+        self.print_table(unique, &stacks(by_sum), &stacks(by_count), &|function| self.name(function).to_owned(), out)
+    }
+
+    /// Prints one table: the stacks of both top lists, each with its value and its frames, outermost first.
+    pub(super) fn print_table(
+        &self,
+        unique: u64,
+        by_sum: &[(u64, Vec<(u32, StackSums)>)],
+        by_count: &[(u64, Vec<(u32, StackSums)>)],
+        name: &dyn Fn(u32) -> String,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         write!(out, "\nUnique Stacks: {unique}\n")?;
-        let top = by_sum.rows_max;
+        let top = self.rows_max();
         for (title, word, list) in [("sum", "Sum", by_sum), ("count", "Count", by_count)] {
             write!(out, "Top {top} Stacks by leaf {title}:\n\n")?;
-            for &(id, value) in &list.rows {
-                let shown = if word == "Sum" { self.amount(value) } else { value.to_string() };
+            for (value, frames) in list {
+                let shown = if word == "Sum" { self.amount(*value) } else { value.to_string() };
                 writeln!(out, "{word}: {shown}")?;
-                self.stack(id, out)?;
+                self.stack(frames, name, out)?;
             }
             writeln!(out)?;
         }
         Ok(())
     }
 
-    fn top_list(&self) -> TopList {
-        TopList { rows: Vec::new(), rows_max: if self.view.top == 0 { TOP } else { self.view.top } }
+    pub(super) fn rows_max(&self) -> usize {
+        if self.view.top == 0 { TOP } else { self.view.top }
     }
 
-    fn stack(&self, id: u32, out: &mut dyn Write) -> io::Result<()> {
+    fn top_list(&self) -> TopList {
+        TopList { rows: Vec::new(), rows_max: self.rows_max() }
+    }
+
+    fn stack(&self, frames: &[(u32, StackSums)], name: &dyn Fn(u32) -> String, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{:<5} {:<NAME_COLUMNS$} {:>12} {:>16}", "lvl", "function", "count", "sum")?;
-        let mut frames: Vec<_> = self.tree.ancestors(id).collect();
-        frames.reverse();
         let leaf = frames.len().saturating_sub(1);
-        for (level, node) in frames.into_iter().enumerate() {
-            let name = short(self.name(node.function), NAME_COLUMNS);
-            let StackSums { leaf_count, leaf_sum, count, sum, .. } = node.sums;
+        for (level, (function, sums)) in frames.iter().enumerate() {
+            let name = short(&name(*function), NAME_COLUMNS);
+            let StackSums { leaf_count, leaf_sum, count, sum, .. } = *sums;
             // The leaf's row tells of calls that were leaves, its callers' rows of those that were not.
             let (count, sum) =
                 if level == leaf { (leaf_count, leaf_sum) } else { (count - leaf_count, sum.saturating_sub(leaf_sum)) };
@@ -163,26 +211,45 @@ impl StackReport {
     pub fn flame(&self, weight: Weight, out: &mut dyn Write) -> io::Result<()> {
         let is_compat = self.view.is_compat;
         let mut line = String::new();
-        for (thread, roots) in &self.tree.groups {
-            for (id, node) in self.tree.walk(roots) {
-                let value = match weight {
-                    Weight::Count => node.sums.count,
-                    Weight::Time if is_compat => node.sums.sum,
-                    Weight::Time => node.sums.self_sum,
-                };
-                if value == 0 && !is_compat {
-                    continue;
-                }
-                line.clear();
-                if thread.is_some() {
-                    self.push_thread_frames(*thread, &mut line);
-                }
-                self.push_frames(id, is_compat, &mut line);
-                if !is_compat {
-                    line.pop();
-                }
-                let value = if weight == Weight::Count { value.to_string() } else { self.amount(value) };
-                writeln!(out, "{line} {value}")?;
+        self.walk(false, &mut |thread, names, sums| {
+            let value = match weight {
+                Weight::Count => sums.count,
+                Weight::Time if is_compat => sums.sum,
+                Weight::Time => sums.self_sum,
+            };
+            if value == 0 && !is_compat {
+                return Ok(());
+            }
+            line.clear();
+            if thread.is_some() {
+                self.push_thread_frames(thread, &mut line);
+            }
+            push_frames(names, is_compat, &mut line);
+            if !is_compat {
+                line.pop();
+            }
+            let value = if weight == Weight::Count { value.to_string() } else { self.amount(value) };
+            writeln!(out, "{line} {value}")
+        })
+    }
+
+    /// Gives every stack with its names, outermost first: in the order of the trees, or threads by number.
+    fn walk(&self, is_by_number: bool, visit: Visit<'_>) -> io::Result<()> {
+        let tree = match &self.stacks {
+            Stacks::Tree(tree) => tree,
+            Stacks::Stream(stream) => return self.stream_walk(stream, is_by_number, visit),
+        };
+        let mut groups: Vec<&Roots> = tree.groups.iter().collect();
+        if is_by_number {
+            groups.sort_by_key(|(thread, _)| *thread);
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for (thread, roots) in groups {
+            for (id, node) in tree.walk(roots) {
+                names.clear();
+                names.extend(tree.ancestors(id).map(|node| self.name(node.function)));
+                names.reverse();
+                visit(*thread, &names, &node.sums)?;
             }
         }
         Ok(())
@@ -196,33 +263,14 @@ impl StackReport {
         line.push_str(&format!("thread_{thread};"));
     }
 
-    /// Each name with a semicolon behind it; none in a name, where outputs must stay readable.
-    fn push_frames(&self, id: u32, is_compat: bool, line: &mut String) {
-        let mut frames: Vec<_> = self.tree.ancestors(id).map(|node| self.name(node.function)).collect();
-        frames.reverse();
-        for name in frames {
-            if is_compat {
-                line.push_str(name);
-            } else {
-                line.extend(name.chars().map(|c| match c {
-                    ';' => ':',
-                    c if c.is_control() => ' ',
-                    c => c,
-                }));
-            }
-            line.push(';');
-        }
-    }
-
     /// One line a stack; columns `process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack`.
     ///
     /// # Errors
     /// When `out` fails.
     pub fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack")?;
-        self.rows(|thread, id, sums| {
+        self.rows(&mut |thread, names, sums| {
             let (process, number) = thread.map_or_else(Default::default, |(p, t)| (p.to_string(), t.to_string()));
-            let names = self.path(id);
             let StackSums { leaf_count, count, .. } = *sums;
             let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
             let function = csv_field(names.last().copied().unwrap_or_default());
@@ -238,18 +286,21 @@ impl StackReport {
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let unit = if self.view.unit == StackUnit::Seconds { "seconds" } else { "ticks" };
         let hz = self.cycle_frequency;
-        let unique = self.tree.groups.iter().flat_map(|(_, roots)| self.tree.walk(roots));
-        let unique = unique.filter(|(_, node)| node.sums.leaf_count > 0).count();
+        let mut unique = 0_u64;
+        self.walk(true, &mut |_, _, sums| {
+            unique += u64::from(sums.leaf_count > 0);
+            Ok(())
+        })?;
         write!(out, "{{\"version\":1,\"unit\":\"{unit}\",\"cycle_frequency\":{hz},\"unique_stacks\":{unique}")?;
         write!(out, ",\"stacks\":[")?;
         let mut separator = "\n";
-        self.rows(|thread, id, sums| {
+        self.rows(&mut |thread, names, sums| {
             write!(out, "{separator}{{")?;
             separator = ",\n";
             if let Some((process, thread)) = thread {
                 write!(out, "\"process\":{process},\"thread\":{thread},")?;
             }
-            let names: Vec<String> = self.path(id).into_iter().map(json_string).collect();
+            let names: Vec<String> = names.iter().map(|name| json_string(name)).collect();
             let StackSums { leaf_count, count, .. } = *sums;
             let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
             write!(out, "\"stack\":[{}],\"leaf_count\":{leaf_count},\"leaf_sum\":{leaf}", names.join(","))?;
@@ -259,28 +310,15 @@ impl StackReport {
     }
 
     /// Every stack that was left at least once; threads by number.
-    fn rows(&self, mut row: impl FnMut(Option<(u32, u32)>, u32, &StackSums) -> io::Result<()>) -> io::Result<()> {
-        let mut groups: Vec<&Roots> = self.tree.groups.iter().collect();
-        groups.sort_by_key(|(thread, _)| *thread);
-        for (thread, roots) in groups {
-            for (id, node) in self.tree.walk(roots).filter(|(_, node)| node.sums.count > 0) {
-                row(*thread, id, &node.sums)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn path(&self, id: u32) -> Vec<&str> {
-        let mut names: Vec<&str> = self.tree.ancestors(id).map(|node| self.name(node.function)).collect();
-        names.reverse();
-        names
+    fn rows(&self, row: Visit<'_>) -> io::Result<()> {
+        self.walk(true, &mut |thread, names, sums| if sums.count > 0 { row(thread, names, sums) } else { Ok(()) })
     }
 
     fn name(&self, function: u32) -> &str {
         self.names.get(&function).map_or("", String::as_str)
     }
 
-    fn thread_title(&self, thread: Option<(u32, u32)>, word: &str, process_word: &str) -> String {
+    pub(super) fn thread_title(&self, thread: Option<(u32, u32)>, word: &str, process_word: &str) -> String {
         let Some((process, thread)) = thread else { return String::new() };
         if self.is_ambiguous && !self.view.is_compat {
             format!("{word}{thread}{process_word}{process}")
@@ -294,6 +332,22 @@ impl StackReport {
             StackUnit::Ticks => ticks.to_string(),
             StackUnit::Seconds => format!("{:.9}", ticks as f64 / self.cycle_frequency.max(1) as f64),
         }
+    }
+}
+
+/// Each name with a semicolon behind it; none in a name, where outputs must stay readable.
+fn push_frames(names: &[&str], is_compat: bool, line: &mut String) {
+    for name in names {
+        if is_compat {
+            line.push_str(name);
+        } else {
+            line.extend(name.chars().map(|c| match c {
+                ';' => ':',
+                c if c.is_control() => ' ',
+                c => c,
+            }));
+        }
+        line.push(';');
     }
 }
 

@@ -26,8 +26,9 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The trees of each thread, threads in the peer's order.
-    pub(crate) fn of(profile: &StackProfile) -> Self {
+    /// The trees of each thread, threads in the peer's order. Where their numbers collide it goes by process and
+    /// number, or with `is_compat` by first appearance.
+    pub(crate) fn of(profile: &StackProfile, is_compat: bool) -> Self {
         let table = &profile.table;
         let count = u32::try_from(table.len()).unwrap_or(ROOT);
         let mut nodes = vec![Node::default(); table.len()];
@@ -49,7 +50,7 @@ impl Tree {
             }
         }
         let mut threads: Vec<_> = profile.threads.iter().copied().zip(roots).filter(|(_, r)| !r.is_empty()).collect();
-        threads.sort_by_key(|(key, _)| *key);
+        threads.sort_by_key(|(key, roots)| if is_compat { (roots.first().copied().unwrap_or(ROOT), 0) } else { *key });
         let hashes: Vec<u32> = threads.iter().map(|((_, thread), _)| id_hash(*thread)).collect();
         let mut threads: Vec<_> = threads.into_iter().map(Some).collect();
         let groups = bucket_order(&hashes)

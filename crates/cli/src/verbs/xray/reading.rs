@@ -1,11 +1,13 @@
 //! What the group's verbs share: opening traces, and telling what was met in them.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use anytrace_core::{Input, InputOptions, text};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::paint;
 use crate::report::{Reporter, Way};
 
@@ -24,4 +26,18 @@ pub(super) fn say(file: &str, lines: &[String]) {
     for line in lines {
         paint::complain("note", format!("{}: {line}", text::printable(file)));
     }
+}
+
+/// Writes a result to standard output, or to a file that appears whole or not at all.
+pub(super) fn put_out(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(write(&mut io::stdout().lock())?);
+    }
+    let mut output = Output::create(path, force)?;
+    write(&mut output)?;
+    output.commit()
 }

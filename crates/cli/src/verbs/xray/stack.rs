@@ -3,6 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anytrace_core::span::Symbols;
 use anytrace_xray::tools::stack::{OrphanRule, StackOptions, StackProfile, stack};
 use anytrace_xray::tools::{StackGrouping, StackReport, StackUnit, StackView, Weight};
 use clap::{Args, ValueEnum};
@@ -11,6 +12,7 @@ use super::reading::{open_input, reporter, say};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::symbols::SymbolArguments;
 use crate::{Verdict, only_one_stdin, open};
 
 /// `xray stack`.
@@ -53,6 +55,8 @@ pub(crate) struct StackArguments {
     #[arg(long)]
     compat: bool,
     #[command(flatten)]
+    symbols: SymbolArguments,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -83,6 +87,7 @@ enum Form {
 
 pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     only_one_stdin(options.files.iter().map(PathBuf::as_path))?;
+    let symbols = options.symbols.load(&anytrace_xray::Xray)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut whole = StackProfile::default();
     let mut verdict = Verdict::Fine;
@@ -98,13 +103,13 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
             if options.files.len() > 1 && options.format == Form::Text {
                 writeln!(out, "{name}:")?;
             }
-            print(&profile, options, &mut out)?;
+            print(&profile, options, symbols.as_deref(), &mut out)?;
         } else {
             whole.merge(profile).map_err(|error| Failure::of(&name, &error))?;
         }
     }
     if !options.per_file {
-        print(&whole, options, &mut out)?;
+        print(&whole, options, symbols.as_deref(), &mut out)?;
     }
     out.flush()?;
     Ok(verdict)
@@ -119,13 +124,23 @@ fn read(path: &Path, options: &StackArguments) -> Result<(StackProfile, Verdict)
         (true, true) => OrphanRule::EndAll,
         (true, false) => OrphanRule::Fail,
     };
-    let profile = stack(input, &open::open_options(&options.input), &StackOptions { orphans }, &mut damage)
-        .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
+    let profile = stack(
+        input,
+        &open::open_options(&options.input),
+        &StackOptions { orphans, make_file: Some(tempfile::tempfile) },
+        &mut damage,
+    )
+    .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
     damage.print_rest()?;
     Ok((profile, damage.verdict()))
 }
 
-fn print(profile: &StackProfile, options: &StackArguments, out: &mut dyn Write) -> Result<(), Failure> {
+fn print(
+    profile: &StackProfile,
+    options: &StackArguments,
+    symbols: Option<&dyn Symbols>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if profile.is_empty() && options.compat {
         return Err(Failure::breach("No instrumented calls were accounted in the input file."));
     }
@@ -137,9 +152,10 @@ fn print(profile: &StackProfile, options: &StackArguments, out: &mut dyn Write) 
         },
         unit: if options.unit == Unit::Seconds { StackUnit::Seconds } else { StackUnit::Ticks },
         top: options.top,
+        threads: open::open_options(&options.input).threads,
         is_compat: options.compat,
     };
-    let report = StackReport::new(profile, view, None).map_err(|error| Failure::bare(&error))?;
+    let report = StackReport::new(profile, view, symbols).map_err(|error| Failure::bare(&error))?;
     let weight = if options.aggregation_type == Aggregation::Count { Weight::Count } else { Weight::Time };
     match options.format {
         Form::Json => report.json(out)?,

@@ -1,0 +1,146 @@
+//! `anytrace xray graph`: who calls whom, as a drawing or a table.
+
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use anytrace_xray::tools::graph::{Pairing, graph};
+use anytrace_xray::tools::{GraphReport, GraphView, Stat};
+use clap::{Args, ValueEnum};
+
+use super::reading::{open_input, put_out, reporter, say};
+use crate::Verdict;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::open;
+use crate::progress::Progress;
+use crate::symbols::SymbolArguments;
+
+/// `xray graph`.
+#[derive(Debug, Args)]
+pub(crate) struct GraphArguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Replace the output file
+    #[arg(long)]
+    force: bool,
+    /// Without -d: pass over exits of other calls than the innermost
+    #[arg(short = 'k', long)]
+    keep_going: bool,
+    /// End calls without an exit with the call around them: the default
+    #[arg(short = 'd', long)]
+    deduce_sibling_calls: bool,
+    /// What stands at edges
+    #[arg(short = 'e', long, value_enum, default_value_t = StatName::None)]
+    edge_label: StatName,
+    /// What stands at vertices, under the name
+    #[arg(short = 'v', long, value_enum, default_value_t = StatName::None)]
+    vertex_label: StatName,
+    /// What edges are coloured by
+    #[arg(short = 'c', long, value_enum, default_value_t = StatName::None)]
+    color_edges: StatName,
+    /// What vertices are coloured by
+    #[arg(short = 'b', long, value_enum, default_value_t = StatName::None)]
+    color_vertices: StatName,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = GraphForm::Dot)]
+    format: GraphForm,
+    /// Stop at exits without an entry, as llvm-xray does without -k and -d
+    #[arg(long)]
+    compat: bool,
+    #[command(flatten)]
+    symbols: SymbolArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// The statistics, as llvm-xray calls them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum StatName {
+    /// Nothing
+    None,
+    /// Calls
+    Count,
+    /// Shortest call
+    Min,
+    /// Median
+    Med,
+    /// 90th percentile
+    #[value(name = "90p")]
+    P90,
+    /// 99th percentile
+    #[value(name = "99p")]
+    P99,
+    /// Longest call
+    Max,
+    /// All calls together
+    Sum,
+}
+
+impl From<StatName> for Stat {
+    fn from(name: StatName) -> Self {
+        match name {
+            StatName::None => Self::None,
+            StatName::Count => Self::Count,
+            StatName::Min => Self::Min,
+            StatName::Med => Self::Med,
+            StatName::P90 => Self::P90,
+            StatName::P99 => Self::P99,
+            StatName::Max => Self::Max,
+            StatName::Sum => Self::Sum,
+        }
+    }
+}
+
+/// Outputs of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum GraphForm {
+    /// For Graphviz
+    Dot,
+    Json,
+    Csv,
+}
+
+pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let symbols = options.symbols.load(&anytrace_xray::Xray)?;
+    let input = open_input(&options.file, &options.input)?;
+    let mut damage = reporter(&options.file, &options.input);
+    let pairing = pairing(options.compat, options.keep_going, options.deduce_sibling_calls);
+    let drawn = {
+        let _progress = Progress::watch(&input);
+        graph(input, &open::open_options(&options.input), pairing, &mut damage)
+            .map_err(|error| Failure::of(&name, &error))?
+    };
+    damage.print_rest()?;
+    if let Some(failure) = drawn.failure {
+        return Err(Failure::breach(format!("Error encountered generating the call graph.\n{failure}")));
+    }
+    say(&name, &drawn.oddities.lines());
+    let view = GraphView {
+        edge_label: options.edge_label.into(),
+        vertex_label: options.vertex_label.into(),
+        edge_color: options.color_edges.into(),
+        vertex_color: options.color_vertices.into(),
+    };
+    let report = GraphReport::new(&drawn, symbols.as_deref());
+    put_out(&options.output, options.force, |out| {
+        let mut out = BufWriter::new(out);
+        match options.format {
+            GraphForm::Dot => report.dot(&view, &mut out),
+            GraphForm::Json => report.json(&mut out),
+            GraphForm::Csv => report.csv(&mut out),
+        }?;
+        std::io::Write::flush(&mut out)
+    })?;
+    Ok(damage.verdict())
+}
+
+/// How calls are paired. As in `account`, `-k` without `-d` passes over exits of other calls than the innermost.
+pub(super) fn pairing(is_compat: bool, keep_going: bool, deduce: bool) -> Pairing {
+    let is_peer = is_compat || (keep_going && !deduce);
+    if is_peer { Pairing::Compat { keep_going, deduce } } else { Pairing::Right }
+}
