@@ -19,7 +19,7 @@ fn open(threads: usize) -> OpenOptions {
 
 fn stacks(bytes: &[u8], orphans: OrphanRule, threads: usize) -> StackProfile {
     let input = Input::from_bytes("x", bytes.to_vec());
-    stack(input, &open(threads), &StackOptions { orphans }, &mut Collect::default()).unwrap()
+    stack(input, &open(threads), &StackOptions { orphans, make_file: None }, &mut Collect::default()).unwrap()
 }
 
 fn calls(bytes: &[u8], pairing: Pairing, threads: usize) -> CallGraph {
@@ -32,14 +32,15 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn report(profile: StackProfile, grouping: StackGrouping, is_compat: bool) -> StackReport {
+fn report(profile: &StackProfile, grouping: StackGrouping, is_compat: bool) -> StackReport<'_> {
     StackReport::new(profile, StackView { grouping, is_compat, ..StackView::default() }, None).unwrap()
 }
 
 /// Ours for one of the peer's outputs.
 fn ours(bytes: &[u8], output: &str, is_compat: bool) -> String {
     let orphans = if is_compat { OrphanRule::EndAll } else { OrphanRule::Pass };
-    let shown = |grouping| report(stacks(bytes, orphans, 2), grouping, is_compat);
+    let profile = stacks(bytes, orphans, 2);
+    let shown = |grouping| report(&profile, grouping, is_compat);
     let drawn = |edge_label, vertex_label, edge_color, vertex_color| {
         let graph = calls(bytes, Pairing::Right, 2);
         let view = GraphView { edge_label, vertex_label, edge_color, vertex_color };
@@ -214,7 +215,7 @@ fn stacks_are_those_of_a_slow_count() {
         }
         for threads in [1, 3] {
             let profile = stacks(&yaml(&records), OrphanRule::Pass, threads);
-            let csv = text(|out| report(profile, StackGrouping::Separate, false).csv(out));
+            let csv = text(|out| report(&profile, StackGrouping::Separate, false).csv(out));
             let mut found = BTreeMap::new();
             for line in csv.lines().skip(1) {
                 let f: Vec<&str> = line.split(',').collect();
@@ -232,7 +233,8 @@ fn folded_lines_add_up_to_the_outermost_calls() {
     for _ in 0..100 {
         let records = records(&mut state);
         let outermost: u64 = slow(&records).iter().map(|call| call.3).sum();
-        let flame = report(stacks(&yaml(&records), OrphanRule::Pass, 1), StackGrouping::Aggregate, false);
+        let profile = stacks(&yaml(&records), OrphanRule::Pass, 1);
+        let flame = report(&profile, StackGrouping::Aggregate, false);
         let folded = text(|out| flame.flame(Weight::Time, out));
         let sum: u64 = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
         assert_eq!(sum, outermost);
@@ -275,7 +277,7 @@ fn a_stack_of_two_files_is_the_sum() {
         let rows = |profiles: Vec<StackProfile>| {
             let mut whole = StackProfile::default();
             profiles.into_iter().for_each(|profile| whole.merge(profile).unwrap());
-            let csv = text(|out| report(whole, StackGrouping::Separate, false).csv(out));
+            let csv = text(|out| report(&whole, StackGrouping::Separate, false).csv(out));
             let mut sums: BTreeMap<String, [u64; 3]> = BTreeMap::new();
             for line in csv.lines().skip(1) {
                 let f: Vec<&str> = line.split(',').collect();
@@ -310,7 +312,8 @@ fn damaged_traces_are_counted_without_panic() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let try_all = |bytes: &[u8]| {
         for orphans in [OrphanRule::Pass, OrphanRule::EndAll, OrphanRule::Fail] {
-            let shown = report(stacks(bytes, orphans, 2), StackGrouping::Aggregate, orphans == OrphanRule::EndAll);
+            let profile = stacks(bytes, orphans, 2);
+            let shown = report(&profile, StackGrouping::Aggregate, orphans == OrphanRule::EndAll);
             let json = text(|out| shown.json(out));
             serde_json::from_str::<serde_json::Value>(&json).unwrap();
             text(|out| shown.tables(out));
