@@ -135,8 +135,7 @@ impl Overview {
     }
 
     fn column(&self, row: &Row, from: u64, to: u64, column: usize, width: usize) -> Column {
-        // The last time belongs to the last column.
-        let length = u128::from(to - from) + 1;
+        let length = u128::from(to - from).max(1);
         let edge = |n: usize| {
             let offset = length * n as u128 / width as u128;
             from.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
@@ -149,11 +148,14 @@ impl Overview {
         let mut busy = 0.0;
         let mut names: Vec<(NameId, f64)> = Vec::new();
         let bin_of = |time: u64| usize::try_from((time >> shift).saturating_sub(first)).unwrap_or(BINS).min(BINS - 1);
-        for bin in bin_of(start)..=bin_of(end - 1) {
+        // What happened at the very end is in the last column.
+        let is_last = column + 1 == width;
+        let last = if is_last { bin_of(to) } else { bin_of(end - 1) };
+        for bin in bin_of(start)..=last {
             let bin_start = (first + bin as u64) << shift;
             let share = overlap(start, end, bin_start, shift);
             busy += row.busy[bin] as f64 * share;
-            shown.has_instant |= row.has_instant[bin] && share > 0.0;
+            shown.has_instant |= row.has_instant[bin] && (share > 0.0 || is_last);
             for &(name, own) in &row.cells[bin / CELL_BINS] {
                 let own = own as f64 * share;
                 match names.iter_mut().find(|(known, _)| *known == name) {
@@ -377,7 +379,7 @@ mod tests {
                 let is_busy = |time: u64| own().any(|span| (span.start..span.end).contains(&time));
                 let busy = (picture.from..picture.to).filter(|&time| is_busy(time)).count();
                 assert_eq!((line.busy, line.spans as usize), (busy as u128, own().count()));
-                let length = u128::from(picture.to - picture.from) + 1;
+                let length = u128::from(picture.to - picture.from);
                 let edge = |n: usize| picture.from + (length * n as u128 / 7) as u64;
                 for (n, column) in line.columns.iter().enumerate() {
                     let times = edge(n)..edge(n + 1);
