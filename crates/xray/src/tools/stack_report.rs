@@ -89,9 +89,15 @@ impl StackReport {
             profile.by_thread(view.is_compat)
         };
         let mut names: HashMap<u32, String> = HashMap::new();
+        let (mut seen, mut last) = (vec![false; 1 << 16], None);
         for id in 0..u32::try_from(profile.forest.len()).unwrap_or(ROOT) {
             let function = profile.forest.name(id);
-            names.entry(function).or_insert_with(|| profile.names.of(function, symbols));
+            // Most of many stacks are of few functions.
+            if last != Some(function) && !std::mem::replace(seen.get_mut(function as usize).unwrap_or(&mut false), true)
+            {
+                names.entry(function).or_insert_with(|| profile.names.of(function, symbols));
+            }
+            last = Some(function);
         }
         let numbers: HashSet<u32> = profile.threads.iter().map(|((_, thread), _)| *thread).collect();
         let is_ambiguous = numbers.len() < profile.threads.len();
