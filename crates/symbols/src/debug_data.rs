@@ -171,7 +171,7 @@ impl Lines<'_> {
 
     /// The column of the instruction at an address, from 1; 0 where unknown, as debug data have it.
     pub fn column(&self, address: u64) -> u32 {
-        if address == u64::MAX {
+        if !self.may_look_up(address) {
             return 0;
         }
         self.context.find_location(address).ok().flatten().and_then(|found| found.column).unwrap_or(0)

@@ -53,7 +53,7 @@ pub struct Row {
     pub id: u32,
     /// Its name; `#id` where unknown.
     pub function: String,
-    /// `file:line:column` of its beginning; `(unknown)` where no map has it, `<invalid>:0:0` where no debug data do.
+    /// `file:line:column` of its first instruction; `(unknown)` where no map has it, `<invalid>:0:0` where no debug data do.
     pub place: String,
     /// Calls that ended.
     pub count: u64,
@@ -146,7 +146,7 @@ fn rows(all: Accountant, map: Option<&Map>) -> Vec<Row> {
 /// Name and place: of the map, then of the trace itself (YAML).
 fn name(id: u32, names: &BTreeMap<u32, Vec<u8>>, map: Option<&Map>) -> (String, String) {
     if let Some(found) = map.and_then(|map| map.function(id)) {
-        let place = found.location.as_ref().map_or_else(
+        let place = found.first_instruction.as_ref().map_or_else(
             || "<invalid>:0:0".to_owned(),
             |place| {
                 let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();

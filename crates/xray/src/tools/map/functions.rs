@@ -18,6 +18,8 @@ pub struct Function {
     pub name: String,
     /// Where it begins in source code, where debug data say so.
     pub location: Option<Location>,
+    /// Place of its first instruction: another's where that was inlined. This is what the peer shows.
+    pub first_instruction: Option<Location>,
     /// Column of that place; 0 where unknown.
     pub column: u32,
 }
@@ -33,7 +35,7 @@ pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<Str
                 demangle(&entry.name, mangling).into_owned()
             };
             let (id, address) = (entry.sled.id, entry.sled.function);
-            functions.push(Function { id, address, name, location: None, column: 0 });
+            functions.push(Function { id, address, name, location: None, first_instruction: None, column: 0 });
         }
         functions.sort_by_key(|function| function.id);
         functions.dedup_by_key(|function| function.id);
@@ -50,6 +52,7 @@ pub(super) fn functions(binary: &Binary, mangling: Mangling, notes: &mut Vec<Str
             address: sled.function,
             name: namer.name(sled.function),
             location: namer.location(sled.function),
+            first_instruction: namer.lines.as_ref().and_then(|lines| lines.location(sled.function)),
             column: namer.lines.as_ref().map_or(0, |lines| lines.column(sled.function)),
         })
         .collect())
