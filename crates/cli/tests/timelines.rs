@@ -54,7 +54,8 @@ fn each_entry_of_a_trace_is_a_begin_in_chrome_and_a_row_in_csv() {
     let path = example("threads4.xray");
     let info = Command::new(env!("CARGO_BIN_EXE_anytrace")).args(["info", "--format", "json"]).arg(&path).output();
     let info: Value = serde_json::from_slice(&info.unwrap().stdout).unwrap();
-    let entries: u64 = ["enter", "enter-arg"].iter().filter_map(|kind| info["kinds"][kind].as_u64()).sum();
+    let entries: u64 =
+        ["function-enter", "function-enter-arg"].iter().filter_map(|kind| info["kinds"][kind].as_u64()).sum();
     assert!(entries > 0, "{info}");
     let chrome: Value = serde_json::from_slice(&convert(&path, "chrome", &[]).stdout).unwrap();
     let begins = chrome["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "B").count();

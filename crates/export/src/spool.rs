@@ -172,7 +172,12 @@ mod tests {
         for _ in 0..2 {
             for (track, wanted) in wanted.iter().enumerate() {
                 let mut found = Vec::new();
-                lanes.each(track, |told| Ok(found.push(told))).unwrap();
+                lanes
+                    .each(track, |told| {
+                        found.push(told);
+                        Ok(())
+                    })
+                    .unwrap();
                 assert_eq!(&found, wanted);
                 assert_eq!(lanes.count(track), wanted.len() as u64);
             }
@@ -190,7 +195,12 @@ mod tests {
             lanes.push(0, Told { time: told.0, word: told.1 }).unwrap();
         }
         let mut found = Vec::new();
-        lanes.each(0, |told| Ok(found.push((told.time, told.word)))).unwrap();
+        lanes
+            .each(0, |told| {
+                found.push((told.time, told.word));
+                Ok(())
+            })
+            .unwrap();
         assert_eq!(found, [(i64::MIN + 1, u64::MAX), (i64::MAX, 0), (i64::MAX, 1)]);
     }
 }

@@ -85,11 +85,9 @@ impl Played {
         let mut batch = EdgeBatch::default();
         for chunk in self.edges.chunks(batch_edges) {
             for (edge, attributes) in chunk {
-                for id in tracks..=edge.track.max(tracks) {
-                    if id == tracks && edge.track >= id {
-                        sink.track(id, &self.tracks[id as usize])?;
-                        tracks += 1;
-                    }
+                while tracks <= edge.track {
+                    sink.track(tracks, &self.tracks[tracks as usize])?;
+                    tracks += 1;
                 }
                 let last = attributes.iter().map(|(key, _)| *key).fold(edge.name, u32::max);
                 while names <= last {
