@@ -184,6 +184,7 @@ impl FunctionKind {
     }
 
     /// True for both kinds of entry.
+    #[inline]
     pub fn is_entry(self) -> bool {
         matches!(self, Self::Enter | Self::EnterArgs)
     }

@@ -19,7 +19,7 @@ fn open(threads: usize) -> OpenOptions {
 
 fn stacks(bytes: &[u8], orphans: OrphanRule, threads: usize) -> StackProfile {
     let input = Input::from_bytes("x", bytes.to_vec());
-    stack(input, &open(threads), &StackOptions { orphans, make_file: None }, &mut Collect::default()).unwrap()
+    stack(input, &open(threads), &StackOptions { orphans, ..StackOptions::default() }, &mut Collect::default()).unwrap()
 }
 
 fn calls(bytes: &[u8], pairing: Pairing, threads: usize) -> CallGraph {

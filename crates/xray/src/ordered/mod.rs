@@ -224,6 +224,14 @@ impl Ordered {
         }
     }
 
+    /// The parts of an FDR trace whose bytes are at hand, to be read as often as is wanted.
+    #[cfg(feature = "tools")]
+    pub(crate) fn pieces(&self) -> Option<Pieces<'_>> {
+        let Body::Indexed { cursor, index, layout } = &self.body else { return None };
+        let all = cursor.as_slice().unwrap_or_default();
+        Some(Pieces { all, index, layout: *layout, version: self.facts.fdr_version() })
+    }
+
     /// Gives every moment, those of each thread (of each process) in order of time. Threads may be mixed.
     ///
     /// A thread's buffers are put in order; where time goes back within one it is left so. Of a stream of more than
@@ -333,6 +341,55 @@ impl Ordered {
         }
         let mut scout = Scout::new(None);
         walk(cursor, form, &self.limits, &mut scout).is_ok() && scout.seen.is_in_order
+    }
+}
+
+/// The parts of an FDR trace, by thread and in order.
+#[cfg(feature = "tools")]
+#[derive(Clone, Copy)]
+pub(crate) struct Pieces<'a> {
+    all: &'a [u8],
+    index: &'a Index,
+    layout: Layout,
+    version: u16,
+}
+
+#[cfg(feature = "tools")]
+impl Pieces<'_> {
+    /// As [`Ordered::by_thread_parallel`].
+    pub(crate) fn parallel<M: Moments + Send>(
+        &self,
+        threads: usize,
+        make: impl Fn() -> M + Sync,
+    ) -> Result<Vec<M>, Error> {
+        parallel::give(self.all, self.index, self.layout, self.version, threads, make)
+    }
+
+    /// Process and thread of every thread.
+    pub(crate) fn threads(&self) -> Vec<(u32, u32)> {
+        self.index.owners.iter().map(|owner| (owner.process, owner.thread)).collect()
+    }
+
+    /// Gives the moments of a thread from the record `seq` on.
+    pub(crate) fn give_from<M: Moments>(&self, thread: (u32, u32), seq: u64, moments: &mut M) -> Result<(), Error> {
+        let Some(owner) = self.index.owners.iter().find(|owner| (owner.process, owner.thread) == thread) else {
+            return Ok(());
+        };
+        let pieces: Vec<_> = self.index.pieces(owner).collect();
+        // The piece with the record is that with the last beginning that is not behind it.
+        let holding = pieces.iter().enumerate().filter(|(_, (_, piece))| piece.at.seq <= seq);
+        let Some((at, _)) = holding.max_by_key(|(_, (_, piece))| piece.at.seq) else { return Ok(()) };
+        let mut decoder = Decoder::new(self.layout, self.version, owner);
+        for (n, &(buffer, piece)) in pieces.iter().enumerate().skip(at) {
+            decoder.start(self.all, buffer, piece);
+            while let Some(found) = decoder.next() {
+                let moment = decoder.complete(&found);
+                if n > at || moment.at.seq >= seq {
+                    moments.moment(&moment)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

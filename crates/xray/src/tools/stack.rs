@@ -5,6 +5,7 @@
 //! counted.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_analysis::stack_runs::StackRuns;
 pub use anytrace_analysis::stack_runs::{MakeFile, StackSums};
@@ -12,15 +13,17 @@ use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::naming::Names;
+use super::stack_hash;
+use super::stack_stream::{Tops, in_order};
 use super::wire::{WireFacts, in_wire_order};
 use crate::moment::{Moment, MomentKind, Moments};
 use crate::ordered::Ordered;
 
 /// Calls kept open on one thread; deeper ones are counted as too deep.
-const OPEN_MAX: usize = 1 << 20;
+pub(super) const OPEN_MAX: usize = 1 << 20;
 
 /// Frames of a stack; deeper calls count for the deepest stack kept.
-const DEPTH_MAX: usize = 1 << 14;
+pub(super) const DEPTH_MAX: usize = 1 << 14;
 
 /// Stacks counted in the table before they are written as runs: a table that fits into the processor's caches is
 /// several times as fast as one that does not, and most programs have fewer.
@@ -47,6 +50,9 @@ pub struct StackOptions {
     pub orphans: OrphanRule,
     /// Where stacks go that are too many for memory; without it memory grows with their number.
     pub make_file: Option<MakeFile>,
+    /// Only the top lists of all threads together are wanted, with so many rows each: traces of very many stacks are
+    /// then counted several times as fast. Such a profile cannot be merged with others.
+    pub tops: Option<usize>,
 }
 
 /// What was met on the way that is no plain call.
@@ -103,6 +109,8 @@ pub struct StackProfile {
     pub sums: Vec<StackSums>,
     /// All stacks, where they were too many for the table, which is empty then. Roots are numbers of threads.
     pub runs: Option<StackRuns>,
+    /// Instead of all stacks: the top lists, where only they were asked for and stacks were many.
+    pub tops: Option<Tops>,
     /// Names from the trace.
     pub names: Names,
     /// Ticks a second; 0 where unknown.
@@ -117,7 +125,7 @@ impl StackProfile {
     /// True when no call was entered.
     pub fn is_empty(&self) -> bool {
         // Each thread has a node of its own.
-        self.runs.is_none() && self.table.len() <= self.threads.len()
+        self.runs.is_none() && self.tops.is_none() && self.table.len() <= self.threads.len()
     }
 
     /// Takes another in: stacks of one thread and process are added up.
@@ -221,12 +229,41 @@ pub fn stack(
     let trace = Ordered::open(input, open, sink)?;
     let cycle_frequency = trace.header().cycle_frequency;
     let mut whole = StackProfile { cycle_frequency, ..StackProfile::default() };
+    if let Some(profile) = by_hash(&trace, open, options)? {
+        return Ok(StackProfile { cycle_frequency, ..profile });
+    }
     let (parts, _) = trace.by_thread_parallel(open.threads.max(1), || Counter::new(*options, true), sink)?;
     // In which order threads come depends on the workers; what prints them sorts them.
     for part in parts {
         whole.merge(StackProfile { cycle_frequency, ..part.finish()? })?;
     }
     Ok(whole)
+}
+
+/// The top lists alone, where no more is wanted, all bytes are at hand, and a look at the trace says that its stacks
+/// are many.
+fn by_hash(trace: &Ordered, open: &OpenOptions, options: &StackOptions) -> Result<Option<StackProfile>, Error> {
+    let (Some(rows_max), Some(pieces)) = (options.tops, trace.pieces()) else { return Ok(None) };
+    let is_full = AtomicBool::new(false);
+    let look = || Counter { is_full: Some(&is_full), ..Counter::new(*options, true) };
+    match pieces.parallel(open.threads.max(1), look) {
+        Err(error) if !is_full.load(Ordering::Relaxed) => return Err(error),
+        Err(_) => {}
+        // They fit into tables: what was counted is as good as what would be.
+        Ok(parts) => {
+            let mut whole = StackProfile::default();
+            for part in parts {
+                whole.merge(part.finish()?)?;
+            }
+            return Ok(Some(whole));
+        }
+    }
+    let threads = pieces.threads();
+    let places: HashMap<(u32, u32), usize> =
+        in_order(threads.iter().copied().zip(0_u32..).collect()).into_iter().map(|(key, _)| key).zip(0..).collect();
+    let group = |key| places.get(&key).copied().unwrap_or(0);
+    let found = stack_hash::tops(&pieces, open.threads.max(1), rows_max, &group)?;
+    Ok(found.map(|(tops, oddities)| StackProfile { threads, tops: Some(tops), oddities, ..StackProfile::default() }))
 }
 
 /// An open call.
@@ -252,8 +289,10 @@ struct Thread {
 
 /// Counts moments as they come: those of each thread in order.
 #[derive(Debug)]
-pub(crate) struct Counter {
+pub(crate) struct Counter<'f> {
     options: StackOptions,
+    /// Set instead of writing a full table as runs; counting ends then.
+    is_full: Option<&'f AtomicBool>,
     is_by_thread: bool,
     by_key: HashMap<(u32, u32), usize>,
     states: Vec<Thread>,
@@ -264,11 +303,12 @@ pub(crate) struct Counter {
     profile: StackProfile,
 }
 
-impl Counter {
+impl Counter<'_> {
     /// `is_by_thread`: exits on one thread say nothing of the leaves of another.
     pub(crate) fn new(options: StackOptions, is_by_thread: bool) -> Self {
         Self {
             options,
+            is_full: None,
             is_by_thread,
             by_key: HashMap::new(),
             states: Vec::new(),
@@ -293,6 +333,10 @@ impl Counter {
     /// Writes what was counted as runs; the table begins anew with the open calls.
     #[cold]
     fn spill(&mut self) -> Result<(), Error> {
+        if let Some(is_full) = self.is_full {
+            is_full.store(true, Ordering::Relaxed);
+            return Err(Error::limit("there are more stacks than a table holds"));
+        }
         self.profile.spill(self.options.make_file)?;
         let table = &mut self.profile.table;
         for (number, state) in (0..).zip(&mut self.states) {
@@ -430,7 +474,7 @@ impl StackProfile {
     }
 }
 
-impl Moments for Counter {
+impl Moments for Counter<'_> {
     #[inline]
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         if self.profile.failure.is_some() {

@@ -9,7 +9,7 @@ use anytrace_core::span::Symbols;
 use super::naming::Names;
 use super::printing::{csv_field, json_string};
 use super::stack::{StackProfile, StackSums};
-use super::stack_stream::Stream;
+use super::stack_stream::{Stream, Tops};
 use super::stack_tree::{Roots, Tree};
 
 /// Rows of a top list.
@@ -74,6 +74,8 @@ pub(super) type Visit<'v> = &'v mut dyn FnMut(Option<(u32, u32)>, &[&str], &Stac
 enum Stacks<'p> {
     Tree(Tree),
     Stream(Stream<'p>),
+    /// Only those of the one table.
+    Tops(&'p Tops),
 }
 
 /// Stacks ready to be printed.
@@ -100,7 +102,9 @@ impl<'p> StackReport<'p> {
         }
         let is_aggregate = view.grouping == StackGrouping::Aggregate;
         let mut names = HashMap::new();
-        let stacks = if let Some(runs) = &profile.runs {
+        let stacks = if let Some(tops) = &profile.tops {
+            Stacks::Tops(tops)
+        } else if let Some(runs) = &profile.runs {
             Stacks::Stream(Stream::new(profile, runs, is_aggregate))
         } else {
             let mut tree = Tree::of(profile, view.is_compat);
@@ -125,6 +129,7 @@ impl<'p> StackReport<'p> {
         let tree = match &self.stacks {
             Stacks::Tree(tree) => tree,
             Stacks::Stream(stream) => return self.stream_tables(stream, out),
+            Stacks::Tops(tops) => return self.print_tops(tops, out),
         };
         let groups = &tree.groups;
         if self.view.grouping != StackGrouping::PerThread {
@@ -238,6 +243,8 @@ impl<'p> StackReport<'p> {
         let tree = match &self.stacks {
             Stacks::Tree(tree) => tree,
             Stacks::Stream(stream) => return self.stream_walk(stream, is_by_number, visit),
+            // Not asked for when they were counted.
+            Stacks::Tops(_) => return Ok(()),
         };
         let mut groups: Vec<&Roots> = tree.groups.iter().collect();
         if is_by_number {

@@ -18,7 +18,7 @@ use super::stack_report::{StackGrouping, StackReport, Visit};
 pub(crate) struct Frame {
     pub(crate) function: u32,
     pub(crate) sums: StackSums,
-    ordinal: u64,
+    pub(crate) ordinal: u64,
 }
 
 /// One list: a thread with its number among the roots, or all threads together.
@@ -36,8 +36,8 @@ pub(crate) struct Stream<'p> {
 }
 
 /// The top of one list, and how many stacks it has.
-#[derive(Debug, Default)]
-pub(crate) struct Tops {
+#[derive(Debug, Default, Clone)]
+pub struct Tops {
     pub(crate) unique: u64,
     pub(crate) by_sum: Vec<Top>,
     pub(crate) by_count: Vec<Top>,
@@ -48,7 +48,7 @@ pub(crate) struct Tops {
 pub(crate) struct Top {
     pub(crate) value: u64,
     pub(crate) frames: Vec<Frame>,
-    group: usize,
+    pub(crate) group: usize,
 }
 
 impl<'p> Stream<'p> {
@@ -57,11 +57,8 @@ impl<'p> Stream<'p> {
         if is_aggregate {
             return Self { runs, groups: vec![Group { thread: None, root: None }] };
         }
-        let mut threads: Vec<_> = profile.threads.iter().copied().zip(0_u32..).collect();
-        threads.sort_unstable();
-        let hashes: Vec<u32> = threads.iter().map(|((_, thread), _)| id_hash(*thread)).collect();
-        let in_order = bucket_order(&hashes).into_iter().filter_map(|n| threads.get(n).copied());
-        let groups = in_order.map(|(key, root)| Group { thread: Some(key), root: Some(root) }).collect();
+        let threads = in_order(profile.threads.iter().copied().zip(0_u32..).collect());
+        let groups = threads.into_iter().map(|(key, root)| Group { thread: Some(key), root: Some(root) }).collect();
         Self { runs, groups }
     }
 
@@ -114,6 +111,13 @@ impl<'p> Stream<'p> {
     }
 }
 
+/// Threads in the order of the tree.
+pub(super) fn in_order(mut threads: Vec<((u32, u32), u32)>) -> Vec<((u32, u32), u32)> {
+    threads.sort_unstable();
+    let hashes: Vec<u32> = threads.iter().map(|((_, thread), _)| id_hash(*thread)).collect();
+    bucket_order(&hashes).into_iter().filter_map(|n| threads.get(n).copied()).collect()
+}
+
 #[inline]
 fn push(frames: &mut Vec<Frame>, node: &Merged) {
     frames.truncate(node.depth as usize);
@@ -134,7 +138,7 @@ fn consider(tops: &mut Vec<Top>, value: u64, frames: &[Frame], group: usize, row
     }
 }
 
-fn offer(tops: &mut Vec<Top>, top: Top, rows_max: usize) {
+pub(super) fn offer(tops: &mut Vec<Top>, top: Top, rows_max: usize) {
     let at = tops.partition_point(|other| {
         other.value > top.value
             || (other.value == top.value
@@ -174,6 +178,11 @@ impl StackReport<'_> {
 
     fn stream_table(&self, stream: &Stream<'_>, groups: &[usize], out: &mut dyn Write) -> io::Result<()> {
         let tops = stream.tops(groups, self.rows_max(), self.view.threads)?;
+        self.print_tops(&tops, out)
+    }
+
+    /// Prints one table.
+    pub(super) fn print_tops(&self, tops: &Tops, out: &mut dyn Write) -> io::Result<()> {
         let stacks = |tops: &[Top]| {
             let frames = |top: &Top| top.frames.iter().map(|frame| (frame.function, frame.sums)).collect();
             tops.iter().map(|top| (top.value, frames(top))).collect::<Vec<_>>()

@@ -127,12 +127,20 @@ fn read(path: &Path, options: &StackArguments) -> Result<(StackProfile, Verdict)
     let profile = stack(
         input,
         &open::open_options(&options.input),
-        &StackOptions { orphans, make_file: Some(tempfile::tempfile) },
+        &StackOptions { orphans, make_file: Some(tempfile::tempfile), tops: tops(options) },
         &mut damage,
     )
     .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
     damage.print_rest()?;
     Ok((profile, damage.verdict()))
+}
+
+/// How many rows, where top lists of one trace, of all its threads together, are all that will be printed.
+fn tops(options: &StackArguments) -> Option<usize> {
+    let is_one = options.files.len() == 1 || options.per_file;
+    let is_table = options.format == Form::Text && options.stack_format == StackForm::Human && !options.all_stacks;
+    let is_plain = !options.per_thread_stacks && !options.aggregate_threads && !options.compat;
+    (is_one && is_table && is_plain).then_some(if options.top == 0 { 10 } else { options.top })
 }
 
 fn print(
