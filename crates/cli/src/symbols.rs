@@ -66,12 +66,15 @@ impl SymbolArguments {
     }
 
     /// As [`Self::load`], and counts which functions have names.
-    pub(crate) fn load_counted(&self, format: &dyn Format) -> Result<Option<(Box<dyn Symbols>, Named)>, Failure> {
+    pub(crate) fn load_counted(&self, format: &dyn Format) -> Result<Option<CountedSymbols>, Failure> {
         let Some(symbols) = self.load(format)? else { return Ok(None) };
         let named = Named::default();
         Ok(Some((Box::new(Counted { symbols, named: named.clone() }), named)))
     }
 }
+
+/// Symbols, and what they were asked.
+pub(crate) type CountedSymbols = (Box<dyn Symbols>, Named);
 
 /// Functions that were asked for, each with whether it has a name; clones count together.
 #[derive(Debug, Clone, Default)]
