@@ -140,7 +140,7 @@ pub fn units_of_ns(ns: u64, unit: TimeUnit) -> Result<u64, Error> {
             Ok(u64::try_from(units).unwrap_or(u64::MAX))
         }
         TimeUnit::Ticks { .. } => {
-            Err(Error::usage("how long a tick of this trace is is not known: give times as plain numbers of ticks"))
+            Err(Error::usage("the trace does not say how long a tick is: give times as plain numbers of ticks"))
         }
         TimeUnit::Order => Err(Error::usage("this trace has no clock: give times as plain numbers of records")),
     }

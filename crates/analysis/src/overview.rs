@@ -9,14 +9,14 @@ use crate::directory::ThreadIndex;
 use crate::filter::Resolved;
 use crate::pass::{About, Engine};
 
-/// Bins of a row.
-const BINS: usize = 2048;
+/// Bins of a row, at most.
+const BINS: usize = CELLS << CELL_SHIFT_MAX;
 
-/// More bins than this are not used before their width is doubled, so that there is room on both sides.
-const USED_MAX: u64 = 1536;
+/// Cells of a row.
+const CELLS: usize = 128;
 
-/// Bins of a cell.
-const CELL_BINS: usize = 16;
+/// Bins of a cell, as a power of two; fewer as long as the trace is short, or its names would share a cell.
+const CELL_SHIFT_MAX: u32 = 4;
 
 /// Names counted in a cell; where there are more, the least are forgotten.
 const CELL_NAMES: usize = 16;
@@ -35,12 +35,16 @@ pub struct Overview {
     tracks: Vec<State>,
     names: Vec<u128>,
     range: Option<(u64, u64)>,
+    /// Of each thread, whether spans of it count.
+    has_spans: Vec<bool>,
 }
 
-/// Which times the bins stand for: bin `n` of a row is times `(first + n) << shift` and on.
+/// Which times the bins stand for: bin `n` of a row is times `(first + n) << shift` and on, and in cell
+/// `n >> cell_shift`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Grid {
     shift: u32,
+    cell_shift: u32,
     first: u64,
 }
 
@@ -61,7 +65,7 @@ impl Default for Row {
         Self {
             busy: vec![0; BINS],
             has_instant: vec![false; BINS],
-            cells: vec![Cell::new(); BINS / CELL_BINS],
+            cells: vec![Cell::new(); CELLS],
             total: 0,
             spans: 0,
         }
@@ -85,6 +89,8 @@ pub struct Picture {
     pub from: u64,
     /// Last time.
     pub to: u64,
+    /// Threads with spans, also those that share a line.
+    pub threads: u64,
     /// A line a thread, in order of first appearance.
     pub lines: Vec<Line>,
     /// Names by their own time, the busiest first; those without any are not there.
@@ -131,7 +137,8 @@ impl Overview {
         let mut names: Vec<(NameId, u128)> =
             (0..).zip(self.names.iter().copied()).filter(|(_, own)| *own > 0).collect();
         names.sort_by_key(|&(name, own)| (std::cmp::Reverse(own), name));
-        Picture { from, to, lines, names }
+        let threads = self.has_spans.iter().filter(|has_spans| **has_spans).count() as u64;
+        Picture { from, to, threads, lines, names }
     }
 
     fn column(&self, row: &Row, from: u64, to: u64, column: usize, width: usize) -> Column {
@@ -143,11 +150,12 @@ impl Overview {
         let start = edge(column);
         // A column narrower than a unit shows that unit.
         let end = edge(column + 1).max(start.saturating_add(1));
-        let Grid { shift, first, .. } = self.grid;
+        let Grid { shift, first, cell_shift } = self.grid;
+        let bins_end = self.grid.bins() as usize - 1;
         let mut shown = Column::default();
         let mut busy = 0.0;
         let mut names: Vec<(NameId, f64)> = Vec::new();
-        let bin_of = |time: u64| usize::try_from((time >> shift).saturating_sub(first)).unwrap_or(BINS).min(BINS - 1);
+        let bin_of = |time: u64| usize::try_from((time >> shift).saturating_sub(first)).unwrap_or(BINS).min(bins_end);
         // What happened at the very end is in the last column.
         let is_last = column + 1 == width;
         let last = if is_last { bin_of(to) } else { bin_of(end - 1) };
@@ -156,7 +164,7 @@ impl Overview {
             let share = overlap(start, end, bin_start, shift);
             busy += row.busy[bin] as f64 * share;
             shown.has_instant |= row.has_instant[bin] && (share > 0.0 || is_last);
-            for &(name, own) in &row.cells[bin / CELL_BINS] {
+            for &(name, own) in &row.cells[bin >> cell_shift] {
                 let own = own as f64 * share;
                 match names.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, sum)) => *sum += own,
@@ -181,7 +189,8 @@ impl Overview {
         if track >= self.tracks.len() {
             self.tracks.resize_with(track + 1, State::default);
         }
-        let row = (about.directory.thread_of(edge.track) as usize).min(ROWS_MAX - 1);
+        let thread = about.directory.thread_of(edge.track) as usize;
+        let row = thread.min(ROWS_MAX - 1);
         if row >= self.rows.len() {
             self.rows.resize_with(row + 1, Row::default);
         }
@@ -193,6 +202,10 @@ impl Overview {
             EdgeKind::Begin => {
                 let counts = state.begin(edge, filter) && filter.keeps_time(edge.time);
                 self.rows[row].spans += u64::from(counts);
+                if thread >= self.has_spans.len() {
+                    self.has_spans.resize(thread + 1, false);
+                }
+                self.has_spans[thread] |= counts;
             }
             EdgeKind::End => state.end(),
             EdgeKind::Instant | EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => {
@@ -224,7 +237,7 @@ impl Overview {
         self.names[index] += u128::from(to - from);
         // Bins are looked up when all of the stretch has room: they may get wider meanwhile.
         let (first, last) = (self.bin(from), self.bin(to - 1));
-        let (shift, base) = (self.grid.shift, self.grid.first);
+        let Grid { shift, cell_shift, first: base } = self.grid;
         let row = &mut self.rows[row];
         row.total += u128::from(to - from);
         for bin in first..=last {
@@ -232,7 +245,7 @@ impl Overview {
             let end = start.saturating_add((1_u64 << shift) - 1);
             let own = to.min(end.saturating_add(1)).saturating_sub(from.max(start));
             row.busy[bin] += own;
-            add_name(&mut row.cells[bin / CELL_BINS], name, own);
+            add_name(&mut row.cells[bin >> cell_shift], name, own);
         }
     }
 
@@ -248,7 +261,7 @@ impl Overview {
 
     /// The bin of a time the grid holds.
     fn bin(&self, time: u64) -> usize {
-        usize::try_from((time >> self.grid.shift) - self.grid.first).unwrap_or(0).min(BINS - 1)
+        usize::try_from((time >> self.grid.shift) - self.grid.first).unwrap_or(0).min(self.grid.bins() as usize - 1)
     }
 
     #[cold]
@@ -256,6 +269,7 @@ impl Overview {
         let old = self.grid;
         self.grid = old.extended(range);
         let narrower = self.grid.shift - old.shift;
+        let (bins, cell_shift) = (self.grid.bins() as usize, self.grid.cell_shift);
         let place =
             |bin: usize| usize::try_from(((old.first + bin as u64) >> narrower).saturating_sub(self.grid.first));
         for row in &mut self.rows {
@@ -263,14 +277,14 @@ impl Overview {
             for bin in 0..BINS {
                 let (busy, instant) = (row.busy[bin], row.has_instant[bin]);
                 // Bins outside the new grid were never in use.
-                if let Some(to) = place(bin).ok().filter(|to| *to < BINS && (busy > 0 || instant)) {
+                if let Some(to) = place(bin).ok().filter(|to| *to < bins && (busy > 0 || instant)) {
                     moved.busy[to] += busy;
                     moved.has_instant[to] |= instant;
                 }
             }
             for (cell, names) in row.cells.iter().enumerate().filter(|(_, names)| !names.is_empty()) {
-                if let Some(to) = place(cell * CELL_BINS).ok().filter(|to| *to < BINS) {
-                    names.iter().for_each(|&(name, own)| add_name(&mut moved.cells[to / CELL_BINS], name, own));
+                if let Some(to) = place(cell << old.cell_shift).ok().filter(|to| *to < bins) {
+                    names.iter().for_each(|&(name, own)| add_name(&mut moved.cells[to >> cell_shift], name, own));
                 }
             }
             *row = moved;
@@ -281,19 +295,30 @@ impl Overview {
 impl Grid {
     fn holds(&self, time: u64) -> bool {
         let bin = time >> self.shift;
-        bin >= self.first && bin - self.first < BINS as u64
+        bin >= self.first && bin - self.first < self.bins()
+    }
+
+    /// Bins in use at this width.
+    fn bins(self) -> u64 {
+        (CELLS as u64) << self.cell_shift
     }
 
     /// A grid that holds a whole range of times, with room on both sides.
     fn extended(self, range: (u64, u64)) -> Self {
-        let mut shift = self.shift;
-        while (range.1 >> shift) - (range.0 >> shift) >= USED_MAX {
-            shift += 1;
+        let Self { mut shift, mut cell_shift, .. } = self;
+        // A quarter of the bins is room for what comes.
+        while (range.1 >> shift) - (range.0 >> shift) >= ((CELLS as u64) << cell_shift) / 4 * 3 {
+            if cell_shift < CELL_SHIFT_MAX {
+                cell_shift += 1;
+            } else {
+                shift += 1;
+            }
         }
+        let grid = Self { shift, cell_shift, first: 0 };
         let (low, high) = (range.0 >> shift, range.1 >> shift);
-        let room = (BINS as u64 - (high - low + 1)) / 2;
+        let room = (grid.bins() - (high - low + 1)) / 2;
         // Cells begin at whole multiples of their bins.
-        Self { shift, first: low.saturating_sub(room) / CELL_BINS as u64 * CELL_BINS as u64 }
+        Self { first: low.saturating_sub(room) >> cell_shift << cell_shift, ..grid }
     }
 }
 
@@ -366,6 +391,23 @@ mod tests {
         play(edges, TimeUnit::Nanoseconds, &mut pass);
         pass.finish();
         overview
+    }
+
+    #[test]
+    fn names_of_short_traces_are_those_of_their_columns() {
+        let edges = [begin(0, 0, 0), end(5, 0, 0), begin(6, 0, 1), end(10, 0, 1)];
+        let picture = overview(&edges, SpanFilter::default()).picture(10);
+        let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
+        let (a, b) = (Some(0), Some(1));
+        assert_eq!(names, [a, a, a, a, a, None, b, b, b, b]);
+        // Up to many times as long, a name never shows where another one is.
+        for times in 1..200 {
+            let edges: Vec<_> =
+                (0..10).flat_map(|n| [begin(n * times, 0, n as u32), end((n + 1) * times, 0, n as u32)]).collect();
+            let picture = overview(&edges, SpanFilter::default()).picture(10);
+            let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
+            assert_eq!(names, (0..10).map(Some).collect::<Vec<_>>(), "{times}");
+        }
     }
 
     #[test]

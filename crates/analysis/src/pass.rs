@@ -13,6 +13,8 @@
 //! assert!(accounting.into_rows().is_empty());
 //! ```
 
+use std::collections::BTreeSet;
+
 use anytrace_core::span::{
     BATCH_EDGES, Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, Span, SpanSource, Track, TrackId,
 };
@@ -60,11 +62,13 @@ pub struct Done {
     pub counts: NestCounts,
     /// What was met beside spans.
     pub edges: EdgeCounts,
+    /// Threads with spans that count.
+    pub threads: u64,
     /// First beginning and last end of the spans that count.
     pub range: Option<(u64, u64)>,
 }
 
-/// Edges beside those of spans, and what is special about spans' ends.
+/// Edges beside those of spans, and what is special about the ends of spans; only what the filter keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EdgeCounts {
     /// Things of no length, orphans not among them.
@@ -84,6 +88,8 @@ pub struct Pass<'a> {
     nest: Nest,
     edges: EdgeCounts,
     range: Option<(u64, u64)>,
+    /// Of each track, whether it has spans that count.
+    has_spans: Vec<bool>,
     engines: Vec<&'a mut dyn Engine>,
 }
 
@@ -97,6 +103,7 @@ impl<'a> Pass<'a> {
             nest: Nest::new(with_stacks.then(StackTable::default)),
             edges: EdgeCounts::default(),
             range: None,
+            has_spans: Vec::new(),
             engines,
         }
     }
@@ -107,7 +114,10 @@ impl<'a> Pass<'a> {
             self.hand_out();
         }
         let counts = self.nest.counts();
+        let tracks = (0..).zip(&self.has_spans).filter(|(_, has_spans)| **has_spans);
+        let threads: BTreeSet<_> = tracks.map(|(track, _)| self.directory.thread_of(track)).collect();
         Done {
+            threads: threads.len() as u64,
             directory: self.directory,
             stacks: self.nest.into_stacks(),
             counts,
@@ -121,6 +131,14 @@ impl<'a> Pass<'a> {
         for span in self.nest.spans() {
             let (first, last) = self.range.unwrap_or((span.start, span.end));
             self.range = Some((first.min(span.start), last.max(span.end)));
+            let track = span.track as usize;
+            if track >= self.has_spans.len() {
+                self.has_spans.resize(track + 1, false);
+            }
+            self.has_spans[track] = true;
+            self.edges.unfinished += u64::from(span.flags.has(EdgeFlags::UNFINISHED));
+            let is_deduced = span.flags.has(EdgeFlags::DEDUCED) && !span.flags.has(EdgeFlags::UNFINISHED);
+            self.edges.deduced += u64::from(is_deduced);
         }
         for spans in self.nest.spans().chunks(BATCH_SPANS) {
             for engine in &mut self.engines {
@@ -130,14 +148,13 @@ impl<'a> Pass<'a> {
     }
 
     fn count(&mut self, edges: &[Edge]) {
-        for edge in edges.iter().filter(|edge| edge.flags != EdgeFlags::NONE || edge.kind == EdgeKind::Instant) {
-            let counter = match edge.kind {
-                EdgeKind::Instant if edge.flags.has(EdgeFlags::ORPHAN) => &mut self.edges.orphans,
-                EdgeKind::Instant => &mut self.edges.instants,
-                EdgeKind::End if edge.flags.has(EdgeFlags::UNFINISHED) => &mut self.edges.unfinished,
-                EdgeKind::End if edge.flags.has(EdgeFlags::DEDUCED) => &mut self.edges.deduced,
-                _ => continue,
-            };
+        let filter = &self.filter;
+        let keeps = |edge: &Edge| {
+            filter.keeps_track(edge.track) && filter.keeps_time(edge.time) && filter.keeps_name(edge.name)
+        };
+        for edge in edges.iter().filter(|edge| edge.kind == EdgeKind::Instant && keeps(edge)) {
+            let is_orphan = edge.flags.has(EdgeFlags::ORPHAN);
+            let counter = if is_orphan { &mut self.edges.orphans } else { &mut self.edges.instants };
             *counter += 1;
         }
     }
@@ -223,5 +240,16 @@ mod tests {
         let mut pass = Pass::new(SpanFilter::default(), false, Vec::new());
         play(&edges, TimeUnit::Order, &mut pass);
         assert_eq!(pass.finish().edges, EdgeCounts { instants: 1, orphans: 1, deduced: 1, unfinished: 1 });
+        // What does not count is not counted here either.
+        for (threads, depth, expected) in [
+            (vec![99], None, EdgeCounts::default()),
+            (vec![], Some(1..2), EdgeCounts { instants: 1, orphans: 1, deduced: 1, unfinished: 0 }),
+        ] {
+            let filter = SpanFilter { threads, depth, ..SpanFilter::default() };
+            let mut pass = Pass::new(filter, false, Vec::new());
+            play(&edges, TimeUnit::Order, &mut pass);
+            let done = pass.finish();
+            assert_eq!((done.edges, done.threads), (expected, expected.deduced));
+        }
     }
 }

@@ -499,7 +499,17 @@ fn number_range(text: &str) -> Result<std::ops::Range<u64>, String> {
 
 fn time_range(text: &str) -> Result<(TimeBound, TimeBound), String> {
     let (from, to) = text.split_once("..").ok_or("expected A..B")?;
-    Ok((time_bound(from)?, time_bound(to)?))
+    let bounds = (time_bound(from)?, time_bound(to)?);
+    let is_backward = match bounds {
+        (TimeBound::Native(from), TimeBound::Native(to))
+        | (TimeBound::Nanoseconds(from), TimeBound::Nanoseconds(to)) => from > to,
+        // Which is the later of a count and a time, only the trace knows.
+        _ => false,
+    };
+    if is_backward {
+        return Err(format!("{text} is empty: it ends before it starts"));
+    }
+    Ok(bounds)
 }
 
 fn time_bound(text: &str) -> Result<TimeBound, String> {
@@ -550,6 +560,7 @@ mod tests {
         assert_eq!(time_range("5..1.5ms"), Ok((TimeBound::Native(5), TimeBound::Nanoseconds(1_500_000))));
         assert_eq!(time_range("2s.."), Ok((TimeBound::Nanoseconds(2_000_000_000), TimeBound::Open)));
         assert!(time_range("5").is_err() && time_range("1.xms..").is_err());
+        assert!(time_range("5..1").is_err() && time_range("2us..1999ns").is_err() && time_range("5..5").is_ok());
     }
 
     #[test]

@@ -32,13 +32,16 @@ pub(crate) fn tell(
     let opened = open::open_trace(path, input)?;
     let format = opened.as_ref().ok().map(|(format, _)| *format);
     let mut reporter = Reporter::new(&name, format, Way::Stderr, input.limit);
+    let mut named = None;
     match opened {
         Err(damage) => reporter.take(damage)?,
         Ok((format, input_bytes)) => {
             if !format.has_spans() {
                 return Err(no_spans(&name, format));
             }
-            let options = SpanOptions { tail_chains: spans.tail_chains, symbols: spans.symbols.load(format)? };
+            let (symbols, counted) = spans.symbols.load_counted(format)?.unzip();
+            named = counted;
+            let options = SpanOptions { tail_chains: spans.tail_chains, symbols };
             let _progress = Progress::watch(&input_bytes);
             let trace = open::enter(format, input_bytes, input)?;
             trace.spans(&options, &mut pass, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
@@ -47,13 +50,21 @@ pub(crate) fn tell(
     reporter.print_rest()?;
     let done = pass.finish();
     complain(&name, &done);
+    if spans.has_plain_time() && done.counts.spans == 0 && format.is_some() {
+        let origin = done.directory.source().origin;
+        let shown = anytrace_core::text::printable(&name);
+        paint::complain("note", format!("{shown}: no span is in --time; the trace's own times begin at {origin}"));
+    }
+    if let Some(named) = named {
+        named.complain(&name);
+    }
     Ok(Told { done, format: format.map_or("unknown", Format::name), verdict: reporter.verdict() })
 }
 
 fn no_spans(name: &str, format: &dyn Format) -> Failure {
     let with: Vec<_> = anytrace_formats::all().iter().filter(|f| f.has_spans()).map(|f| f.name()).collect();
     let have = if with.is_empty() { String::new() } else { format!("; formats with spans: {}", with.join(", ")) };
-    Failure::usage(format!("{name}: {} traces have no spans: nothing in them begins and ends{have}", format.name()))
+    Failure::usage(format!("{name}: {} traces have no spans that can be shown{have}", format.name()))
 }
 
 /// Says what the engines had to leave out.

@@ -1,14 +1,17 @@
 //! Options that name functions from programs, libraries and maps.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use anytrace_core::Format;
-use anytrace_core::span::{Mangling, SymbolSource, Symbols};
+use anytrace_core::span::{Location, Mangling, SymbolSource, Symbols};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::failure::Failure;
+use crate::paint;
 
 /// Where names come from.
 #[derive(Debug, Args, Clone)]
@@ -55,7 +58,58 @@ impl SymbolArguments {
         if self.sources.is_empty() {
             return Ok(None);
         }
-        format.symbols(&self.sources, self.mangling()).map(Some).map_err(|error| Failure::bare(&error))
+        let symbols = format.symbols(&self.sources, self.mangling()).map_err(|error| Failure::bare(&error))?;
+        for note in symbols.notes() {
+            paint::complain("note", anytrace_core::text::printable(note));
+        }
+        Ok(Some(symbols))
+    }
+
+    /// As [`Self::load`], and counts which functions have names.
+    pub(crate) fn load_counted(&self, format: &dyn Format) -> Result<Option<CountedSymbols>, Failure> {
+        let Some(symbols) = self.load(format)? else { return Ok(None) };
+        let named = Named::default();
+        Ok(Some((Box::new(Counted { symbols, named: named.clone() }), named)))
+    }
+}
+
+/// Symbols, and what they were asked.
+pub(crate) type CountedSymbols = (Box<dyn Symbols>, Named);
+
+/// Functions that were asked for, each with whether it has a name; clones count together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Named(Arc<Mutex<BTreeMap<u64, bool>>>);
+
+impl Named {
+    /// Says so where functions have no name: most likely the files are of another program.
+    pub(crate) fn complain(&self, name: &str) {
+        let Ok(functions) = self.0.lock() else { return };
+        let nameless = functions.values().filter(|is_named| !**is_named).count();
+        if nameless > 0 {
+            let (name, all) = (anytrace_core::text::printable(name), functions.len());
+            let note = format!("{name}: {nameless} of {all} functions are in no file of -m: are they of this program?");
+            paint::complain("note", note);
+        }
+    }
+}
+
+/// Symbols that remember what they were asked.
+struct Counted {
+    symbols: Box<dyn Symbols>,
+    named: Named,
+}
+
+impl Symbols for Counted {
+    fn symbol(&self, id: u64) -> Option<(&str, Option<&Location>)> {
+        let symbol = self.symbols.symbol(id);
+        if let Ok(mut functions) = self.named.0.lock() {
+            functions.insert(id, symbol.is_some());
+        }
+        symbol
+    }
+
+    fn notes(&self) -> &[String] {
+        self.symbols.notes()
     }
 }
 

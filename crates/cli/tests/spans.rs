@@ -178,6 +178,51 @@ fn filters_take_away_what_they_say() {
     assert_eq!(count(&["--duration", "..500ns"]) + count(&["--duration", "500ns.."]), all);
     assert_eq!(count(&["--time", "..20us"]) + count(&["--time", "20us.."]), all);
     assert_eq!((count(&["--thread", "29016"]), count(&["--thread", "1"])), (all, 0));
+    let nothing = json(&["stats", THREADS, "--format", "json", "--thread", "1"]);
+    for key in ["spans", "threads", "unfinished", "deduced", "orphans", "events_count"] {
+        assert_eq!(nothing[key], 0, "{key}");
+    }
+    let far = text(&run(&["stats", TAIL, "--time", "0..10"]).stderr);
+    assert!(far.contains("the trace's own times begin at"), "{far}");
+    let backward = run(&["stats", TAIL, "--duration", "5us..1us"]);
+    assert_eq!(backward.status.code(), Some(2));
+    assert!(text(&backward.stderr).contains("ends before it starts"), "{}", text(&backward.stderr));
+}
+
+#[test]
+fn a_map_of_another_program_is_told_so() {
+    let right = "crates/xray/corpus/maps/threads-14.map.yaml";
+    let wrong = "crates/xray/corpus/maps/fib-14.map.yaml";
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").to_str().unwrap().to_owned();
+    let verbs: [&[&str]; 4] =
+        [&["stats"], &["flame"], &["timeline"], &["convert", "--to", "chrome", "-o", &out, "--force"]];
+    for verb in verbs {
+        let said = |map| text(&run(&[verb, &[THREADS, "-m", map]].concat()).stderr);
+        assert_eq!(said(right), "");
+        let note = said(wrong);
+        assert!(note.contains("functions are in no file of -m"), "{verb:?}: {note}");
+    }
+}
+
+/// A program whose debugging data begin with garbage, and a trace.
+#[test]
+fn notes_of_maps_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    let packed = std::fs::File::open(root().join("crates/xray/corpus/maps/fib-14.elf.gz")).unwrap();
+    let mut program = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut program).unwrap();
+    let word = |at: usize, n: usize| (0..n).rev().fold(0, |sum, byte| sum << 8 | usize::from(program[at + byte]));
+    let (table, count, names) = (word(40, 8), word(60, 2), word(62, 2));
+    let names = word(table + 64 * names + 24, 8);
+    let section =
+        (0..count).map(|n| table + 64 * n).find(|at| program[names + word(*at, 4)..].starts_with(b".debug_info\0"));
+    let start = word(section.unwrap() + 24, 8);
+    program[start..start + 16].fill(0xee);
+    std::fs::write(&path, program).unwrap();
+    let shown = run(&["stats", "crates/xray/corpus/fib12-thr5.xray", "-m", path.to_str().unwrap()]);
+    assert!(text(&shown.stderr).contains("note: "), "{}", text(&shown.stderr));
 }
 
 #[test]

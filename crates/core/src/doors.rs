@@ -117,6 +117,6 @@ pub trait Trace: Send {
         _out: &mut dyn SpanSink,
         _sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        Err(Error::unsupported("traces of this format have no spans: nothing in them begins and ends"))
+        Err(Error::unsupported("traces of this format have no spans that can be shown"))
     }
 }

@@ -347,6 +347,11 @@ pub struct SpanOptions {
 pub trait Symbols: Send + Sync {
     /// Name and place of a function number of the trace.
     fn symbol(&self, id: u64) -> Option<(&str, Option<&Location>)>;
+
+    /// What of their files could not be read, and what that means; a line each.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// A file that names what a trace has only numbers for: a program, a library, a map.

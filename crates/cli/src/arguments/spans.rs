@@ -18,7 +18,7 @@ pub(crate) struct SpanArguments {
     /// A thread (Heph: a stream); may be repeated
     #[arg(long = "thread", value_name = "ID", value_parser = thread_id)]
     thread: Vec<u64>,
-    /// Spans that begin in A..B: plain numbers in the trace's unit, or with ns, us, ms, s since its start
+    /// Spans that begin in A..B: with ns, us, ms, s since the trace's start; plain numbers are the trace's own times
     #[arg(long, value_name = "A..B", value_parser = time_range)]
     time: Option<(TimeBound, TimeBound)>,
     /// Spans whose name matches
@@ -35,6 +35,12 @@ pub(crate) struct SpanArguments {
 }
 
 impl SpanArguments {
+    /// True when `--time` has plain numbers: the trace's own times, which may begin anywhere.
+    pub(crate) fn has_plain_time(&self) -> bool {
+        let is_plain = |bound| matches!(bound, TimeBound::Native(_));
+        self.time.is_some_and(|(from, to)| is_plain(from) || is_plain(to))
+    }
+
     /// The library's filter.
     pub(crate) fn filter(&self, duration: Option<(TimeBound, TimeBound)>) -> SpanFilter {
         SpanFilter {

@@ -58,7 +58,7 @@ fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failu
     if format.has_spans() {
         names.extend(OUTPUTS.iter().map(|output| output.name));
     }
-    Err(Failure::usage(format!("a {} trace cannot be written as {to}; --to takes {}", format.name(), names.join(", "))))
+    Err(Failure::usage(format!("{} traces cannot be written as {to}; --to takes {}", format.name(), names.join(", "))))
 }
 
 fn rewrite(

@@ -87,10 +87,13 @@ fn spans(
 ) -> Result<(u64, Reporter), Failure> {
     let name = input.name().to_owned();
     let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
-    let symbols = options.telling.symbols.load(format)?;
+    let (symbols, named) = options.telling.symbols.load_counted(format)?.unzip();
     let span_options = SpanOptions { tail_chains: options.telling.tail_chains, symbols };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
     let summary = trace.spans(&span_options, timeline, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    if let Some(named) = named {
+        named.complain(&name);
+    }
     Ok((summary.records, reporter))
 }

@@ -44,7 +44,9 @@ pub(super) fn run(options: &StatsArguments, base: &Path) -> Result<Verdict, Fail
         let units = [&base_told, &told].map(|told| Times(told.done.directory.source().unit).word());
         if units[0] != units[1] {
             let (ours, theirs) = (path.display(), base.display());
-            return Err(Failure::usage(format!("{ours} counts in {}s, {theirs} in {}s", units[1], units[0])));
+            let [their_unit, our_unit] =
+                units.map(|unit| if unit == "ns" { unit.to_owned() } else { format!("{unit}s") });
+            return Err(Failure::usage(format!("{ours} counts in {our_unit}, {theirs} in {their_unit}")));
         }
         let mut pairs = pair((&base_rows, &base_told.done.directory), (&rows, &told.done.directory));
         if let Some(statistic) = options.sort.statistic() {

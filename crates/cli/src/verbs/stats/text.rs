@@ -50,7 +50,7 @@ pub(super) fn heading(text: &str) -> String {
 fn headline(results: &Results) -> String {
     let done = &results.told.done;
     let times = Times(done.directory.source().unit);
-    let mut parts = vec![counted(done.counts.spans, "span"), counted(done.directory.threads().len() as u64, "thread")];
+    let mut parts = vec![counted(done.counts.spans, "span"), counted(done.threads, "thread")];
     if let Some((first, last)) = done.range {
         let length = times.length(u128::from(last - first));
         parts.push(if times.heading().is_empty() { length } else { format!("{length} {}s", times.word()) });
@@ -102,13 +102,12 @@ fn table(results: &Results) -> String {
 
 /// What a reader of the figures should know.
 fn notes(results: &Results) -> Vec<String> {
-    let (edges, counts) = (results.told.done.edges, results.told.done.counts);
+    let edges = results.told.done.edges;
     let mut notes = Vec::new();
-    let open = edges.unfinished + counts.left_open;
-    if open > 0 {
+    if edges.unfinished > 0 {
         notes.push(format!(
             "{} unfinished: still open where the trace ends, counted up to there",
-            counted(open, "span")
+            counted(edges.unfinished, "span")
         ));
     }
     if edges.deduced > 0 {

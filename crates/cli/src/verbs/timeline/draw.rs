@@ -96,9 +96,8 @@ fn headline(name: &str, picture: &Picture, done: &Done) -> String {
     let length = times.length(u128::from(picture.to - picture.from));
     let length = if times.heading().is_empty() { length } else { format!("{length} {}s", times.word()) };
     let spans: u64 = picture.lines.iter().map(|line| line.spans).sum();
-    let threads = picture.lines.iter().filter(|line| line.spans > 0).count() as u64;
     let bold = paint::BOLD;
-    format!("{bold}{name}{bold:#}: {}, {}, {length}\n", counted(spans, "span"), counted(threads, "thread"))
+    format!("{bold}{name}{bold:#}: {}, {}, {length}\n", counted(spans, "span"), counted(picture.threads, "thread"))
 }
 
 /// Labels of times, and a ruler below them.
@@ -296,19 +295,19 @@ fn name_row(columns: &[Column], picture: &Picture, directory: &Directory, look: 
 fn legend(picture: &Picture, directory: &Directory, look: &Look) -> String {
     let all: u128 = picture.names.iter().map(|(_, own)| own).sum();
     let times = Times(directory.source().unit);
+    let room = look.width.saturating_sub(4 + 7 + 13);
     let mut out = String::new();
     for (rank, &(name, own)) in picture.names.iter().take(LEGEND).enumerate() {
         let style = style(Some(rank));
         let share = percent(own as f64, all as f64);
         let time = times.length(own);
-        let room = look.width.saturating_sub(4 + 7 + 13);
         let shown = cut(&directory.shown_name(name), room);
         out.push_str(&format!("  {style}{}{style:#} {share:>6} {time:>11}  {shown}\n", letter(Some(rank))));
     }
     let rest: u128 = picture.names.iter().skip(LEGEND).map(|(_, own)| own).sum();
     if picture.names.len() > LEGEND {
         let (share, time) = (percent(rest as f64, all as f64), times.length(rest));
-        let more = counted((picture.names.len() - LEGEND) as u64, "further name");
+        let more = cut(&counted((picture.names.len() - LEGEND) as u64, "further name"), room);
         out.push_str(&format!("  {} {share:>6} {time:>11}  {more}\n", letter(None)));
     }
     out

@@ -110,4 +110,8 @@ impl Symbols for Map {
         let function = self.function(u32::try_from(id).ok()?)?;
         Some((&function.name, function.location.as_ref()))
     }
+
+    fn notes(&self) -> &[String] {
+        Map::notes(self)
+    }
 }
