@@ -5,6 +5,7 @@
 //! counted.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use anytrace_analysis::stack_runs::StackRuns;
 pub use anytrace_analysis::stack_runs::{MakeFile, StackSums};
@@ -12,9 +13,8 @@ use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::naming::Names;
-use super::wire::{WireFacts, in_wire_order};
+use super::stack_files::{Left, LeftOpen, OpenCall, StackFiles};
 use crate::moment::{Moment, MomentKind, Moments};
-use crate::ordered::Ordered;
 
 /// Calls kept open on one thread; deeper ones are counted as too deep.
 const OPEN_MAX: usize = 1 << 20;
@@ -213,20 +213,9 @@ pub fn stack(
     options: &StackOptions,
     sink: &mut dyn Sink,
 ) -> Result<StackProfile, Error> {
-    if options.orphans != OrphanRule::Pass {
-        let start = |facts: WireFacts| Counter::new(*options, facts.is_fdr);
-        let (facts, counter) = in_wire_order(input, open, start, sink)?;
-        return Ok(StackProfile { cycle_frequency: facts.cycle_frequency, ..counter.finish()? });
-    }
-    let trace = Ordered::open(input, open, sink)?;
-    let cycle_frequency = trace.header().cycle_frequency;
-    let mut whole = StackProfile { cycle_frequency, ..StackProfile::default() };
-    let (parts, _) = trace.by_thread_parallel(open.threads.max(1), || Counter::new(*options, true), sink)?;
-    // In which order threads come depends on the workers; what prints them sorts them.
-    for part in parts {
-        whole.merge(StackProfile { cycle_frequency, ..part.finish()? })?;
-    }
-    Ok(whole)
+    let mut files = StackFiles::new(*options);
+    files.add(input, open, sink)?;
+    Ok(files.finish())
 }
 
 /// An open call.
@@ -248,6 +237,8 @@ struct Thread {
     beyond: u64,
     /// Whether the last record was an exit.
     has_left: bool,
+    /// Time of the last record.
+    last: u64,
 }
 
 /// Counts moments as they come: those of each thread in order.
@@ -261,12 +252,14 @@ pub(crate) struct Counter {
     has_left_anywhere: bool,
     /// Stacks at which the table is written as runs.
     stacks_max: usize,
+    /// What traces before this one left open.
+    left: Arc<LeftOpen>,
     profile: StackProfile,
 }
 
 impl Counter {
     /// `is_by_thread`: exits on one thread say nothing of the leaves of another.
-    pub(crate) fn new(options: StackOptions, is_by_thread: bool) -> Self {
+    pub(super) fn new(options: StackOptions, is_by_thread: bool, left: Arc<LeftOpen>) -> Self {
         Self {
             options,
             is_by_thread,
@@ -275,19 +268,24 @@ impl Counter {
             last: ((0, 0), usize::MAX),
             has_left_anywhere: false,
             stacks_max: if options.orphans == OrphanRule::Pass { STACKS_AT_HAND } else { usize::MAX },
+            left,
             profile: StackProfile::default(),
         }
     }
 
-    pub(crate) fn finish(mut self) -> Result<StackProfile, Error> {
-        for state in &self.states {
-            self.profile.oddities.unfinished += state.open.len() as u64 + state.beyond;
-        }
+    /// What was counted, and what is left open.
+    pub(super) fn finish(mut self) -> Result<(StackProfile, LeftOpen), Error> {
+        let call = |open: &Open| OpenCall { function: open.function, entered: open.entered, inner: open.inner };
+        let left = self.profile.threads.iter().zip(&self.states).map(|(key, state)| {
+            let calls = state.open.iter().map(call).collect();
+            (*key, Left { calls, beyond: state.beyond, last: state.last })
+        });
+        let left = left.collect();
         self.profile.sums.resize(self.profile.table.len(), StackSums::default());
         if self.profile.runs.is_some() {
             self.profile.spill(self.options.make_file)?;
         }
-        Ok(self.profile)
+        Ok((self.profile, left))
     }
 
     /// Writes what was counted as runs; the table begins anew with the open calls.
@@ -315,20 +313,42 @@ impl Counter {
         let process = if self.options.orphans == OrphanRule::Pass { moment.process } else { 0 };
         let key = (process, moment.thread);
         if self.last.0 != key || self.last.1 == usize::MAX {
-            self.last = (key, self.find(key));
+            self.last = (key, self.find(key, moment.tsc));
         }
         self.last.1
     }
 
     #[cold]
-    fn find(&mut self, key: (u32, u32)) -> usize {
-        let (next, profile) = (self.states.len(), &mut self.profile);
-        *self.by_key.entry(key).or_insert_with(|| {
-            profile.threads.push(key);
-            let node = profile.table.intern(ROOT, u32::try_from(next).unwrap_or(u32::MAX));
-            self.states.push(Thread { node, ..Thread::default() });
-            next
-        })
+    fn find(&mut self, key: (u32, u32), now: u64) -> usize {
+        if let Some(at) = self.by_key.get(&key) {
+            return *at;
+        }
+        let next = self.states.len();
+        self.by_key.insert(key, next);
+        self.profile.threads.push(key);
+        let node = self.profile.table.intern(ROOT, u32::try_from(next).unwrap_or(u32::MAX));
+        self.states.push(Thread { node, ..Thread::default() });
+        self.go_on(key, next, now);
+        next
+    }
+
+    /// Takes over the calls of a thread that a trace before this one left open.
+    fn go_on(&mut self, key: (u32, u32), at: usize, now: u64) {
+        let (Some(left), Some(state)) = (self.left.get(&key), self.states.get_mut(at)) else { return };
+        // The peer does not look at time.
+        if now < left.last && self.options.orphans == OrphanRule::Pass {
+            self.profile.oddities.unfinished += left.count();
+            return;
+        }
+        let mut caller = state.node;
+        for (depth, call) in left.calls.iter().enumerate() {
+            if depth < DEPTH_MAX && state.node != ROOT {
+                caller = self.profile.table.intern(caller, call.function);
+            }
+            let OpenCall { function, entered, inner } = *call;
+            state.open.push(Open { stack: caller, function, entered, inner });
+        }
+        state.beyond = left.beyond;
     }
 
     #[inline]
@@ -340,6 +360,7 @@ impl Counter {
         self.profile.names.note(moment.function, moment.name);
         let Some(state) = self.states.get_mut(at) else { return Ok(()) };
         state.has_left = false;
+        state.last = moment.tsc;
         self.has_left_anywhere = false;
         let caller = state.open.last().map_or(state.node, |open| open.stack);
         if state.open.len() >= OPEN_MAX {
@@ -358,6 +379,7 @@ impl Counter {
         let at = self.thread(moment);
         let orphans = self.options.orphans;
         let Some(state) = self.states.get_mut(at) else { return };
+        state.last = moment.tsc;
         if state.beyond > 0 {
             state.beyond -= 1;
             self.profile.oddities.too_deep += 1;
