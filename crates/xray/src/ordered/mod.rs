@@ -31,6 +31,9 @@ use wire::{AsTheyCome, Quiet, Scout, Seen, WhileInOrder, WireForm, walk, yaml_he
 /// Streams up to this length are held in memory and read as files are.
 const HELD_BYTES: usize = 64 << 20;
 
+/// First bytes of a longer stream that are looked at for their order: they are copied for it.
+const LOOKED_AT_BYTES: usize = 32 << 20;
+
 /// Forms of trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceForm {
@@ -297,7 +300,7 @@ impl Ordered {
     ///
     /// Memory does not grow with the trace, but by as much as must be sorted: the moments of FDR buffers of one thread
     /// that overlap; all of a Basic or YAML trace that is out of order; and a stream of more than 64 MiB is held whole
-    /// unless its first 64 MiB are in order of time. Damage goes to the sink; [`Moments::report`] and
+    /// unless its first 32 MiB are in order of time. Damage goes to the sink; [`Moments::report`] and
     /// [`Moments::lost`] are not called.
     ///
     /// # Errors
@@ -330,7 +333,7 @@ impl Ordered {
 
     /// Whether the first bytes of a stream are in order of time as they come. One FDR buffer alone is no sign of it.
     fn begins_in_order(&self, window: &[u8], form: WireForm) -> bool {
-        let head = window.get(..self.held_bytes).unwrap_or(window).to_vec();
+        let head = window.get(..self.held_bytes.min(LOOKED_AT_BYTES)).unwrap_or(window).to_vec();
         let cursor = Cursor::new(Input::from_bytes("head", head));
         if let WireForm::Fdr(header, layout) = form {
             let mut silent = Silent;

@@ -15,6 +15,7 @@ mod naming;
 mod palette;
 mod printing;
 pub mod stack;
+pub mod stack_files;
 mod stack_hash;
 mod stack_report;
 mod stack_stream;

@@ -5,6 +5,7 @@
 //! counted.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anytrace_analysis::stack_runs::StackRuns;
@@ -13,11 +14,9 @@ use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::naming::Names;
-use super::stack_hash;
-use super::stack_stream::{Tops, in_order};
-use super::wire::{WireFacts, in_wire_order};
+use super::stack_files::{Left, LeftOpen, OpenCall, StackFiles};
+use super::stack_stream::Tops;
 use crate::moment::{Moment, MomentKind, Moments};
-use crate::ordered::Ordered;
 
 /// Calls kept open on one thread; deeper ones are counted as too deep.
 pub(super) const OPEN_MAX: usize = 1 << 20;
@@ -51,7 +50,7 @@ pub struct StackOptions {
     /// Where stacks go that are too many for memory; without it memory grows with their number.
     pub make_file: Option<MakeFile>,
     /// Only the top lists of all threads together are wanted, with so many rows each: traces of very many stacks are
-    /// then counted several times as fast. Such a profile cannot be merged with others.
+    /// then counted faster. Such a profile cannot be merged with others.
     pub tops: Option<usize>,
 }
 
@@ -221,49 +220,9 @@ pub fn stack(
     options: &StackOptions,
     sink: &mut dyn Sink,
 ) -> Result<StackProfile, Error> {
-    if options.orphans != OrphanRule::Pass {
-        let start = |facts: WireFacts| Counter::new(*options, facts.is_fdr);
-        let (facts, counter) = in_wire_order(input, open, start, sink)?;
-        return Ok(StackProfile { cycle_frequency: facts.cycle_frequency, ..counter.finish()? });
-    }
-    let trace = Ordered::open(input, open, sink)?;
-    let cycle_frequency = trace.header().cycle_frequency;
-    let mut whole = StackProfile { cycle_frequency, ..StackProfile::default() };
-    if let Some(profile) = by_hash(&trace, open, options)? {
-        return Ok(StackProfile { cycle_frequency, ..profile });
-    }
-    let (parts, _) = trace.by_thread_parallel(open.threads.max(1), || Counter::new(*options, true), sink)?;
-    // In which order threads come depends on the workers; what prints them sorts them.
-    for part in parts {
-        whole.merge(StackProfile { cycle_frequency, ..part.finish()? })?;
-    }
-    Ok(whole)
-}
-
-/// The top lists alone, where no more is wanted, all bytes are at hand, and a look at the trace says that its stacks
-/// are many.
-fn by_hash(trace: &Ordered, open: &OpenOptions, options: &StackOptions) -> Result<Option<StackProfile>, Error> {
-    let (Some(rows_max), Some(pieces)) = (options.tops, trace.pieces()) else { return Ok(None) };
-    let is_full = AtomicBool::new(false);
-    let look = || Counter { is_full: Some(&is_full), ..Counter::new(*options, true) };
-    match pieces.parallel(open.threads.max(1), look) {
-        Err(error) if !is_full.load(Ordering::Relaxed) => return Err(error),
-        Err(_) => {}
-        // They fit into tables: what was counted is as good as what would be.
-        Ok(parts) => {
-            let mut whole = StackProfile::default();
-            for part in parts {
-                whole.merge(part.finish()?)?;
-            }
-            return Ok(Some(whole));
-        }
-    }
-    let threads = pieces.threads();
-    let places: HashMap<(u32, u32), usize> =
-        in_order(threads.iter().copied().zip(0_u32..).collect()).into_iter().map(|(key, _)| key).zip(0..).collect();
-    let group = |key| places.get(&key).copied().unwrap_or(0);
-    let found = stack_hash::tops(&pieces, open.threads.max(1), rows_max, &group)?;
-    Ok(found.map(|(tops, oddities)| StackProfile { threads, tops: Some(tops), oddities, ..StackProfile::default() }))
+    let mut files = StackFiles::new(*options);
+    files.add(input, open, sink)?;
+    Ok(files.finish())
 }
 
 /// An open call.
@@ -285,14 +244,16 @@ struct Thread {
     beyond: u64,
     /// Whether the last record was an exit.
     has_left: bool,
+    /// Time of the last record.
+    last: u64,
 }
 
 /// Counts moments as they come: those of each thread in order.
 #[derive(Debug)]
-pub(crate) struct Counter<'f> {
+pub(crate) struct Counter {
     options: StackOptions,
     /// Set instead of writing a full table as runs; counting ends then.
-    is_full: Option<&'f AtomicBool>,
+    is_full: Option<Arc<AtomicBool>>,
     is_by_thread: bool,
     by_key: HashMap<(u32, u32), usize>,
     states: Vec<Thread>,
@@ -300,12 +261,14 @@ pub(crate) struct Counter<'f> {
     has_left_anywhere: bool,
     /// Stacks at which the table is written as runs.
     stacks_max: usize,
+    /// What traces before this one left open.
+    left: Arc<LeftOpen>,
     profile: StackProfile,
 }
 
-impl Counter<'_> {
+impl Counter {
     /// `is_by_thread`: exits on one thread say nothing of the leaves of another.
-    pub(crate) fn new(options: StackOptions, is_by_thread: bool) -> Self {
+    pub(super) fn new(options: StackOptions, is_by_thread: bool, left: Arc<LeftOpen>) -> Self {
         Self {
             options,
             is_full: None,
@@ -315,25 +278,35 @@ impl Counter<'_> {
             last: ((0, 0), usize::MAX),
             has_left_anywhere: false,
             stacks_max: if options.orphans == OrphanRule::Pass { STACKS_AT_HAND } else { usize::MAX },
+            left,
             profile: StackProfile::default(),
         }
     }
 
-    pub(crate) fn finish(mut self) -> Result<StackProfile, Error> {
-        for state in &self.states {
-            self.profile.oddities.unfinished += state.open.len() as u64 + state.beyond;
-        }
+    /// What was counted, and what is left open.
+    pub(super) fn finish(mut self) -> Result<(StackProfile, LeftOpen), Error> {
+        let call = |open: &Open| OpenCall { function: open.function, entered: open.entered, inner: open.inner };
+        let left = self.profile.threads.iter().zip(&self.states).map(|(key, state)| {
+            let calls = state.open.iter().map(call).collect();
+            (*key, Left { calls, beyond: state.beyond, last: state.last })
+        });
+        let left = left.collect();
         self.profile.sums.resize(self.profile.table.len(), StackSums::default());
         if self.profile.runs.is_some() {
             self.profile.spill(self.options.make_file)?;
         }
-        Ok(self.profile)
+        Ok((self.profile, left))
+    }
+
+    /// Ends with an error, and says so, where stacks are too many for the table.
+    pub(super) fn until_full(self, is_full: Arc<AtomicBool>) -> Self {
+        Self { is_full: Some(is_full), ..self }
     }
 
     /// Writes what was counted as runs; the table begins anew with the open calls.
     #[cold]
     fn spill(&mut self) -> Result<(), Error> {
-        if let Some(is_full) = self.is_full {
+        if let Some(is_full) = &self.is_full {
             is_full.store(true, Ordering::Relaxed);
             return Err(Error::limit("there are more stacks than a table holds"));
         }
@@ -359,20 +332,42 @@ impl Counter<'_> {
         let process = if self.options.orphans == OrphanRule::Pass { moment.process } else { 0 };
         let key = (process, moment.thread);
         if self.last.0 != key || self.last.1 == usize::MAX {
-            self.last = (key, self.find(key));
+            self.last = (key, self.find(key, moment.tsc));
         }
         self.last.1
     }
 
     #[cold]
-    fn find(&mut self, key: (u32, u32)) -> usize {
-        let (next, profile) = (self.states.len(), &mut self.profile);
-        *self.by_key.entry(key).or_insert_with(|| {
-            profile.threads.push(key);
-            let node = profile.table.intern(ROOT, u32::try_from(next).unwrap_or(u32::MAX));
-            self.states.push(Thread { node, ..Thread::default() });
-            next
-        })
+    fn find(&mut self, key: (u32, u32), now: u64) -> usize {
+        if let Some(at) = self.by_key.get(&key) {
+            return *at;
+        }
+        let next = self.states.len();
+        self.by_key.insert(key, next);
+        self.profile.threads.push(key);
+        let node = self.profile.table.intern(ROOT, u32::try_from(next).unwrap_or(u32::MAX));
+        self.states.push(Thread { node, ..Thread::default() });
+        self.go_on(key, next, now);
+        next
+    }
+
+    /// Takes over the calls of a thread that a trace before this one left open.
+    fn go_on(&mut self, key: (u32, u32), at: usize, now: u64) {
+        let (Some(left), Some(state)) = (self.left.get(&key), self.states.get_mut(at)) else { return };
+        // The peer does not look at time.
+        if now < left.last && self.options.orphans == OrphanRule::Pass {
+            self.profile.oddities.unfinished += left.count();
+            return;
+        }
+        let mut caller = state.node;
+        for (depth, call) in left.calls.iter().enumerate() {
+            if depth < DEPTH_MAX && state.node != ROOT {
+                caller = self.profile.table.intern(caller, call.function);
+            }
+            let OpenCall { function, entered, inner } = *call;
+            state.open.push(Open { stack: caller, function, entered, inner });
+        }
+        state.beyond = left.beyond;
     }
 
     #[inline]
@@ -384,6 +379,7 @@ impl Counter<'_> {
         self.profile.names.note(moment.function, moment.name);
         let Some(state) = self.states.get_mut(at) else { return Ok(()) };
         state.has_left = false;
+        state.last = moment.tsc;
         self.has_left_anywhere = false;
         let caller = state.open.last().map_or(state.node, |open| open.stack);
         if state.open.len() >= OPEN_MAX {
@@ -402,6 +398,7 @@ impl Counter<'_> {
         let at = self.thread(moment);
         let orphans = self.options.orphans;
         let Some(state) = self.states.get_mut(at) else { return };
+        state.last = moment.tsc;
         if state.beyond > 0 {
             state.beyond -= 1;
             self.profile.oddities.too_deep += 1;
@@ -474,7 +471,7 @@ impl StackProfile {
     }
 }
 
-impl Moments for Counter<'_> {
+impl Moments for Counter {
     #[inline]
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         if self.profile.failure.is_some() {

@@ -11,7 +11,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use anytrace_core::{Diagnostic, Error};
 
 use super::stack::{DEPTH_MAX, OPEN_MAX, Oddities, StackSums};
-use super::stack_stream::{Frame, Top, Tops, offer};
+use super::stack_stream::{Frame, Top, Tops, in_order, offer};
 use crate::moment::{Moment, MomentKind, Moments};
 use crate::ordered::Pieces;
 
@@ -345,17 +345,11 @@ impl Watch for Few {
     }
 }
 
-/// The tops of all threads in one list. `group` says which place a thread has in the order of threads. `None` where too
-/// many stacks are equal to the last of a list.
+/// The tops of all threads in one list. `None` where too many stacks are equal to the last of a list.
 ///
 /// # Errors
 /// Whatever reading the pieces gives.
-pub(super) fn tops(
-    pieces: &Pieces<'_>,
-    threads: usize,
-    rows_max: usize,
-    group: &dyn Fn(Key) -> usize,
-) -> Result<Option<(Tops, Oddities)>, Error> {
+pub(super) fn tops(pieces: &Pieces<'_>, threads: usize, rows_max: usize) -> Result<Option<(Tops, Oddities)>, Error> {
     let mut parts = pieces.parallel(threads, || Machine::new(Leaves::new()))?;
     let mut oddities = Oddities::default();
     let mut unique = 0;
@@ -381,6 +375,9 @@ pub(super) fn tops(
     }
     drop(parts);
     let few = count_few(pieces, threads, &paths)?;
+    let places = in_order(pieces.threads().into_iter().zip(0..).collect());
+    let places: HashMap<Key, usize> = places.into_iter().map(|(key, _)| key).zip(0..).collect();
+    let group = |key: Key| places.get(&key).copied().unwrap_or(0);
     let mut tops = Tops { unique, ..Tops::default() };
     for (list, candidates, value) in [
         (&mut tops.by_sum, by_sum, (|sums: &StackSums| sums.leaf_sum) as fn(&StackSums) -> u64),

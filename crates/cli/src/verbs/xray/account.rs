@@ -48,9 +48,9 @@ pub(crate) struct AccountArguments {
     /// Smallest first, or largest
     #[arg(short = 'r', long, value_enum, default_value_t = Order::Asc)]
     sortorder: Order,
-    /// Print so many functions only
-    #[arg(short = 'p', long, value_name = "N")]
-    top: Option<usize>,
+    /// Print so many functions only; 0 and less is all
+    #[arg(short = 'p', long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
+    top: i64,
     #[command(flatten)]
     symbols: SymbolArguments,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
         account(input, &open, wanted, map.as_ref(), &mut reporter).map_err(|error| Failure::of(&name, &error))?;
     drop(progress);
     found.sort(options.sort.key(), options.sortorder == Order::Dsc);
-    if let Some(rows) = options.top {
+    if let Some(rows) = usize::try_from(options.top).ok().filter(|rows| *rows > 0) {
         found.truncate(rows);
     }
     let mut out = Output::create(&options.output, options.force)?;

@@ -3,8 +3,10 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use anytrace_core::Input;
 use anytrace_core::span::Symbols;
-use anytrace_xray::tools::stack::{OrphanRule, StackOptions, StackProfile, stack};
+use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
+use anytrace_xray::tools::stack_files::{Beginning, StackFiles, begin, order};
 use anytrace_xray::tools::{StackGrouping, StackReport, StackUnit, StackView, Weight};
 use clap::{Args, ValueEnum};
 
@@ -89,50 +91,72 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     only_one_stdin(options.files.iter().map(PathBuf::as_path))?;
     let symbols = options.symbols.load(&anytrace_xray::Xray)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut whole = StackProfile::default();
+    let stack = StackOptions { orphans: orphans(options), make_file: Some(tempfile::tempfile), tops: tops(options) };
     let mut verdict = Verdict::Fine;
-    for path in &options.files {
+    let mut together = StackFiles::new(stack);
+    for (path, input) in in_order(options)? {
         let name = path.display().to_string();
-        let (profile, own) = read(path, options)?;
-        verdict = verdict.max(own);
-        if let Some(failure) = &profile.failure {
-            return Err(Failure::breach(failure.clone()));
+        let (files, open) = (&mut together, open::open_options(&options.input));
+        let _progress = Progress::watch(&input);
+        let mut damage = reporter(path, &options.input);
+        let oddities = files.add(input, &open, &mut damage).map_err(|error| Failure::of(&name, &error))?;
+        damage.print_rest()?;
+        verdict = verdict.max(damage.verdict());
+        if options.files.len() > 1 && !options.per_file {
+            say(&name, &oddities.lines());
+            continue;
         }
+        let profile = std::mem::replace(files, StackFiles::new(stack)).finish();
+        refuse(&profile)?;
         say(&name, &profile.oddities.lines());
-        if options.per_file {
-            if options.files.len() > 1 && options.format == Form::Text {
-                writeln!(out, "{name}:")?;
-            }
-            print(&profile, options, symbols.as_deref(), &mut out)?;
-        } else {
-            whole.merge(profile).map_err(|error| Failure::of(&name, &error))?;
+        if options.files.len() > 1 && options.format == Form::Text {
+            writeln!(out, "{name}:")?;
         }
+        print(&profile, options, symbols.as_deref(), &mut out)?;
     }
-    if !options.per_file {
-        print(&whole, options, symbols.as_deref(), &mut out)?;
+    if options.files.len() > 1 && !options.per_file {
+        let profile = together.finish();
+        refuse(&profile)?;
+        // The rest was told by file.
+        say("all files", &Oddities { unfinished: profile.oddities.unfinished, ..Oddities::default() }.lines());
+        print(&profile, options, symbols.as_deref(), &mut out)?;
     }
     out.flush()?;
     Ok(verdict)
 }
 
-fn read(path: &Path, options: &StackArguments) -> Result<(StackProfile, Verdict), Failure> {
-    let input = open_input(path, &options.input)?;
-    let _progress = Progress::watch(&input);
-    let mut damage = reporter(path, &options.input);
-    let orphans = match (options.compat, options.keep_going) {
+fn orphans(options: &StackArguments) -> OrphanRule {
+    match (options.compat, options.keep_going) {
         (false, _) => OrphanRule::Pass,
         (true, true) => OrphanRule::EndAll,
         (true, false) => OrphanRule::Fail,
-    };
-    let profile = stack(
-        input,
-        &open::open_options(&options.input),
-        &StackOptions { orphans, make_file: Some(tempfile::tempfile), tops: tops(options) },
-        &mut damage,
-    )
-    .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
-    damage.print_rest()?;
-    Ok((profile, damage.verdict()))
+    }
+}
+
+/// What llvm-xray stops at.
+fn refuse(profile: &StackProfile) -> Result<(), Failure> {
+    profile.failure.as_ref().map_or(Ok(()), |failure| Err(Failure::breach(failure.clone())))
+}
+
+/// The traces, in the order in which they were recorded unless they are counted one by one or as llvm-xray does.
+fn in_order(options: &StackArguments) -> Result<Vec<(&Path, Input)>, Failure> {
+    let paths = options.files.iter().map(PathBuf::as_path);
+    let inputs = paths.map(|path| Ok((path, open_input(path, &options.input)?)));
+    let mut inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
+    if inputs.len() > 1 && !options.per_file && !options.compat {
+        let open = open::open_options(&options.input);
+        let beginnings: Vec<Beginning> = inputs.iter().map(|(_, input)| begin(input.head().bytes, &open)).collect();
+        let mut places = vec![0; inputs.len()];
+        for (place, number) in order(&beginnings).into_iter().enumerate() {
+            if let Some(own) = places.get_mut(number) {
+                *own = place;
+            }
+        }
+        let mut placed: Vec<_> = places.into_iter().zip(inputs).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        inputs = placed.into_iter().map(|(_, input)| input).collect();
+    }
+    Ok(inputs)
 }
 
 /// How many rows, where top lists of one trace, of all its threads together, are all that will be printed.

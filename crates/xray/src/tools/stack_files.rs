@@ -1,0 +1,225 @@
+//! Several traces counted together: the calls that are open where one ends go on in the next.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
+
+use super::stack::{Counter, Oddities, OrphanRule, StackOptions, StackProfile};
+use super::stack_hash;
+use super::wire::{WireFacts, in_wire_order};
+use crate::moment::{Moment, Moments};
+use crate::ordered::Ordered;
+use crate::reader::{At, Reader, Run, Visitor};
+use crate::record::{Body, Metadata, TYPE_FDR};
+use crate::trace::{Form, Opened, XrayTrace};
+
+/// A call that is open where a trace ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OpenCall {
+    pub(super) function: u32,
+    pub(super) entered: u64,
+    pub(super) inner: u64,
+}
+
+/// What a thread leaves open.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Left {
+    /// Outermost first.
+    pub(super) calls: Vec<OpenCall>,
+    /// Calls too deep to be kept.
+    pub(super) beyond: u64,
+    /// Time of the thread's last call or exit.
+    pub(super) last: u64,
+}
+
+impl Left {
+    pub(super) fn count(&self) -> u64 {
+        self.calls.len() as u64 + self.beyond
+    }
+}
+
+/// By process and thread.
+pub(super) type LeftOpen = HashMap<(u32, u32), Left>;
+
+/// Counts the stacks of several traces, which should be added in the order of [`begin`].
+///
+/// A thread of a process that is in two of them is one thread: where its time goes on, so do its open calls.
+#[derive(Debug)]
+pub struct StackFiles {
+    options: StackOptions,
+    whole: StackProfile,
+    left: Arc<LeftOpen>,
+}
+
+impl StackFiles {
+    /// Starts.
+    pub fn new(options: StackOptions) -> Self {
+        Self { options, whole: StackProfile::default(), left: Arc::default() }
+    }
+
+    /// Counts one trace; tells what was met in it, except for the calls it leaves open. Nothing is counted after
+    /// [`StackProfile::failure`].
+    ///
+    /// # Errors
+    /// I/O, options that the format does not have, what the sink returns, and [`anytrace_core::Kind::Usage`] when
+    /// traces count time at different rates. Damage goes to the sink.
+    pub fn add(&mut self, input: Input, open: &OpenOptions, sink: &mut dyn Sink) -> Result<Oddities, Error> {
+        if self.whole.failure.is_some() {
+            return Ok(Oddities::default());
+        }
+        let (parts, cycle_frequency) = match self.count(input, open, sink)? {
+            Counted::Parts(parts, cycle_frequency) => (parts, cycle_frequency),
+            Counted::Tops(profile) => {
+                self.whole = *profile;
+                return Ok(self.whole.oddities);
+            }
+        };
+        let mut oddities = Oddities::default();
+        // In which order threads come depends on the workers; what prints them sorts them.
+        for part in parts {
+            let (profile, left) = part.finish()?;
+            oddities.add(&profile.oddities);
+            self.whole.merge(StackProfile { cycle_frequency, ..profile })?;
+            Arc::make_mut(&mut self.left).extend(left);
+        }
+        if self.whole.threads.is_empty() {
+            self.whole.cycle_frequency = cycle_frequency;
+        }
+        Ok(oddities)
+    }
+
+    fn count(&self, input: Input, open: &OpenOptions, sink: &mut dyn Sink) -> Result<Counted, Error> {
+        if self.options.orphans != OrphanRule::Pass {
+            let start = |facts: WireFacts| Counter::new(self.options, facts.is_fdr, Arc::clone(&self.left));
+            let (facts, counter) = in_wire_order(input, open, start, sink)?;
+            return Ok(Counted::Parts(vec![counter], facts.cycle_frequency));
+        }
+        let trace = Ordered::open(input, open, sink)?;
+        let (cycle_frequency, threads) = (trace.header().cycle_frequency, open.threads.max(1));
+        let make = || Counter::new(self.options, true, Arc::clone(&self.left));
+        if let (Some(rows_max), Some(pieces)) = (self.options.tops, trace.pieces())
+            && self.whole.threads.is_empty()
+        {
+            let is_full = Arc::new(AtomicBool::new(false));
+            let look = || make().until_full(Arc::clone(&is_full));
+            match pieces.parallel(threads, look) {
+                Ok(parts) => return Ok(Counted::Parts(parts, cycle_frequency)),
+                Err(error) if !is_full.load(Ordering::Relaxed) => return Err(error),
+                // The stacks are many.
+                Err(_) => {}
+            }
+            if let Some((tops, oddities)) = stack_hash::tops(&pieces, threads, rows_max)? {
+                let (threads, tops) = (pieces.threads(), Some(tops));
+                let profile = StackProfile { threads, tops, oddities, cycle_frequency, ..StackProfile::default() };
+                return Ok(Counted::Tops(Box::new(profile)));
+            }
+        }
+        Ok(Counted::Parts(trace.by_thread_parallel(threads, make, sink)?.0, cycle_frequency))
+    }
+
+    /// All traces together; calls that are open now are counted as unfinished.
+    pub fn finish(mut self) -> StackProfile {
+        self.whole.oddities.unfinished += self.left.values().map(Left::count).sum::<u64>();
+        self.whole
+    }
+}
+
+/// What one trace comes to.
+enum Counted {
+    /// Receivers, and the trace's frequency.
+    Parts(Vec<Counter>, u64),
+    /// The top lists alone.
+    Tops(Box<StackProfile>),
+}
+
+/// When a trace begins, as far as its first bytes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Beginning {
+    /// Seconds and microseconds of the first buffer (FDR).
+    pub wall: Option<(u64, u32)>,
+    /// Ticks of the first record.
+    pub tsc: Option<u64>,
+}
+
+/// Reads the beginning of a trace from its first bytes, uncompressed; some 64 KiB are enough.
+pub fn begin(head: &[u8], open: &OpenOptions) -> Beginning {
+    let mut first = First::default();
+    let input = || Input::from_bytes("head", head.to_vec());
+    // What is wrong in these bytes is told when the trace is read; an error is the way to stop.
+    if let Ok(Opened { cursor, form: Form::Binary(header, layout), limits }) =
+        XrayTrace::new(input(), open).start(&mut Nowhere)
+        && header.type_code == TYPE_FDR
+    {
+        let _ = Reader::new(cursor, header, layout, &limits).walk(&mut first);
+    }
+    let mut tsc = FirstTick(None);
+    let found = in_wire_order(input(), open, |_| &mut tsc, &mut Nowhere);
+    drop(found);
+    first.0.tsc = tsc.0;
+    first.0
+}
+
+/// In which order traces follow one another: by the wall clock where all that have records have one, else by ticks,
+/// else as they are given.
+pub fn order(beginnings: &[Beginning]) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..beginnings.len()).collect();
+    let of = |number: &usize| beginnings.get(*number).copied().unwrap_or_default();
+    let told: Vec<Beginning> = beginnings.iter().copied().filter(|b| *b != Beginning::default()).collect();
+    if told.iter().all(|beginning| beginning.wall.is_some()) {
+        numbers.sort_by_key(|number| (of(number).wall, of(number).tsc));
+    } else if told.iter().all(|beginning| beginning.tsc.is_some()) {
+        numbers.sort_by_key(|number| of(number).tsc);
+    }
+    numbers
+}
+
+/// Takes the first wall clock.
+#[derive(Default)]
+struct First(Beginning);
+
+impl Visitor for First {
+    fn functions(&mut self, _run: Run<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn metadata(&mut self, metadata: &Metadata<'_>, _raw: &[u8], _at: At) -> Result<(), Error> {
+        if let Body::WallTime { seconds, micros } = metadata.body {
+            self.0.wall = Some((seconds, micros));
+            return Err(enough());
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Takes the first time.
+struct FirstTick(Option<u64>);
+
+impl Moments for &mut FirstTick {
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        self.0 = Some(moment.tsc);
+        Err(enough())
+    }
+
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn enough() -> Error {
+    Error::usage("enough was read".to_owned())
+}
+
+/// Drops what is reported.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
