@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod bench;
+mod callflags;
 mod fuzz;
 mod licences;
 mod packages;
@@ -21,6 +22,7 @@ const HELP: &str = "cargo xtask CHORE
                                make the benchmark inputs, run the verbs on them, print a table
                                (NAME: cacheray, xray, heph, apitrace, casemate; --megabytes: size of each input)
   fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
+  callflags [--check]          write the table of function flags of the apitrace crate anew
   licences                     check the licence of every dependency against the list
 ";
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
+        "callflags" => callflags::run(rest),
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),

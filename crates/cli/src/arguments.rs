@@ -54,6 +54,9 @@ pub(crate) enum Verb {
     /// Compare two traces record by record, aligned by content
     #[command(after_help = "Example:\n  anytrace diff before.heph after.heph --ignore start --ignore end")]
     Diff(DiffArguments),
+    /// apitrace's own verbs, several times faster: dump
+    #[command(after_help = "Example:\n  anytrace apitrace dump --calls=frame game.trace")]
+    Apitrace(crate::verbs::apitrace::ApitraceArguments),
     /// Casemate's own verbs: the break-before-make checker and what explains it
     #[command(after_help = "Example:\n  anytrace casemate check --compat hyp.log\n  anytrace casemate explain hyp.log")]
     Casemate(crate::verbs::casemate::CasemateArguments),

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Verb::Convert(options) => verbs::convert::run(options),
         Verb::Trim(options) => verbs::trim::run(options),
         Verb::Diff(options) => verbs::diff::run(options),
+        Verb::Apitrace(options) => verbs::apitrace::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),
         Verb::Xray(options) => verbs::xray::run(options),
         Verb::Formats => verbs::formats::run(),
