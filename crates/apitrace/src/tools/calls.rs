@@ -95,6 +95,15 @@ pub trait CallVisitor {
     /// As [`CallVisitor::header`].
     fn call(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error>;
 
+    /// Takes a call that is still open where reading ended because no more calls were wanted.
+    ///
+    /// # Errors
+    /// As [`CallVisitor::header`].
+    fn open(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+        let _ = (call, sink);
+        Ok(())
+    }
+
     /// True when no more calls are wanted. Reading ends soon after; calls given until then are to be ignored.
     fn is_done(&self) -> bool {
         false
@@ -287,12 +296,16 @@ impl<V: CallVisitor> Assembler<'_, V> {
 
     /// Gives out what was never left.
     fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
-        if self.visitor.is_done() {
-            return Ok(());
-        }
+        let is_done = self.visitor.is_done();
         let mut places: Vec<usize> = (0..self.open.len()).filter(|at| self.is_used(*at)).collect();
         places.sort_unstable_by_key(|at| self.open.get(*at).map(|open| open.number));
-        places.into_iter().try_for_each(|at| self.give(at, &[], true, sink))
+        for at in places {
+            match self.open.get(at).filter(|_| is_done) {
+                Some(open) => self.visitor.open(&open.call(&[], true), sink)?,
+                None => self.give(at, &[], true, sink)?,
+            }
+        }
+        Ok(())
     }
 
     /// Tells the visitor of a definition and adds the token without it.
@@ -419,5 +432,64 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
             self.event = Vec::new();
         }
         Ok(mark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::{Collect, Input, OpenOptions};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Vec<(u64, bool, Vec<u8>, Vec<u8>)>);
+
+    impl CallVisitor for Seen {
+        fn define(&mut self, _: &Definition<'_>) {}
+
+        fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+            self.0.push((call.number, call.is_incomplete, call.enter.to_vec(), call.leave.to_vec()));
+            Ok(())
+        }
+    }
+
+    fn read(bytes: &[u8], options: CallOptions) -> (Seen, Collect) {
+        let (mut seen, mut damage) = (Seen::default(), Collect::default());
+        let mut reader = Reader::new(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();
+        read_calls(&mut reader, options, &mut seen, &mut damage).unwrap();
+        (seen, damage)
+    }
+
+    #[test]
+    fn definitions_are_taken_out_and_values_stay_as_they_are() {
+        // f(x = A | ..) with a bit mask defined in it, a number of two bytes where one would do, and a return value.
+        let bytes =
+            b"\x06\x06\x00\x00\x00\x00\x01f\x01\x01x\x01\x00\x0a\x05\x01\x01A\x01\x81\x00\x00\x01\x00\x02\x04\x07\x00";
+        let (seen, damage) = read(bytes, CallOptions::default());
+        assert!(damage.0.is_empty());
+        let (enter, leave) = (b"\x01\x00\x0a\x05\x81\x00\x00".to_vec(), b"\x02\x04\x07\x00".to_vec());
+        assert_eq!(seen.0, [(0, false, enter, leave)]);
+    }
+
+    #[test]
+    fn open_calls_are_bounded_and_the_oldest_given_out_first() {
+        let mut bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00".to_vec();
+        bytes.extend([0, 0, 0, 0].repeat(999));
+        // The last is left in time, the first too late.
+        bytes.extend([1, 0xe7, 7, 0, 1, 0, 0]);
+        let (seen, damage) = read(&bytes, CallOptions { open_bytes_max: 10_000, ..CallOptions::default() });
+        assert_eq!(damage.0.iter().map(|one| one.code()).collect::<Vec<_>>(), ["apitrace/open-limit"]);
+        let mut numbers: Vec<u64> = seen.0.iter().map(|call| call.0).collect();
+        assert_eq!((seen.0[0].0, seen.0.iter().filter(|call| !call.1).count()), (0, 1));
+        numbers.sort_unstable();
+        assert!(numbers.iter().copied().eq(0..1000));
+    }
+
+    #[test]
+    fn leaves_of_unknown_and_of_left_calls_are_dropped() {
+        let bytes =
+            b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00\x01\x00\x00\x01\x00\x02\x04\x01\x00\x01\x09\x00\x00\x00\x00\x00";
+        let (seen, _) = read(bytes, CallOptions::default());
+        assert_eq!(seen.0.iter().map(|call| (call.0, call.1)).collect::<Vec<_>>(), [(0, false), (1, true)]);
     }
 }

@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(numbers("5-30/draw"), [9, 19, 29]);
         assert_eq!(numbers("1 -\t3 / 2"), [1, 3]);
         assert_eq!(numbers(",,3,"), [3]);
-        assert_eq!(numbers(""), []);
-        assert_eq!(numbers("10-5"), []);
+        assert!(numbers("").is_empty());
+        assert!(numbers("10-5").is_empty());
         assert_eq!(numbers("frame3"), [3]);
         assert_eq!(numbers("3draw"), [3, 9, 19, 29, 39, 49, 59]);
         assert_eq!(numbers("57-").len(), 3);

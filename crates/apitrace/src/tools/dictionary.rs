@@ -170,6 +170,9 @@ fn hash(value: i64) -> usize {
     ((value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
+/// Most flags of a bit mask that are looked at; real masks have 64 at most, and each use goes through all of them.
+const FLAGS_MAX: u64 = 4096;
+
 /// The flags of a bit mask.
 #[derive(Debug, Default)]
 pub struct Bitmask {
@@ -180,7 +183,7 @@ impl Bitmask {
     /// Names and values in the order of the signature.
     pub fn flags(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let mut wire = Wire::new(&self.bytes, true);
-        let mut left = wire.uint();
+        let mut left = wire.uint().min(FLAGS_MAX);
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
             if wire.rest().is_empty() { None } else { Some((wire.string(), wire.uint())) }

@@ -4,8 +4,9 @@ use std::io::Write;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::{Reader, Totals};
+use crate::reader::{RAW, Reader, Totals};
 use crate::record::{Header, Space};
+use crate::rules;
 use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary, Named};
@@ -89,9 +90,7 @@ pub fn dump<'a>(
     if options.workers > 0 && blobs.is_none() {
         return Crew::run(options.workers, options.style(), out, |crew| {
             let mut selector = Selector::new(options, crew);
-            let totals = read_calls(reader, call_options, &mut selector, sink)?;
-            selector.report(sink)?;
-            Ok(totals)
+            read_calls(reader, call_options, &mut selector, sink)
         });
     }
     let alone = Alone {
@@ -103,7 +102,6 @@ pub fn dump<'a>(
     };
     let mut selector = Selector::new(options, alone);
     let totals = read_calls(reader, call_options, &mut selector, sink)?;
-    selector.report(sink)?;
     selector.press.flush()?;
     Ok(totals)
 }
@@ -181,14 +179,12 @@ struct Selector<'a, P> {
     /// Values of enumerations of the old form that are zero.
     zeros: Dictionary,
     is_done: bool,
-    /// The call that ended the reading.
-    ended_at: Option<(u64, u64)>,
 }
 
 impl<'a, P: Press> Selector<'a, P> {
     fn new(options: &'a DumpOptions, press: P) -> Self {
         let zeros = Dictionary::default();
-        Self { options, press, functions: Vec::new(), has_enum_values: true, zeros, is_done: false, ended_at: None }
+        Self { options, press, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
     }
 
     fn chosen(&self, function: u32) -> Chosen {
@@ -234,11 +230,14 @@ impl<'a, P: Press> Selector<'a, P> {
         }
     }
 
-    /// Says what the set loses because reading ended.
-    fn report(&self, sink: &mut dyn Sink) -> Result<(), Error> {
-        let Some((offset, seq)) = self.ended_at else { return Ok(()) };
-        let _ = (offset, seq, sink);
-        Ok(())
+    /// True for calls to print.
+    #[inline]
+    fn is_wanted(&self, call: &Call<'_>) -> bool {
+        let chosen = self.chosen(call.function);
+        if !chosen.is_match || !self.options.calls.has(call.number, chosen.flags) {
+            return false;
+        }
+        self.options.verbose || !(chosen.flags.has(CallFlags::VERBOSE) || chosen.may_be_idle && self.is_idle(call))
     }
 }
 
@@ -290,16 +289,17 @@ impl<P: Press> CallVisitor for Selector<'_, P> {
         }
         if call.number > self.options.calls.last() {
             self.is_done = true;
-            self.ended_at = Some((call.offset, call.seq));
             return Ok(());
         }
-        let chosen = self.chosen(call.function);
-        let is_hidden = chosen.flags.has(CallFlags::VERBOSE) || chosen.may_be_idle && self.is_idle(call);
-        if !chosen.is_match || !self.options.calls.has(call.number, chosen.flags) || !self.options.verbose && is_hidden
-        {
-            return Ok(());
+        if self.is_wanted(call) { self.press.print(call) } else { Ok(()) }
+    }
+
+    fn open(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+        if self.is_wanted(call) {
+            let diagnostic = rules::LATE_CALL.at(call.offset).within(RAW).record(call.seq);
+            sink.report(diagnostic.found(format!("call {}", call.number)))?;
         }
-        self.press.print(call)
+        Ok(())
     }
 
     fn is_done(&self) -> bool {

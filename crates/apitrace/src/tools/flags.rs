@@ -87,7 +87,8 @@ fn direct3d(interface: &[u8], method: &[u8]) -> Option<CallFlags> {
             return Some(CallFlags::SWAP_RENDERTARGET);
         }
     }
-    let checks = (is_of(b"ID3D10Device") || is_of(b"ID3D11Device")) && method == b"CheckMultisampleQualityLevels";
+    let checks = (is_of(b"ID3D10Device") || is_of(b"ID3D11Device"))
+        && (method == b"CheckMultisampleQualityLevels" || method == b"CheckFormatSupport");
     checks.then(|| CallFlags::NO_SIDE_EFFECTS.with(CallFlags::VERBOSE))
 }
 

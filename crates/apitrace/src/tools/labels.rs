@@ -60,8 +60,9 @@ impl Labels {
 #[derive(Debug, Default)]
 pub(crate) struct LabelCache {
     rows: Vec<Option<Box<Labels>>>,
-    /// For functions beyond those kept.
-    other: Labels,
+    /// The last function beyond those kept.
+    other: Option<(u32, Labels)>,
+    none: Labels,
 }
 
 impl LabelCache {
@@ -70,15 +71,16 @@ impl LabelCache {
     pub(crate) fn get(&mut self, slot: u32, function: &Named, style: &Style) -> &Labels {
         let at = slot as usize;
         if at >= FUNCTIONS_MAX {
-            self.other = Labels::new(function, style);
-            return &self.other;
+            let kept = self.other.take().filter(|(known, _)| *known == slot);
+            let other = kept.unwrap_or_else(|| (slot, Labels::new(function, style)));
+            return &self.other.insert(other).1;
         }
         if self.rows.len() <= at {
             self.rows.resize_with(at + 1, || None);
         }
         match self.rows.get_mut(at) {
             Some(place) => place.get_or_insert_with(|| Box::new(Labels::new(function, style))),
-            None => &self.other,
+            None => &self.none,
         }
     }
 }
