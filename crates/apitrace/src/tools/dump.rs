@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anytrace_core::{Error, Sink};
+use anytrace_core::{Error, NameMatch, Sink};
 
 use crate::reader::{RAW, Reader, Totals};
 use crate::record::{Header, Space};
@@ -29,7 +29,7 @@ pub struct DumpOptions {
     /// Which calls.
     pub calls: CallSet,
     /// Only functions of names that match; properties are not shown then.
-    pub grep: Option<Box<dyn Fn(&[u8]) -> bool>>,
+    pub grep: Option<NameMatch>,
     /// Colours for terminals.
     pub has_colour: bool,
     /// Call numbers.

@@ -58,7 +58,7 @@ fn push_exact(out: &mut Vec<u8>, is_negative: bool, mantissa: u64, exponent: i32
     // Digits before the point; for values below one, minus the zeros behind it.
     let mut point = if whole > 0 { whole.ilog10() as i32 + 1 } else { 0 };
     if whole == 0 {
-        while point > -5 && u128::from(mantissa) * ten(1 - point) >> down == 0 {
+        while point > -5 && (u128::from(mantissa) * ten(1 - point)) >> down == 0 {
             point -= 1;
         }
     }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::dump::{DumpOptions, Escape, dump};
-use anytrace_core::Error;
+use anytrace_core::{Error, NameMatch};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::InputArguments;
@@ -95,7 +95,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let how = DumpOptions {
         verbose: options.verbose,
         calls: super::call_set(&options.calls)?,
-        grep: options.grep.clone().map(|regex| Box::new(move |name: &[u8]| regex.is_match(name)) as Box<_>),
+        grep: options.grep.clone().map(|regex| Box::new(move |name: &[u8]| regex.is_match(name)) as NameMatch),
         has_colour,
         has_numbers: options.call_nos,
         has_threads: options.thread_ids,
