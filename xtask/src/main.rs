@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod bench;
+mod callflags;
 mod consumers;
 mod fuzz;
 mod licences;
@@ -25,6 +26,7 @@ const HELP: &str = "cargo xtask CHORE
   consumers [--screenshots DIR] [TRACE…]
                                install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
                                and have them read every output of two made-up traces and of TRACE (the examples)
+  callflags [--check]          write the table of function flags of the apitrace crate anew
   licences                     check the licence of every dependency against the list
 ";
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "consumers" => consumers::run_all(rest),
+        "callflags" => callflags::run(rest),
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),

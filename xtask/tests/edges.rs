@@ -32,7 +32,7 @@ fn allowed(package: &str) -> BTreeSet<&'static str> {
         name if FORMATS.contains(&name) => of(&["anytrace-core"]),
         "anytrace-formats" => FORMATS.into_iter().chain(["anytrace-core"]).collect(),
         "anytrace-cli" => {
-            let own_verbs = ["anytrace-casemate", "anytrace-xray"];
+            let own_verbs = ["anytrace-apitrace", "anytrace-casemate", "anytrace-xray"];
             of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"])
                 .into_iter()
                 .chain(own_verbs)

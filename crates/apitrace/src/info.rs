@@ -46,7 +46,7 @@ impl Visitor for Counter {
     }
 
     #[inline]
-    fn whole(&mut self, event: &Event, _: &[u8], _: &Signatures) -> Result<u64, Error> {
+    fn whole(&mut self, event: &Event, _: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         self.count(event);
         Ok(0)
     }

@@ -41,6 +41,8 @@ mod signatures;
 mod skip;
 mod snappy;
 mod stream;
+#[cfg(feature = "tools")]
+pub mod tools;
 mod trace;
 mod whole;
 mod wrap;

@@ -63,9 +63,30 @@ pub trait Visitor {
     ///
     /// # Errors
     /// As [`Visitor::header`].
-    fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures) -> Result<u64, Error> {
-        let _ = (event, bytes, signatures);
+    fn whole(
+        &mut self,
+        event: &Event,
+        bytes: &[u8],
+        signatures: &Signatures,
+        sink: &mut dyn Sink,
+    ) -> Result<u64, Error> {
+        let _ = (event, bytes, signatures, sink);
         Ok(0)
+    }
+
+    /// Takes a plain call that is left at once, as the bytes of its enter and its leave. Returns whether it was taken;
+    /// otherwise the two come one by one.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn whole_call(&mut self, enter: &Event, bytes: [&[u8]; 2], sink: &mut dyn Sink) -> Result<bool, Error> {
+        let _ = (enter, bytes, sink);
+        Ok(false)
+    }
+
+    /// True when nothing more is wanted: reading ends soon after.
+    fn is_done(&self) -> bool {
+        false
     }
 
     /// Takes one token.
@@ -211,9 +232,12 @@ impl Reader {
         if self.start(visitor, sink)? {
             loop {
                 if visitor.takes_whole() && !self.signatures.may_be_lost && self.header.version >= VERSION_ENUM_SETS {
-                    self.run_whole(visitor)?;
+                    self.run_whole(visitor, sink)?;
                 }
                 let place = (self.stream.offset(), self.seq);
+                if visitor.is_done() {
+                    break;
+                }
                 if !self.step(visitor, sink)? {
                     break;
                 }

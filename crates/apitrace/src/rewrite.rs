@@ -420,7 +420,7 @@ impl Visitor for Rewriter<'_> {
         self.wrapper.write(&written.raw)
     }
 
-    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures) -> Result<u64, Error> {
+    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         // Nothing is lost as long as events come this way: every byte stays.
         self.wrapper.write(bytes)?;
         self.records_written += 1;

@@ -35,6 +35,9 @@ rules! {
     LOST_SIGNATURE error "lost-signature" "a signature is used whose definition could not be read";
     SIGNATURE_LIMIT error "signature-limit" "more signatures are defined than can be told apart";
     DEFINITION_LIMIT warning "definition-limit" "more definitions stand here than are kept: names are missing";
+    OPEN_LIMIT error "open-limit" "more calls are open than are kept: the oldest are given out unfinished";
+    LATE_CALL note "late-call" "a call that was asked for is still open where reading ended";
+    VALUE_LIMIT error "value-limit" "an argument or return value is longer than the limit and left out";
     SIGNATURE_REDEFINED error "signature-redefined" "a function is defined a second time";
     DEEP_NESTING warning "deep-nesting" "values are nested deeper than programs do";
     LONG_NUMBER warning "long-number" "a number takes more than ten bytes";

@@ -1,21 +1,23 @@
 //! Runs of plain events, passed on whole.
 
-use anytrace_core::Error;
+use anytrace_core::{Error, Sink};
 
 use crate::calls::Call;
 use crate::reader::{Reader, Visitor, leave_event};
 use crate::record::{Event, EventKind, Pairing, VERSION_THREADS};
-use crate::skip::{plain_leave, skip_event};
+use crate::skip::{Skipped, plain_leave, skip_event};
 
 impl Reader {
     /// Reads plain events as long as they come.
-    pub(crate) fn run_whole<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
+    pub(crate) fn run_whole<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<(), Error> {
         let has_threads = self.header.version >= VERSION_THREADS;
         let base = self.stream.offset();
         let window = self.stream.window();
         let mut at = 0;
+        // An event that was looked at already.
+        let mut ahead: Option<Skipped> = None;
         while let Some(rest) = window.get(at..)
-            && let Some(skipped) = skip_event(rest, has_threads, &self.signatures)
+            && let Some(skipped) = ahead.take().or_else(|| skip_event(rest, has_threads, &self.signatures))
         {
             let (bytes, after) = rest.split_at(skipped.length);
             let offset = base + at as u64;
@@ -24,7 +26,7 @@ impl Reader {
             self.seq += 1;
             let Some(slot) = skipped.function else {
                 let event = leave_event(&mut self.calls, skipped.number, seq, offset);
-                visitor.whole(&event, bytes, &self.signatures)?;
+                visitor.whole(&event, bytes, &self.signatures, sink)?;
                 continue;
             };
             let (call, frame, thread) = (self.calls.next(), self.frame, skipped.number);
@@ -32,19 +34,29 @@ impl Reader {
             self.thread_max = self.thread_max.max(thread);
             let (kind, pairing) = (EventKind::Enter, Pairing::Paired);
             let enter = Event { seq, offset, kind, call, thread, function, frame, pairing, mark: 0 };
-            let mark = visitor.whole(&enter, bytes, &self.signatures)?;
             self.frame += u64::from(self.signatures.function(slot).is_some_and(|row| row.ends_frame));
             // Most calls are left at once and without a word: neither need they wait nor be parsed.
-            if let Some(length) = plain_leave(after, call)
-                && let Some(bytes) = after.get(..length)
+            let mut leave_length = plain_leave(after, call);
+            if leave_length.is_none() {
+                ahead = skip_event(after, has_threads, &self.signatures);
+                let leave = ahead.filter(|next| next.function.is_none() && next.number == call);
+                leave_length = leave.map(|next| next.length);
+            }
+            if let Some(length) = leave_length
+                && let Some(leave_bytes) = after.get(..length)
             {
+                ahead = None;
                 self.calls.enter_and_leave();
-                let (seq, offset, kind) = (self.seq, base + at as u64, EventKind::Leave);
-                let leave = Event { seq, offset, kind, call, thread, function, frame, pairing, mark };
-                visitor.whole(&leave, bytes, &self.signatures)?;
+                if !visitor.whole_call(&enter, [bytes, leave_bytes], sink)? {
+                    let mark = visitor.whole(&enter, bytes, &self.signatures, sink)?;
+                    let (seq, offset, kind) = (self.seq, base + at as u64, EventKind::Leave);
+                    let leave = Event { seq, offset, kind, call, thread, function, frame, pairing, mark };
+                    visitor.whole(&leave, leave_bytes, &self.signatures, sink)?;
+                }
                 at += length;
                 self.seq += 1;
             } else {
+                let mark = visitor.whole(&enter, bytes, &self.signatures, sink)?;
                 self.calls.enter(Call { thread, frame, mark, seq, function: slot, is_damaged: false });
             }
         }

@@ -219,7 +219,10 @@ fn every_rule_is_reached_at_its_place() {
         assert_eq!(found.map(|d| d.offset), Some(offset), "{code}: {all:x?}");
         reached.insert(code);
     }
-    let rules: BTreeSet<_> = Apitrace.rules().iter().map(|rule| rule.code).collect();
+    // Rules of the format's own verbs, which `check` knows nothing of: tests/peer_dump.rs and tools/calls.rs reach them.
+    let of_tools = ["apitrace/open-limit", "apitrace/value-limit", "apitrace/late-call"];
+    let rules: BTreeSet<_> =
+        Apitrace.rules().iter().map(|rule| rule.code).filter(|code| !of_tools.contains(code)).collect();
     assert_eq!(reached, rules);
 }
 

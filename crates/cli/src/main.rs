@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Verb::Stats(options) => verbs::stats::run(options),
         Verb::Flame(options) => verbs::flame::run(options),
         Verb::Timeline(options) => verbs::timeline::run(options),
+        Verb::Apitrace(options) => verbs::apitrace::run(options),
         Verb::Casemate(options) => verbs::casemate::run(options),
         Verb::Xray(options) => verbs::xray::run(options),
         Verb::Formats => verbs::formats::run(),

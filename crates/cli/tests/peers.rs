@@ -150,3 +150,61 @@ fn apitrace_dumps_a_trimmed_and_a_repaired_trace() {
     anytrace(&["repair", &cut, "-o", &saved]);
     output("apitrace", &["dump", "-v", "--color=never", &saved]);
 }
+
+/// A xorshift generator: the sets are the same in each run.
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn random_call_set(state: &mut u64) -> String {
+    let mut set = String::new();
+    for at in 0..=next(state) % 3 {
+        if at > 0 {
+            set.push_str([",", " ", ", "][(next(state) % 3) as usize]);
+        }
+        let kinds = ["frame", "draw", "fbo", "rendertarget", "render"];
+        let kind = kinds[(next(state) % 5) as usize];
+        let (start, step) = (next(state) % 60, next(state) % 5 + 1);
+        let stop = start + next(state) % 20;
+        set.push_str(&match next(state) % 8 {
+            0 => kind.to_owned(),
+            1 => format!("*/{kind}"),
+            2 => format!("*/{step}"),
+            3 => format!("{start}"),
+            4 => format!("{start}-{stop}/{step}"),
+            5 => format!("{start}-{stop}/{kind}"),
+            6 => format!("{start} - {stop}"),
+            _ => format!("{start}-/{step}"),
+        });
+    }
+    set
+}
+
+#[test]
+fn apitrace_dump_prints_what_apitrace_prints_for_any_set_of_calls() {
+    if !has("apitrace") {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apitrace/corpus");
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    for name in ["threads", "interleave", "nested", "allvals_v6", "upstream_zlib-no-eof", "peer/callflags"] {
+        let trace = folder.join(format!("{name}.trace")).display().to_string();
+        for _ in 0..25 {
+            let calls = format!("--calls={}", random_call_set(&mut state));
+            let theirs = output("apitrace", &["dump", "--color=never", &calls, &trace]);
+            let ours = anytrace(&["apitrace", "dump", &calls, &trace]);
+            assert!(ours == theirs, "{calls} {trace}: {ours}\nfor\n{theirs}");
+        }
+        for options in [vec!["-v", "--color=always"], vec!["--thread-ids", "--multiline=no"], vec!["--grep=^gl[A-C]"]] {
+            let arguments = [vec!["dump"], options, vec![trace.as_str()]].concat();
+            let theirs = output("apitrace", &arguments);
+            let ours = anytrace(&[vec!["apitrace"], arguments.clone()].concat());
+            let is_coloured = arguments.contains(&"--color=always");
+            assert!(is_coloured == theirs.contains('\u{1b}'), "{trace}");
+            assert!(ours == theirs, "{arguments:?}: {ours}\nfor\n{theirs}");
+        }
+    }
+}

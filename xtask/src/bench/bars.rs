@@ -16,7 +16,7 @@ pub(super) enum Unit {
     Records,
 }
 
-pub(super) const BARS: [Bar; 38] = [
+pub(super) const BARS: [Bar; 39] = [
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
@@ -52,6 +52,7 @@ pub(super) const BARS: [Bar; 38] = [
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
+    Bar { input: "apitrace", verb: &["apitrace", "dump"], unit: Unit::Megabytes, at_least: 320.0 },
     Bar { input: "casemate", verb: &["info"], unit: Unit::Megabytes, at_least: 230.0 },
     Bar { input: "casemate", verb: &["info"], unit: Unit::Records, at_least: 3.0 },
     Bar { input: "casemate", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
@@ -80,6 +81,7 @@ impl Bar {
         match self.verb {
             ["xray", "fdr-dump"] => None,
             ["xray", ..] => Some(1.6),
+            ["apitrace", "dump"] => Some(1.5),
             ["info"] if matches!(self.input, "apitrace" | "cacheray") => Some(0.0),
             _ => None,
         }
@@ -90,6 +92,7 @@ impl Bar {
         match (self.input, self.verb) {
             ("xray", ["dump"]) => Some(vec!["llvm-xray", "fdr-dump"]),
             (_, ["xray", words @ ..]) => Some(std::iter::once("llvm-xray").chain(words.iter().copied()).collect()),
+            (_, ["apitrace", words @ ..]) => Some(std::iter::once("apitrace").chain(words.iter().copied()).collect()),
             ("apitrace", ["info"]) => Some(vec!["apitrace", "info"]),
             _ => None,
         }

@@ -1,5 +1,6 @@
 //! One file a verb: options to one library call, and a printer.
 
+pub(crate) mod apitrace;
 pub(crate) mod casemate;
 pub(crate) mod check;
 pub(crate) mod completions;

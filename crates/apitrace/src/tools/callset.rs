@@ -1,0 +1,203 @@
+//! Which calls are wanted: sets of call numbers and kinds, as `--calls` writes them.
+
+use crate::tools::callset_parse;
+use crate::tools::flags::CallFlags;
+
+/// Calls of a range of numbers, every so many, of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRange {
+    /// First number.
+    pub start: u64,
+    /// Last number; the range is empty when it is below the first.
+    pub stop: u64,
+    /// Every so many from the first; at least 1.
+    pub step: u64,
+    /// Calls with any of these flags; `None`: all.
+    pub kind: Option<CallFlags>,
+}
+
+impl CallRange {
+    /// All calls.
+    pub const ALL: Self = Self { start: 0, stop: u64::MAX, step: 1, kind: None };
+
+    fn has(&self, number: u64, flags: CallFlags) -> bool {
+        (self.start..=self.stop).contains(&number)
+            && (self.step == 1 || (number - self.start).is_multiple_of(self.step))
+            && self.kind.is_none_or(|kind| flags.has(kind))
+    }
+}
+
+/// A set of calls: what `--calls` selects, one or several times.
+///
+/// The grammar is that of apitrace 11.1: items separated by commas, each `@FILE` or ranges separated by blanks or
+/// nothing; a range is a kind (`frame`, `rendertarget` or `fbo`, `render` or `draw`), or `*`, `N`, `N-` or `N-M` and
+/// then `/STEP` or `/KIND`.
+///
+/// ```
+/// use anytrace_apitrace::tools::callset::CallSet;
+/// use anytrace_apitrace::tools::flags::CallFlags;
+///
+/// let set = CallSet::parse(["2-7/2", "frame"], &mut |_| unreachable!()).unwrap();
+/// assert!(set.has(4, CallFlags::default()) && !set.has(5, CallFlags::default()));
+/// assert!(set.has(100, CallFlags::END_FRAME));
+/// assert_eq!(CallSet::parse(["3-x"], &mut |_| unreachable!()).unwrap_err().to_string(),
+///     "3-x: character 3: expected frame, rendertarget, fbo, render or draw, found x");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSet {
+    ranges: Vec<CallRange>,
+    last: u64,
+}
+
+impl Default for CallSet {
+    /// All calls.
+    fn default() -> Self {
+        Self { ranges: vec![CallRange::ALL], last: u64::MAX }
+    }
+}
+
+/// Why a text is no call set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSetError {
+    /// The text or file, as far as it is known.
+    pub source: String,
+    /// Character, from 1; `None` for files that cannot be read.
+    pub character: Option<usize>,
+    /// What was expected and what stands there.
+    pub message: String,
+}
+
+impl std::fmt::Display for CallSetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ", self.source)?;
+        if let Some(character) = self.character {
+            write!(f, "character {character}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CallSetError {}
+
+impl CallSet {
+    /// Unites sets. `read` reads the files that `@FILE` names.
+    ///
+    /// # Errors
+    /// The first place that does not fit the grammar; files that cannot be read.
+    pub fn parse<'a>(
+        texts: impl IntoIterator<Item = &'a str>,
+        read: &mut dyn FnMut(&str) -> std::io::Result<String>,
+    ) -> Result<Self, CallSetError> {
+        let mut set = Self { ranges: Vec::new(), last: 0 };
+        for text in texts {
+            callset_parse::parse(text, read, &mut |range| set.add(range))?;
+        }
+        Ok(set)
+    }
+
+    fn add(&mut self, range: CallRange) {
+        if range.start <= range.stop {
+            self.last = self.last.max(range.stop);
+            self.ranges.push(range);
+        }
+    }
+
+    /// True when a call with these flags is in the set.
+    #[inline]
+    pub fn has(&self, number: u64, flags: CallFlags) -> bool {
+        number <= self.last && self.ranges.iter().any(|range| range.has(number, flags))
+    }
+
+    /// No call above this number is in the set.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// True when every call is in the set.
+    pub fn is_all(&self) -> bool {
+        self.ranges.contains(&CallRange::ALL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn set(text: &str) -> Result<CallSet, String> {
+        let mut read = |name: &str| match name {
+            "five" => Ok("5\n".to_owned()),
+            "bare" => Ok("5".to_owned()),
+            "many" => Ok("5,7\n9-11 draw\n".to_owned()),
+            _ => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+        };
+        CallSet::parse([text], &mut read).map_err(|error| error.to_string())
+    }
+
+    fn numbers(text: &str) -> Vec<u64> {
+        let set = set(text).unwrap();
+        (0..60).filter(|n| set.has(*n, if n % 10 == 9 { CallFlags::RENDER } else { CallFlags::default() })).collect()
+    }
+
+    #[test]
+    fn what_the_format_s_own_tool_takes_is_taken() {
+        assert_eq!(numbers("4"), [4]);
+        assert_eq!(numbers("0 2,4,5"), [0, 2, 4, 5]);
+        assert_eq!(numbers("0-10/3"), [0, 3, 6, 9]);
+        assert_eq!(numbers("5-30/draw"), [9, 19, 29]);
+        assert_eq!(numbers("1 -\t3 / 2"), [1, 3]);
+        assert_eq!(numbers(",,3,"), [3]);
+        assert!(numbers("").is_empty());
+        assert!(numbers("10-5").is_empty());
+        assert_eq!(numbers("frame3"), [3]);
+        assert_eq!(numbers("3draw"), [3, 9, 19, 29, 39, 49, 59]);
+        assert_eq!(numbers("57-").len(), 3);
+        assert_eq!(numbers("*3").len(), 60);
+    }
+
+    #[test]
+    fn files_hold_sets_with_or_without_a_line_end() {
+        assert_eq!(numbers("@five,8"), [5, 8]);
+        assert_eq!(numbers("@bare"), [5]);
+        assert_eq!(numbers("@many"), [5, 7, 9, 10, 11, 19, 29, 39, 49, 59]);
+        assert_eq!(set("@none").unwrap_err(), "@none: entity not found");
+        assert!(set(" @five").is_err() && set("5 @five").is_err());
+    }
+
+    #[test]
+    fn errors_name_their_place() {
+        for (text, message) in [
+            ("xyz", "xyz: character 1: expected frame, rendertarget, fbo, render or draw, found xyz"),
+            ("4,3-x", "4,3-x: character 5: expected frame, rendertarget, fbo, render or draw, found x"),
+            ("1;2", "1;2: character 2: expected a digit or *, found ;"),
+            ("-5", "-5: character 1: expected a digit or *, found -"),
+            ("FRAME", "FRAME: character 1: expected a digit or *, found F"),
+            ("draw/2", "draw/2: character 5: expected a digit or *, found /"),
+            ("3/", "3/: character 3: expected a step or a kind of call, found the end"),
+            ("*/0", "*/0: character 3: expected a step of at least 1, found 0"),
+            (
+                "99999999999999999999",
+                "99999999999999999999: character 1: expected a number below 2^64, found 99999999999999999999",
+            ),
+        ] {
+            assert_eq!(set(text).unwrap_err(), message);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[-0-9a-z*/,@ \u{e9}]{0,12}") {
+            let _ = set(&text);
+        }
+
+        #[test]
+        fn a_range_is_what_counting_says(start in 0..50_u64, length in 0..50_u64, step in 1..7_u64) {
+            let stop = start + length;
+            let found = numbers(&format!("{start}-{stop}/{step}"));
+            let counted: Vec<u64> = (start..=stop).step_by(step as usize).filter(|n| *n < 60).collect();
+            prop_assert_eq!(found, counted);
+        }
+    }
+}

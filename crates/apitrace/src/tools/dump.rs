@@ -1,0 +1,308 @@
+//! The text of `apitrace dump`, byte for byte, made straight from the bytes of the calls.
+
+use std::io::Write;
+
+use anytrace_core::{Error, NameMatch, Sink};
+
+use crate::reader::{RAW, Reader, Totals};
+use crate::record::{Header, Space};
+use crate::rules;
+use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
+use crate::tools::callset::CallSet;
+use crate::tools::dictionary::{Definition, Dictionary, Named};
+use crate::tools::flags::{CallFlags, call_flags};
+use crate::tools::print::{Printer, Style, Ways};
+use crate::tools::wire::{Detail, Value, Wire};
+use crate::tools::workers::Crew;
+
+pub use crate::tools::print::BlobSink;
+pub use crate::tools::text::Escape;
+
+/// Text is written out in pieces of about this size.
+const WRITE_BYTES: usize = 1 << 16;
+
+/// Options of [`dump`].
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct DumpOptions {
+    /// Show calls that nobody cares for too, such as `glGetError() = GL_NO_ERROR`.
+    pub verbose: bool,
+    /// Which calls.
+    pub calls: CallSet,
+    /// Only functions of names that match; properties are not shown then.
+    pub grep: Option<NameMatch>,
+    /// Colours for terminals.
+    pub has_colour: bool,
+    /// Call numbers.
+    pub has_numbers: bool,
+    /// Thread numbers.
+    pub has_threads: bool,
+    /// Names of arguments.
+    pub has_argument_names: bool,
+    /// Line ends of strings as they are, backtraces, and an empty line after each frame.
+    pub has_lines: bool,
+    /// How strings are written.
+    pub escape: Escape,
+    /// Make the text in so many threads besides the one that reads; 0: in that one.
+    pub workers: usize,
+}
+
+impl Default for DumpOptions {
+    fn default() -> Self {
+        Self {
+            verbose: false,
+            calls: CallSet::default(),
+            grep: None,
+            has_colour: false,
+            has_numbers: true,
+            has_threads: false,
+            has_argument_names: true,
+            has_lines: true,
+            escape: Escape::Peer,
+            workers: 0,
+        }
+    }
+}
+
+impl DumpOptions {
+    fn style(&self) -> Style {
+        let &Self { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape, .. } = self;
+        Style { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape }
+    }
+}
+
+/// Prints the calls of a trace as apitrace 11.1 does: in the order they are left, those never left at the end.
+///
+/// Reading stops at the first call with a number above all of the set. A call of the set that is still open then is
+/// not printed, as in apitrace, and there is a note about it. `blobs` takes the contents of blobs; the text then has
+/// their file names.
+///
+/// # Errors
+/// I/O, limits, and what `blobs` or the sink return.
+pub fn dump<'a>(
+    reader: &mut Reader,
+    options: &DumpOptions,
+    out: &'a mut dyn Write,
+    blobs: Option<BlobSink<'a>>,
+    sink: &mut dyn Sink,
+) -> Result<Totals, Error> {
+    let call_options = CallOptions { keeps_blobs: blobs.is_some(), ..CallOptions::default() };
+    let call_options = call_options.with_limits(&reader.limits);
+    if options.workers > 0 && blobs.is_none() {
+        return Crew::run(options.workers, options.style(), out, |crew| {
+            let mut selector = Selector::new(options, crew);
+            read_calls(reader, call_options, &mut selector, sink)
+        });
+    }
+    let alone = Alone {
+        printer: Printer::new(options.style()),
+        dictionary: Dictionary::default(),
+        text: Vec::with_capacity(WRITE_BYTES * 2),
+        out,
+        blobs,
+    };
+    let mut selector = Selector::new(options, alone);
+    let totals = read_calls(reader, call_options, &mut selector, sink)?;
+    selector.press.flush()?;
+    Ok(totals)
+}
+
+/// Prints the calls that are selected.
+pub(crate) trait Press {
+    /// Takes the version and text that stands before all calls.
+    fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error>;
+
+    fn define(&mut self, definition: &Definition<'_>);
+
+    fn print(&mut self, call: &Call<'_>) -> Result<(), Error>;
+}
+
+/// Prints in the thread that reads.
+struct Alone<'a> {
+    printer: Printer,
+    dictionary: Dictionary,
+    text: Vec<u8>,
+    out: &'a mut dyn Write,
+    blobs: Option<BlobSink<'a>>,
+}
+
+impl Alone<'_> {
+    fn flush(&mut self) -> Result<(), Error> {
+        self.out.write_all(&self.text)?;
+        self.text.clear();
+        Ok(())
+    }
+}
+
+impl Press for Alone<'_> {
+    fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
+        self.dictionary = Dictionary::new(version);
+        self.text.extend_from_slice(&text);
+        Ok(())
+    }
+
+    fn define(&mut self, definition: &Definition<'_>) {
+        self.dictionary.define(definition);
+    }
+
+    #[inline]
+    fn print(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        let Self { printer, dictionary, text, out, blobs } = self;
+        let mut drain = |text: &mut Vec<u8>| {
+            out.write_all(text)?;
+            text.clear();
+            Ok(())
+        };
+        let blobs: Option<BlobSink<'_>> = match blobs {
+            Some(blobs) => Some(&mut **blobs),
+            None => None,
+        };
+        printer.call(text, call, dictionary, &mut Ways { drain: &mut drain, blobs })?;
+        if text.len() > WRITE_BYTES { self.flush() } else { Ok(()) }
+    }
+}
+
+/// What is known of a function as far as selecting goes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chosen {
+    flags: CallFlags,
+    is_match: bool,
+    /// `glGetError` without arguments: hidden where it returns nothing but zero.
+    may_be_idle: bool,
+}
+
+/// Picks the calls to print.
+struct Selector<'a, P> {
+    options: &'a DumpOptions,
+    press: P,
+    functions: Vec<Chosen>,
+    has_enum_values: bool,
+    /// Values of enumerations of the old form that are zero.
+    zeros: Dictionary,
+    is_done: bool,
+}
+
+impl<'a, P: Press> Selector<'a, P> {
+    fn new(options: &'a DumpOptions, press: P) -> Self {
+        let zeros = Dictionary::default();
+        Self { options, press, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
+    }
+
+    fn chosen(&self, function: u32) -> Chosen {
+        let unknown = Chosen { is_match: self.options.grep.is_none(), ..Chosen::default() };
+        self.functions.get(function as usize).copied().unwrap_or(unknown)
+    }
+
+    /// True for a `glGetError` that found no error.
+    #[cold]
+    fn is_idle(&self, call: &Call<'_>) -> bool {
+        let mut returned = None;
+        for details in [call.enter, call.leave] {
+            let mut wire = Wire::new(details, self.has_enum_values);
+            loop {
+                match wire.detail() {
+                    Detail::Return => {
+                        returned = Some(wire.value());
+                        // An error is a plain value; what holds others is none.
+                        if matches!(returned, Some(Value::Array(_) | Value::Struct(_) | Value::Repr)) {
+                            break;
+                        }
+                    }
+                    Detail::Flags(_) | Detail::Thread(_) => {}
+                    // Its arguments are none; backtraces come before the return value.
+                    Detail::Backtrace(count) => {
+                        for _ in 0..count.min(details.len() as u64) {
+                            wire.uint();
+                        }
+                    }
+                    Detail::End | Detail::Argument(_) => break,
+                }
+            }
+        }
+        match returned {
+            Some(Value::Null | Value::Bool(false)) => true,
+            Some(Value::Negative(value) | Value::Unsigned(value) | Value::Bitmask(_, value)) => value == 0,
+            Some(Value::Pointer(value)) => value == 0,
+            Some(Value::Float(value)) => value.trunc() == 0.0,
+            Some(Value::Double(value)) => value.trunc() == 0.0,
+            Some(Value::Enum(_, Some(value))) => value.magnitude == 0,
+            Some(Value::Enum(id, None)) => self.zeros.enumeration(id).is_some_and(|names| names.value(None) == 0),
+            _ => false,
+        }
+    }
+
+    /// True for calls to print.
+    #[inline]
+    fn is_wanted(&self, call: &Call<'_>) -> bool {
+        let chosen = self.chosen(call.function);
+        if !chosen.is_match || !self.options.calls.has(call.number, chosen.flags) {
+            return false;
+        }
+        self.options.verbose || !(chosen.flags.has(CallFlags::VERBOSE) || chosen.may_be_idle && self.is_idle(call))
+    }
+}
+
+impl<P: Press> CallVisitor for Selector<'_, P> {
+    fn header(&mut self, header: &Header) -> Result<(), Error> {
+        let mut text = Vec::new();
+        if self.options.grep.is_none() {
+            let mut properties: Vec<_> = header.properties.iter().collect();
+            // Of equal names the last counts.
+            properties.sort_by_key(|(name, _)| name);
+            for (at, (name, value)) in properties.iter().enumerate() {
+                if properties.get(at + 1).is_none_or(|next| next.0 != *name) {
+                    self.options.style().push_property(&mut text, name, value);
+                }
+            }
+        }
+        self.has_enum_values = header.version >= crate::record::VERSION_ENUM_SETS;
+        self.zeros = Dictionary::new(header.version);
+        self.press.begin(header.version, text)
+    }
+
+    fn define(&mut self, definition: &Definition<'_>) {
+        if definition.space == Space::Function {
+            let function = Named::function(definition.bytes);
+            let name = function.name();
+            let chosen = Chosen {
+                flags: call_flags(name),
+                is_match: self.options.grep.as_ref().is_none_or(|matches| matches(name)),
+                may_be_idle: name == b"glGetError" && function.count() == 0,
+            };
+            let at = definition.slot as usize;
+            if self.functions.len() <= at {
+                self.functions.resize(at + 1, Chosen { is_match: self.options.grep.is_none(), ..Chosen::default() });
+            }
+            if let Some(place) = self.functions.get_mut(at) {
+                *place = chosen;
+            }
+        }
+        if definition.space == Space::Enum && !self.has_enum_values {
+            self.zeros.define(definition);
+        }
+        self.press.define(definition);
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        if self.is_done {
+            return Ok(());
+        }
+        if call.number > self.options.calls.last() {
+            self.is_done = true;
+            return Ok(());
+        }
+        if self.is_wanted(call) { self.press.print(call) } else { Ok(()) }
+    }
+
+    fn open(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+        if self.is_wanted(call) {
+            let diagnostic = rules::LATE_CALL.at(call.offset).within(RAW).record(call.seq);
+            sink.report(diagnostic.found(format!("call {}", call.number)))?;
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}

@@ -1,0 +1,91 @@
+//! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
+
+mod dump;
+
+use std::path::Path;
+
+use anytrace_apitrace::Reader;
+use anytrace_apitrace::tools::callset::CallSet;
+use anytrace_core::Format;
+use clap::{Args, Subcommand};
+
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::{Verdict, open};
+
+/// The group.
+#[derive(Debug, Args)]
+pub(crate) struct ApitraceArguments {
+    /// What to do.
+    #[command(subcommand)]
+    verb: ApitraceVerb,
+}
+
+/// The group's verbs.
+#[derive(Debug, Subcommand)]
+enum ApitraceVerb {
+    /// Print the calls as `apitrace dump` does, byte for byte
+    #[command(
+        after_help = "CALLSET: items separated by commas, each @FILE or ranges: N, N-M, N-, * (with /STEP or /KIND) or a\n\
+                      KIND: frame, rendertarget or fbo, render or draw. Options given twice are united.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace dump --calls='draw,0-99/10' game.trace\n  \
+                      anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace"
+    )]
+    Dump(dump::DumpArguments),
+}
+
+/// Runs one of the group's verbs.
+pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
+    match &options.verb {
+        ApitraceVerb::Dump(options) => dump::run(options),
+    }
+}
+
+/// An opened trace and where its damage is told.
+struct Opened {
+    reader: Reader,
+    reporter: Reporter,
+    name: String,
+    _progress: Progress,
+}
+
+impl Opened {
+    /// Says how many diagnostics were not shown, and what all of them come to.
+    fn verdict(&self) -> Result<Verdict, Failure> {
+        self.reporter.print_rest()?;
+        Ok(self.reporter.verdict())
+    }
+}
+
+/// Opens a file for one of the verbs; the verdict where there is nothing to read.
+fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, Verdict>, Failure> {
+    let name = path.display().to_string();
+    let (format, input) = match open::open_trace(path, options)? {
+        Ok(found) => found,
+        Err(damage) => {
+            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.limit);
+            reporter.take(damage)?;
+            return Ok(Err(reporter.verdict()));
+        }
+    };
+    if format.name() != anytrace_apitrace::Apitrace.name() {
+        return Err(Failure::usage(format!("{name}: no apitrace trace but one of {}", format.name())));
+    }
+    let reporter = Reporter::new(&name, Some(format), Way::Stderr, options.limit);
+    let progress = Progress::watch(&input);
+    let reader = Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?;
+    Ok(Ok(Opened { reader, reporter, name, _progress: progress }))
+}
+
+/// The set of `--calls`, given any number of times; all calls without it.
+fn call_set(texts: &[String]) -> Result<CallSet, Failure> {
+    if texts.is_empty() {
+        return Ok(CallSet::default());
+    }
+    let mut read = |name: &str| std::fs::read_to_string(name);
+    CallSet::parse(texts.iter().map(String::as_str), &mut read)
+        .map_err(|error| Failure::usage(format!("--calls={error}")))
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask callflags`: writes the table of function flags of the apitrace crate anew.
+//!
+//! Which functions there are is read from the Khronos registry (gl.xml, glx.xml, wgl.xml, egl.xml, as the crate
+//! `khronos_api` ships them); what they do cannot be read there, so the flags are those observed of apitrace 11.1
+//! (`crates/apitrace/corpus/callflags.tsv`, every function it knows). Families that apitrace tells by the pattern of
+//! their names are left out of the table: `tools/flags.rs` has the patterns, and its tests check all 633 names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use crate::shell::root;
+
+/// Functions of drivers and systems that are in no registry.
+const UNREGISTERED: [&str; 7] = [
+    "CGLFlushDrawable",
+    "CGLGetCurrentContext",
+    "glBufferRegionEnabled",
+    "wglDescribePixelFormat",
+    "wglGetPixelFormat",
+    "wglSwapBuffers",
+    "wglSwapMultipleBuffers",
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let is_check = match arguments {
+        [] => false,
+        [word] if word == "--check" => true,
+        _ => return Err("callflags takes nothing, or --check".to_owned()),
+    };
+    let observed = std::fs::read_to_string(root().join("crates/apitrace/corpus/callflags.tsv"))
+        .map_err(|error| format!("callflags.tsv: {error}"))?;
+    let table = table(&observed)?;
+    let path = root().join("crates/apitrace/src/tools/flags_table.rs");
+    if is_check {
+        let there = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        return if there == table { Ok(()) } else { Err("flags_table.rs is not what callflags writes".to_owned()) };
+    }
+    std::fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The text of the table.
+fn table(observed: &str) -> Result<String, String> {
+    let registered = registered();
+    let mut rows: BTreeMap<&str, u16> = BTreeMap::new();
+    for line in observed.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split('\t');
+        let (Some(name), Some(Ok(flags))) = (fields.next(), fields.next().map(str::parse)) else {
+            return Err(format!("callflags.tsv: {line}"));
+        };
+        let is_khronos = ["gl", "egl", "wgl", "CGL"].iter().any(|prefix| name.starts_with(prefix));
+        if is_khronos && !registered.contains(name) && !UNREGISTERED.contains(&name) {
+            return Err(format!("{name} is in no registry"));
+        }
+        rows.insert(name, flags);
+    }
+    let mut text = String::from(
+        "//! Flags of functions by name, sorted. Written by `cargo xtask callflags`.\n\n\
+         /// Names and the numbers of their flags.\n\
+         #[rustfmt::skip]\n\
+         pub(super) static CALL_FLAGS: &[(&str, u16)] = &[\n",
+    );
+    for (name, flags) in rows.iter().filter(|(name, _)| !is_of_a_family(name)) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "    (\"{name}\", {flags}),");
+    }
+    text.push_str("];\n");
+    Ok(text)
+}
+
+/// True for names whose flags follow from a pattern; a coarser net than the patterns themselves, so it is the
+/// crate's test that shows that nothing falls through.
+fn is_of_a_family(name: &str) -> bool {
+    let words = ["DrawArrays", "DrawElements", "DrawRangeElements", "DrawMeshArrays", "DrawTransformFeedback"];
+    let stems = ["glCallList", "glRect", "glEvalMesh", "glBlitFramebuffer", "glBindFramebuffer"];
+    let queries = [
+        "glGetFloat",
+        "glGetInteger",
+        "glGetVertexAttrib",
+        "glGetTexParameter",
+        "glGetTexLevelParameter",
+        "glGetTextureParameter",
+        "glGetTextureLevelParameter",
+    ];
+    let direct = ["ID3D10Device", "ID3D11Device", "IDXGI"];
+    name.starts_with("gl") && words.iter().any(|word| name.contains(word))
+        || ["glClear", "glEnd", "glDrawPixels"].contains(&name)
+        || stems.iter().chain(&queries).any(|stem| name.starts_with(stem))
+        || direct.iter().any(|stem| name.starts_with(stem))
+}
+
+/// Names of all commands in the Khronos registries.
+fn registered() -> BTreeSet<String> {
+    let sources = [
+        khronos_api::GL_XML,
+        khronos_api::GLX_XML,
+        khronos_api::WGL_XML,
+        khronos_api::EGL_XML,
+        khronos_api::GL_ANGLE_EXT_XML,
+        khronos_api::EGL_ANGLE_EXT_XML,
+    ];
+    let mut names = BTreeSet::new();
+    for source in sources {
+        let text = String::from_utf8_lossy(source);
+        // `<proto>TYPE <name>NAME</name></proto>`
+        for proto in text.split("<proto").skip(1) {
+            let name = proto.split_once("<name>").and_then(|(_, rest)| rest.split_once("</name>"));
+            names.extend(name.map(|(name, _)| name.trim().to_owned()));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_in_the_crate_is_what_is_written() {
+        assert_eq!(run(&["--check".to_owned()]), Ok(()));
+        assert!(registered().len() > 3000);
+    }
+}
