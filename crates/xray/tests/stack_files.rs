@@ -13,7 +13,7 @@ use anytrace_xray::tools::{StackGrouping, StackReport, StackView, Weight};
 use common::made::{Made, v5, yaml};
 
 fn count(files: &[&Made], orphans: OrphanRule) -> (StackProfile, Vec<Oddities>) {
-    let mut all = StackFiles::new(StackOptions { orphans, make_file: None });
+    let mut all = StackFiles::new(StackOptions { orphans, ..StackOptions::default() });
     let open = OpenOptions { threads: 2, ..OpenOptions::default() };
     let add =
         |file: &&Made| all.add(Input::from_bytes("x", file.bytes.clone()), &open, &mut Collect::default()).unwrap();
