@@ -174,7 +174,7 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
     }
 
     /// Gives the moment at which the lane stands.
-    #[inline]
+    #[inline(always)]
     fn give<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
         if let Some(found) = &self.current {
             return moments.moment(&self.decoder.complete(found));

@@ -26,7 +26,7 @@ use crate::rules;
 use crate::trace::{Form, Opened, XrayTrace, end};
 use decode::Decoder;
 use index::{Index, Indexer};
-pub(crate) use store::Store;
+use store::Store;
 pub(crate) use windows::Windows;
 use wire::{AsTheyCome, Quiet, Scout, Seen, WhileInOrder, WireForm, walk, yaml_header};
 

@@ -59,7 +59,8 @@ impl<'a> Windows<'a> {
 
 /// Where windows of about so many bytes begin, by pieces in order of their first time.
 fn starts(pieces: &[&Piece], window_bytes: u64) -> Vec<u64> {
-    let (mut starts, mut bytes, mut last) = (vec![0], 0, 0);
+    let (mut starts, mut bytes) = (vec![0], 0);
+    let mut last = pieces.first().map_or(0, |piece| piece.min);
     for piece in pieces {
         if bytes >= window_bytes && piece.min > last {
             starts.push(piece.min);

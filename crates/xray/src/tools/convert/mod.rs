@@ -7,6 +7,7 @@ mod part;
 mod raw;
 mod stacks;
 mod stage;
+mod taken;
 mod trace_event;
 mod yaml;
 

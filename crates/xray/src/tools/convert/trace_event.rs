@@ -14,9 +14,10 @@ use super::micros::{Micros, push_as_peer};
 use super::part::Part;
 use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNNUMBERED, is_numbered};
 use super::stage::{Formatter, Stage, put_all};
+use super::taken::Taken;
 use super::{Counts, Feed};
 use crate::moment::{Moment, MomentKind};
-use crate::ordered::{Store, Windows};
+use crate::ordered::Windows;
 
 /// Kinds of entries.
 const BEGIN: u8 = 0;
@@ -495,7 +496,7 @@ const NUMBER: usize = 1;
 /// Makes windows into text.
 struct Windowed<'a, 'i> {
     windows: &'a Windows<'a>,
-    moments: Store,
+    moments: Taken,
     matcher: &'a Mutex<Matcher<'i>>,
     frames: &'a Mutex<Frames>,
     events: Events,
@@ -510,7 +511,7 @@ impl Worker for Windowed<'_, '_> {
         let (moments, spare) = (&self.moments, &mut self.batches);
         let mut batches = turns.take(MATCH, self.matcher, |matcher| {
             matcher.spare.append(spare);
-            moments.entries.iter().for_each(|entry| matcher.take(&moments.moment(entry)));
+            moments.each(|moment| matcher.take(moment));
             matcher.close();
             std::mem::take(&mut matcher.full)
         })?;
@@ -543,7 +544,7 @@ pub(super) fn write_windows(
     let (matcher, frames) = (Mutex::new(Matcher::new(interner, compat)), Mutex::new(Frames::new(compat)));
     let make = || Windowed {
         windows,
-        moments: Store::default(),
+        moments: Taken::default(),
         matcher: &matcher,
         frames: &frames,
         events: Events::new(clock, compat),
