@@ -333,6 +333,71 @@ fn output_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn windows_of_a_trace_of_many_threads_are_written_in_order() {
+    let mut seed = 9_u32;
+    let mut random = |below: u32| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) % below
+    };
+    let mut made = Made::header(5, 1, 1 << 20);
+    for thread in 1..6 {
+        let mut body = Made { version: 5, ..Made::default() }.preamble(thread, 1000);
+        for n in 0..40_000_u32 {
+            // Calls go deep and end at once; many happen at one time.
+            body = match random(4000) {
+                0 => body.typed(b"payload"),
+                1 => body.custom(3, b"abc"),
+                2 => body.function(3, 1 + random(9), 1).value(u64::MAX),
+                3 => body.function(1, 1, 1),
+                _ => body.function(u32::from(n % 3 == 2), 1 + n * 7919 % 300, random(3)),
+            };
+        }
+        made = made.extents(body.bytes.len() as u64).raw(&body.bytes);
+    }
+    for (form, _) in FORMS {
+        for compat in [false, true] {
+            let options = options(form, compat);
+            let one = converted(&made.bytes, &options, 1, None);
+            for threads in [2, 3, 9] {
+                assert!(converted(&made.bytes, &options, threads, None) == one, "{form:?} {compat} {threads}");
+            }
+        }
+    }
+}
+
+/// Takes so many bytes and then fails.
+struct Narrow(usize);
+
+impl std::io::Write for Narrow {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_output_that_fails_ends_all_threads() {
+    let mut body = Made { version: 5, ..Made::default() }.preamble(7, 1000);
+    for n in 0..200_000_u32 {
+        body = body.function(n & 1, 1 + (n >> 1) % 9, 5);
+    }
+    let made = Made::header(5, 1, 1 << 22).extents(body.bytes.len() as u64).raw(&body.bytes);
+    for (form, _) in &FORMS[1..] {
+        for room in [0, 1000, 5_000_000] {
+            let open = OpenOptions { threads: 4, ..OpenOptions::default() };
+            let input = Input::from_bytes("x", made.bytes.clone());
+            let mut sink = Collect::default();
+            let failed = convert(input, &open, &options(*form, false), None, &mut Narrow(room), &mut sink);
+            assert!(failed.is_err(), "{form:?} {room}");
+        }
+    }
+}
+
+#[test]
 fn events_and_arguments_are_in_the_json() {
     let json = json(&sample("v5.xray"));
     let events = json["traceEvents"].as_array().unwrap();

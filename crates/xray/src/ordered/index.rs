@@ -10,7 +10,7 @@ use crate::record::{Body, FUNCTION_BYTES, Metadata};
 use crate::rules;
 
 /// A piece is closed when it is this long.
-const PIECE_BYTES: u64 = 64 * 1024;
+const PIECE_BYTES: u64 = 16 * 1024;
 
 /// Whole records in a row, all of one buffer, and what is known where they begin.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +66,30 @@ impl Index {
             let own = self.pieces.get(buffer.first_piece..buffer.first_piece + buffer.piece_count);
             own.unwrap_or_default().iter().map(move |piece| (buffer.number, piece))
         })
+    }
+
+    /// As [`Self::pieces`] without those that end before a stretch of time or begin behind it. The thread must be in order.
+    pub(crate) fn pieces_between(
+        &self,
+        owner: &Owner,
+        first: u64,
+        last: u64,
+    ) -> impl Iterator<Item = (u64, &Piece)> + Clone {
+        let buffers = self.buffers.get(owner.first_buffer..owner.first_buffer + owner.buffer_count).unwrap_or_default();
+        let own = |buffer: &Buffer| {
+            let pieces = self.pieces.get(buffer.first_piece..buffer.first_piece + buffer.piece_count);
+            pieces.unwrap_or_default()
+        };
+        let is_over = |buffer: &Buffer| own(buffer).last().is_none_or(|piece| piece.max < first);
+        let buffers = buffers.get(buffers.partition_point(is_over)..).unwrap_or_default();
+        buffers
+            .iter()
+            .flat_map(move |buffer| {
+                let pieces = own(buffer);
+                let behind = pieces.partition_point(|piece| piece.max < first);
+                pieces.get(behind..).unwrap_or_default().iter().map(move |piece| (buffer.number, piece))
+            })
+            .take_while(move |(_, piece)| piece.min <= last)
     }
 
     /// True when the moments of all threads are in order of time as they stand in the file.

@@ -16,6 +16,9 @@ use super::decode::{Decoder, Found};
 use super::index::{Index, Owner, Piece};
 use super::store::Store;
 
+/// Up to this many threads are compared one by one.
+const SCANNED_MAX: usize = 12;
+
 /// Gives all moments in order of time; those of one time in the order of threads in the index.
 pub(crate) fn merge<M: Moments>(
     all: &[u8],
@@ -26,19 +29,90 @@ pub(crate) fn merge<M: Moments>(
 ) -> Result<(), Error> {
     let lane =
         |owner| Lane::new(all, index.pieces(owner), Decoder::new(layout, version, owner), earliest(index, owner));
-    let mut lanes: Vec<_> = index.owners.iter().map(lane).collect();
-    let mut heap = BinaryHeap::with_capacity(lanes.len());
-    for (n, lane) in lanes.iter_mut().enumerate() {
-        heap.extend(lane.step().map(|tsc| Reverse((tsc, n))));
+    give(index.owners.iter().map(lane).collect(), u64::MAX, moments)
+}
+
+/// A stretch of time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Between {
+    pub(crate) start: u64,
+    /// Not in it; `None` for no end.
+    pub(crate) end: Option<u64>,
+}
+
+/// As [`merge`], of a stretch of time only. Each thread must be in order.
+pub(crate) fn merge_between<M: Moments>(
+    all: &[u8],
+    index: &Index,
+    (layout, version): (Layout, u16),
+    between: Between,
+    moments: &mut M,
+) -> Result<(), Error> {
+    let Between { start, end } = between;
+    let last = end.map_or(u64::MAX, |end| end.saturating_sub(1));
+    let mut lanes = Vec::with_capacity(index.owners.len());
+    for owner in &index.owners {
+        let pieces = index.pieces_between(owner, start, last);
+        let mut lane = Lane::new(all, pieces, Decoder::new(layout, version, owner), Vec::new());
+        lane.start = start;
+        lanes.push(lane);
     }
+    give(lanes, last, moments)
+}
+
+/// Gives the moments of all lanes up to a time.
+fn give<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
+    mut lanes: Vec<Lane<'a, I>>,
+    last: u64,
+    moments: &mut M,
+) -> Result<(), Error> {
+    let mut times = Vec::with_capacity(lanes.len());
+    lanes.retain_mut(|lane| {
+        let first = lane.first().filter(|&tsc| tsc <= last);
+        times.extend(first);
+        first.is_some()
+    });
+    if times.len() <= SCANNED_MAX {
+        return scan(lanes, times, last, moments);
+    }
+    let mut heap: BinaryHeap<_> = times.iter().enumerate().map(|(n, &tsc)| Reverse((tsc, n))).collect();
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((_, n)) = *top;
         let Some(lane) = lanes.get_mut(n) else { break };
         lane.give(moments)?;
-        match lane.step() {
+        match lane.step().filter(|&tsc| tsc <= last) {
             Some(tsc) => *top = Reverse((tsc, n)),
             None => {
                 PeekMut::pop(top);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As [`give`] for few lanes, which stand at these times: the earliest is looked for each time, without any jump that
+/// the processor would have to foresee.
+fn scan<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
+    mut lanes: Vec<Lane<'a, I>>,
+    mut times: Vec<u64>,
+    last: u64,
+    moments: &mut M,
+) -> Result<(), Error> {
+    while let Some((&first, others)) = times.split_first() {
+        // Of equal times the first lane's is given first.
+        let (mut earliest, mut n) = (first, 0);
+        for (other, &tsc) in others.iter().enumerate() {
+            let is_earlier = tsc < earliest;
+            earliest = if is_earlier { tsc } else { earliest };
+            n = if is_earlier { other + 1 } else { n };
+        }
+        let (Some(lane), Some(time)) = (lanes.get_mut(n), times.get_mut(n)) else { break };
+        lane.give(moments)?;
+        match lane.step() {
+            Some(tsc) if tsc <= last => *time = tsc,
+            _ => {
+                lanes.remove(n);
+                times.remove(n);
             }
         }
     }
@@ -53,6 +127,8 @@ struct Lane<'a, I> {
     earliest: Vec<u64>,
     /// Pieces begun.
     begun: usize,
+    /// Moments before it are passed over at first.
+    start: u64,
     decoder: Decoder<'a>,
     current: Option<Found<'a>>,
     /// Moments that had to be sorted, and how many of them were stepped over.
@@ -62,8 +138,18 @@ struct Lane<'a, I> {
 
 impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
     fn new(all: &'a [u8], pieces: I, decoder: Decoder<'a>, earliest: Vec<u64>) -> Self {
-        let (begun, current, store, stored) = (0, None, Store::default(), 0);
-        Self { all, pieces, earliest, begun, decoder, current, store, stored }
+        let (begun, start, current, store, stored) = (0, 0, None, Store::default(), 0);
+        Self { all, pieces, earliest, begun, start, decoder, current, store, stored }
+    }
+
+    /// Goes to the first moment that is not too early.
+    fn first(&mut self) -> Option<u64> {
+        loop {
+            let tsc = self.step()?;
+            if tsc >= self.start {
+                return Some(tsc);
+            }
+        }
     }
 
     /// Goes to the next moment and returns its time; `None` at the end.
@@ -88,7 +174,7 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
     }
 
     /// Gives the moment at which the lane stands.
-    #[inline]
+    #[inline(always)]
     fn give<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
         if let Some(found) = &self.current {
             return moments.moment(&self.decoder.complete(found));
@@ -132,15 +218,19 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
     }
 }
 
-/// Earliest time of the pieces from each one on; nothing where they are in order.
-fn earliest(index: &Index, owner: &Owner) -> Vec<u64> {
+/// True when time never goes back in a thread.
+pub(crate) fn is_in_order(index: &Index, owner: &Owner) -> bool {
     let mut last = 0;
-    let is_in_order = index.pieces(owner).all(|(_, piece)| {
+    index.pieces(owner).all(|(_, piece)| {
         let follows = piece.is_sorted && last <= piece.min;
         last = piece.max;
         follows
-    });
-    if is_in_order {
+    })
+}
+
+/// Earliest time of the pieces from each one on; nothing where they are in order.
+fn earliest(index: &Index, owner: &Owner) -> Vec<u64> {
+    if is_in_order(index, owner) {
         return Vec::new();
     }
     let mut times: Vec<u64> = index.pieces(owner).map(|(_, piece)| piece.min).collect();

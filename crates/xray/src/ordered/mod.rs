@@ -13,6 +13,7 @@ mod parallel;
 mod store;
 #[cfg(test)]
 mod tests;
+mod windows;
 mod wire;
 
 use anytrace_core::{Cursor, Error, Input, Limits, OpenOptions, Sink, Summary};
@@ -26,6 +27,7 @@ use crate::trace::{Form, Opened, XrayTrace, end};
 use decode::Decoder;
 use index::{Index, Indexer};
 use store::Store;
+pub(crate) use windows::Windows;
 use wire::{AsTheyCome, Quiet, Scout, Seen, WhileInOrder, WireForm, walk, yaml_header};
 
 /// Streams up to this length are held in memory and read as files are.
@@ -329,6 +331,17 @@ impl Ordered {
             }
         }
         Ok(self.summary)
+    }
+
+    /// The trace cut into stretches of time that can be read side by side; `None` where it cannot be cut.
+    pub(crate) fn windows(&self) -> Option<Windows<'_>> {
+        let Body::Indexed { cursor, index, layout } = &self.body else { return None };
+        Windows::of(cursor.as_slice()?, index, *layout, self.facts.fdr_version())
+    }
+
+    /// Records and bytes of the first pass.
+    pub(crate) fn summary(&self) -> &Summary {
+        &self.summary
     }
 
     /// Whether the first bytes of a stream are in order of time as they come. One FDR buffer alone is no sign of it.

@@ -333,3 +333,81 @@ fn buffers_that_overlap_are_merged_by_time() {
     assert_ordered(&trace(&[(1, 1000), (1, 1100), (2, 1050), (1, 900), (2, 5000), (2, 1049)]), "overlapping");
     assert_ordered(&trace(&[(1, u64::MAX - 30), (1, 10), (2, 5)]), "turning over");
 }
+
+/// All windows one after another; `None` where the trace is not cut.
+fn by_window(bytes: &[u8], window_bytes: u64) -> Option<(usize, Vec<Kept>)> {
+    let mut sink = Collect::default();
+    let options = OpenOptions::default();
+    let ordered = Ordered::open(Input::from_bytes("x", bytes.to_vec()), &options, &mut sink).unwrap();
+    let Body::Indexed { cursor, index, layout } = &ordered.body else { return None };
+    let form = (*layout, ordered.facts.fdr_version());
+    let windows = Windows::cut(cursor.as_slice().unwrap(), index, form, window_bytes)?;
+    let mut all = All::default();
+    (0..windows.count()).for_each(|window| windows.give(window, &mut all).unwrap());
+    Some((windows.count(), all.0))
+}
+
+#[test]
+fn windows_together_are_the_whole_in_order_of_time() {
+    let mut seed = 5_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let (mut cut, mut most) = (0, 0);
+    for round in 0..60 {
+        // More threads than are compared one by one, in some.
+        let mut ends = vec![0; if round % 2 == 0 { 3 } else { 20 }];
+        let threads = ends.len() as u64;
+        let mut buffers = Vec::new();
+        for _ in 0..random(90) {
+            let thread = random(threads);
+            let end = &mut ends[usize::try_from(thread).unwrap()];
+            *end += random(300);
+            buffers.push((u32::try_from(thread).unwrap(), *end));
+            // Twenty pairs of calls, ten ticks each.
+            *end += 400;
+        }
+        let bytes = trace(&buffers);
+        for window_bytes in [1, 700, 5000] {
+            if let Some((count, found)) = by_window(&bytes, window_bytes) {
+                assert!(found == expected(&bytes).1, "round {round}, windows of {window_bytes} bytes");
+                (cut, most) = (cut + 1, most.max(count));
+            }
+        }
+    }
+    assert!(cut > 60 && most > 20, "{cut} {most}");
+}
+
+#[test]
+fn every_sample_that_can_be_cut_is_the_same_cut() {
+    let mut cut = 0;
+    for (name, bytes) in samples() {
+        if let Some((_, found)) = by_window(&bytes, 1) {
+            assert!(found == expected(&bytes).1, "{name}");
+            cut += 1;
+        }
+    }
+    assert!(cut > 3, "{cut}");
+}
+
+#[test]
+fn what_is_not_worth_it_is_not_cut() {
+    // Time goes back in a thread; all at one time; one buffer alone.
+    assert!(by_window(&trace(&[(1, 1000), (1, 1100), (2, 5000)]), 1).is_none());
+    assert!(by_window(&trace(&[(1, 1000), (2, 1000), (3, 1000)]), 1).is_none());
+    assert!(by_window(&trace(&[(1, 1000)]), 1).is_none());
+    // Threads that last as long as the whole, each of one piece.
+    let mut buffers: Vec<(u32, u64)> = (0..40).map(|n| (1, 1000 + n * 500)).collect();
+    assert!(by_window(&trace(&buffers), 1).is_some());
+    let slow = |thread| {
+        let mut bytes = buffer(thread, 900, 20);
+        let end = bytes.len() - 4;
+        bytes[end..].copy_from_slice(&100_000_u32.to_le_bytes());
+        bytes
+    };
+    buffers.truncate(20);
+    let mut bytes = trace(&buffers);
+    (2..30).for_each(|thread| bytes.extend(slow(thread)));
+    assert!(by_window(&bytes, 1).is_none());
+}

@@ -4,6 +4,7 @@
 //! inside it; each call counts for the edge from its caller, outermost calls for an edge from the root, number 0.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use anytrace_analysis::quantiles::Quantiles;
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
@@ -122,7 +123,7 @@ pub fn graph(input: Input, open: &OpenOptions, pairing: Pairing, sink: &mut dyn 
     for part in parts {
         whole.merge(part);
     }
-    Ok(CallGraph { cycle_frequency, ..whole.finish() })
+    Ok(CallGraph { cycle_frequency, ..whole.finish(workers) })
 }
 
 /// When something was first met: time, record, and which of several at that record.
@@ -134,6 +135,8 @@ struct Pair {
     callee: u32,
     first: First,
     durations: Quantiles,
+    /// Those that others counted.
+    more: Vec<Quantiles>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -319,7 +322,7 @@ impl Counter {
             }
             None => {
                 self.by_pair.insert((caller, callee), next);
-                self.pairs.push(Pair { caller, callee, first, durations: Quantiles::default() });
+                self.pairs.push(Pair { caller, callee, first, durations: Quantiles::default(), more: Vec::new() });
                 next
             }
         };
@@ -346,7 +349,8 @@ impl Counter {
             let known = self.by_pair.get(&(pair.caller, pair.callee)).copied().unwrap_or(next);
             if let Some(own) = self.pairs.get_mut(known) {
                 own.first = own.first.min(pair.first);
-                own.durations.merge(pair.durations);
+                // Merged in the end, by as many as work.
+                own.more.push(pair.durations);
             } else if next >= EDGES_MAX {
                 self.oddities.too_many += pair.durations.count();
             } else {
@@ -362,22 +366,24 @@ impl Counter {
         self.failure = self.failure.or(other.failure);
     }
 
-    fn finish(mut self) -> CallGraph {
+    fn finish(mut self, workers: usize) -> CallGraph {
         self.pairs.sort_by_key(|pair| (pair.first, pair.caller, pair.callee));
-        let mut by_callee: HashMap<u32, Quantiles> = HashMap::new();
         let mut functions: Vec<(First, u32)> = self.functions.iter().map(|(&id, &first)| (first, id)).collect();
         if let Some(first) = self.pairs.iter().filter(|pair| pair.caller == ROOT).map(|pair| pair.first).min() {
             // The root stands in the peer's table too and may displace others.
             functions.push((first, ROOT));
         }
         let hashes: Vec<u32> = self.pairs.iter().map(|pair| call_hash(pair.caller, pair.callee)).collect();
-        let mut edges: Vec<Option<CallEdge>> = Vec::with_capacity(self.pairs.len());
-        for Pair { caller, callee, durations, .. } in self.pairs {
-            match by_callee.entry(callee) {
-                std::collections::hash_map::Entry::Occupied(mut all) => all.get_mut().merge(durations.clone()),
-                std::collections::hash_map::Entry::Vacant(none) => drop(none.insert(durations.clone())),
+        let mut edges: Vec<Option<CallEdge>> = Vec::new();
+        edges.resize_with(self.pairs.len(), || None);
+        let mut by_callee: HashMap<u32, CallStats> = HashMap::new();
+        for callee in callees(self.pairs, workers) {
+            by_callee.insert(callee.function, callee.stats);
+            for (n, edge) in callee.edges {
+                if let Some(place) = edges.get_mut(n) {
+                    *place = Some(edge);
+                }
             }
-            edges.push(Some(CallEdge { caller, callee, stats: CallStats::of(durations) }));
         }
         functions.sort_unstable();
         let id_hashes: Vec<u32> = functions.iter().map(|&(_, id)| id_hash(id)).collect();
@@ -385,7 +391,7 @@ impl Counter {
             .into_iter()
             .filter_map(|n| functions.get(n).map(|&(_, id)| id))
             .filter(|&id| id != ROOT)
-            .map(|id| Vertex { function: id, stats: CallStats::of(by_callee.remove(&id).unwrap_or_default()) })
+            .map(|id| Vertex { function: id, stats: by_callee.get(&id).copied().unwrap_or_default() })
             .collect();
         CallGraph {
             edges: bucket_order(&hashes).into_iter().filter_map(|n| edges.get_mut(n)?.take()).collect(),
@@ -396,6 +402,52 @@ impl Counter {
             failure: self.failure,
         }
     }
+}
+
+/// A function and the calls of it, by the places of their pairs.
+struct Callee {
+    function: u32,
+    stats: CallStats,
+    edges: Vec<(usize, CallEdge)>,
+}
+
+impl Callee {
+    fn of(function: u32, pairs: Vec<(usize, Pair)>) -> Self {
+        let mut all: Option<Quantiles> = None;
+        let mut edges = Vec::with_capacity(pairs.len());
+        for (n, Pair { caller, callee, mut durations, more, .. }) in pairs {
+            more.into_iter().for_each(|others| durations.merge(others));
+            match &mut all {
+                Some(all) => all.merge(durations.clone()),
+                None => all = Some(durations.clone()),
+            }
+            edges.push((n, CallEdge { caller, callee, stats: CallStats::of(durations) }));
+        }
+        Self { function, stats: CallStats::of(all.unwrap_or_default()), edges }
+    }
+}
+
+/// Statistics of all pairs, worked on by several threads: each takes the next function.
+fn callees(pairs: Vec<Pair>, workers: usize) -> Vec<Callee> {
+    let mut by_callee: HashMap<u32, Vec<(usize, Pair)>> = HashMap::new();
+    for (n, pair) in pairs.into_iter().enumerate() {
+        by_callee.entry(pair.callee).or_default().push((n, pair));
+    }
+    let mut groups: Vec<_> = by_callee.into_iter().collect();
+    // The longest are taken first.
+    groups.sort_by_key(|(_, pairs)| pairs.len());
+    let workers = workers.clamp(1, groups.len().max(1));
+    let groups = Mutex::new(groups);
+    let next = || groups.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || std::iter::from_fn(next).map(|(function, pairs)| Callee::of(function, pairs)).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    })
 }
 
 impl Moments for Counter {

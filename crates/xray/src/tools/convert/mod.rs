@@ -1,11 +1,13 @@
 //! `llvm-xray convert`: a trace in order of time as Basic records, YAML, or the JSON of Chrome's trace viewer.
 
 mod batch;
+mod crew;
 mod micros;
 mod part;
 mod raw;
 mod stacks;
 mod stage;
+mod taken;
 mod trace_event;
 mod yaml;
 
@@ -84,23 +86,42 @@ pub fn convert(
     let shared = Shared::default();
     let naming = Naming { symbols, ids_only: compat };
     let interner = Interner::new(naming, &shared);
+    let yaml_header = YamlHeader {
+        version: facts.version,
+        type_code: facts.type_code,
+        constant_tsc: facts.constant_tsc,
+        nonstop_tsc: facts.nonstop_tsc,
+        cycle_frequency: facts.cycle_frequency,
+    };
+    let clock = trace_event::Clock { version: facts.version, hz: facts.cycle_frequency };
+    if sort
+        && open.threads > 1
+        && let Some(windows) = ordered.windows()
+    {
+        let counts = match form {
+            ConvertForm::Yaml if !compat => {
+                Some(yaml::write_windows(&windows, naming, &yaml_header, open.threads, out)?)
+            }
+            ConvertForm::TraceEvent => {
+                let tables = (Interner::new(naming, &shared), &shared);
+                Some(trace_event::write_windows(&windows, tables, (clock, compat), open.threads, out)?)
+            }
+            ConvertForm::Yaml | ConvertForm::Raw => None,
+        };
+        if let Some(counts) = counts {
+            out.flush()?;
+            return Ok(Converted { summary: ordered.summary().clone(), notes: counts.notes() });
+        }
+    }
     let mut entries = Bench::new(open.threads, ());
     let mut events = Bench::new(open.threads, trace_event::Frames::new(compat));
     let (summary, counts) = std::thread::scope(|scope| match form {
         ConvertForm::Raw => run(ordered, raw::Raw::new(out, facts, compat), sort, sink),
         ConvertForm::Yaml => {
-            let header = YamlHeader {
-                version: facts.version,
-                type_code: facts.type_code,
-                constant_tsc: facts.constant_tsc,
-                nonstop_tsc: facts.nonstop_tsc,
-                cycle_frequency: facts.cycle_frequency,
-            };
             let stage = entries.stage(scope, yaml::Entries::new(compat), &shared, out);
-            run(ordered, yaml::Yaml::new(stage, interner, header, compat), sort, sink)
+            run(ordered, yaml::Yaml::new(stage, interner, yaml_header, compat), sort, sink)
         }
         ConvertForm::TraceEvent => {
-            let clock = trace_event::Clock { version: facts.version, hz: facts.cycle_frequency };
             let stage = events.stage(scope, trace_event::Events::new(clock, compat), &shared, out);
             run(ordered, trace_event::TraceEvents::new(stage, interner, clock, compat), sort, sink)
         }

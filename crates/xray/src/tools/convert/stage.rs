@@ -153,31 +153,9 @@ impl<'a, F: Formatter> Stage<'a, F> {
         self.turn.state.lock().map_err(|_| lost())
     }
 
-    /// Writes the text of `count` things, each appended by `put`, which any thread may call.
-    pub(super) fn put_all(&mut self, count: usize, put: impl Fn(usize, &mut Vec<u8>) + Sync) -> Result<(), Error> {
-        const PIECE: usize = 1 << 14;
-        self.drain()?;
-        let mut texts: Vec<Vec<u8>> = Vec::new();
-        texts.resize_with(self.threads, Vec::new);
-        for start in (0..count).step_by(PIECE * self.threads) {
-            let piece = |n: usize, text: &mut Vec<u8>| {
-                let from = start + n * PIECE;
-                text.clear();
-                (from..count.min(from + PIECE)).for_each(|thing| put(thing, text));
-            };
-            std::thread::scope(|scope| {
-                let mut texts = texts.iter_mut().enumerate();
-                let own = texts.next();
-                for (n, text) in texts {
-                    scope.spawn(move || piece(n, text));
-                }
-                if let Some((n, text)) = own {
-                    piece(n, text);
-                }
-            });
-            texts.iter().try_for_each(|text| self.out.write_all(text))?;
-        }
-        Ok(())
+    /// Where to write what stands between batches, once they are written, and how many threads there are.
+    pub(super) fn out(&mut self) -> (&mut dyn Write, usize) {
+        (self.out, self.threads)
     }
 
     /// Waits for all batches and writes them.
@@ -232,6 +210,37 @@ impl<'a, F: Formatter> Stage<'a, F> {
         self.spare.push((batch, text));
         Ok(())
     }
+}
+
+/// Writes the text of `count` things, each appended by `put`, which any of `threads` threads may call.
+pub(super) fn put_all(
+    threads: usize,
+    count: usize,
+    put: impl Fn(usize, &mut Vec<u8>) + Sync,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    const PIECE: usize = 1 << 14;
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    texts.resize_with(threads, Vec::new);
+    for start in (0..count).step_by(PIECE * threads.max(1)) {
+        let piece = |n: usize, text: &mut Vec<u8>| {
+            let from = start + n * PIECE;
+            text.clear();
+            (from..count.min(from + PIECE)).for_each(|thing| put(thing, text));
+        };
+        std::thread::scope(|scope| {
+            let mut texts = texts.iter_mut().enumerate();
+            let own = texts.next();
+            for (n, text) in texts {
+                scope.spawn(move || piece(n, text));
+            }
+            if let Some((n, text)) = own {
+                piece(n, text);
+            }
+        });
+        texts.iter().try_for_each(|text| out.write_all(text))?;
+    }
+    Ok(())
 }
 
 /// A worker ends early only by a panic, which the scope then raises again.

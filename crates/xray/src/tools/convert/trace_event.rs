@@ -2,16 +2,22 @@
 //!
 //! One thread runs the stacks and makes entries; [`Events`] turns them into text, in other threads where there are some.
 
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
 use anytrace_core::Error;
 use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 
 use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
+use super::crew::{self, Turns, Worker};
 use super::micros::{Micros, push_as_peer};
 use super::part::Part;
 use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNNUMBERED, is_numbered};
-use super::stage::{Formatter, Stage};
+use super::stage::{Formatter, Stage, put_all};
+use super::taken::Taken;
 use super::{Counts, Feed};
 use crate::moment::{Moment, MomentKind};
+use crate::ordered::Windows;
 
 /// Kinds of entries.
 const BEGIN: u8 = 0;
@@ -237,12 +243,14 @@ fn put_arguments(batch: &Batch, entry: &Entry, out: &mut Vec<u8>) {
     }
 }
 
-/// Runs the stacks and feeds the formatter.
-pub(super) struct TraceEvents<'a> {
-    stage: Stage<'a, Events>,
+/// Runs the stacks and makes entries.
+struct Matcher<'a> {
     interner: Interner<'a>,
     batch: Batch,
-    clock: Clock,
+    /// Batches that are full.
+    full: Vec<Batch>,
+    /// Batches to be filled.
+    spare: Vec<Batch>,
     compat: bool,
     open: Open,
     /// Whose stack an owner uses: the peer looks at thread ids alone.
@@ -251,18 +259,41 @@ pub(super) struct TraceEvents<'a> {
     counts: Counts,
 }
 
-impl<'a> TraceEvents<'a> {
-    pub(super) fn new(stage: Stage<'a, Events>, interner: Interner<'a>, clock: Clock, compat: bool) -> Self {
+impl<'a> Matcher<'a> {
+    fn new(interner: Interner<'a>, compat: bool) -> Self {
         Self {
-            stage,
             interner,
             batch: Batch::first(),
-            clock,
+            full: Vec::new(),
+            spare: Vec::new(),
             compat,
             open: Open::default(),
             by_thread: std::collections::HashMap::new(),
             has_origin: false,
             counts: Counts::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, moment: &Moment<'_>) {
+        if !self.has_origin {
+            (self.has_origin, self.batch.origin) = (true, moment.tsc);
+        }
+        let owner = Owner { process: moment.process, thread: moment.thread };
+        let known = self.interner.know(moment.function, moment.name, owner);
+        let thread = self.thread(moment, &known);
+        match moment.kind {
+            MomentKind::Function(kind) if thread == NONE => {
+                // Of one thread too many, only what stands in the trace is told.
+                let kind = if kind.is_entry() { BEGIN } else { END };
+                self.push(kind, moment.tsc, NONE, &known, (moment.arguments, &[]));
+            }
+            MomentKind::Function(kind) if kind.is_entry() => self.enter(moment, &known, thread),
+            MomentKind::Function(_) => self.exit(moment, &known, thread),
+            MomentKind::Custom | MomentKind::Typed(_) => self.event(moment, &known),
+        }
+        if self.batch.is_full() {
+            self.close();
         }
     }
 
@@ -278,10 +309,10 @@ impl<'a> TraceEvents<'a> {
         self.push(BEGIN, moment.tsc, if is_kept { thread } else { NONE }, known, (arguments, &[]));
     }
 
-    fn exit(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) -> Result<(), Error> {
+    fn exit(&mut self, moment: &Moment<'_>, known: &Known, thread: u32) {
         if self.open.pop_surplus(thread) {
             self.push(END, moment.tsc, NONE, known, (&[], &[]));
-            return Ok(());
+            return;
         }
         match self.open.matching(thread, moment.function) {
             Match::Frames(1) => {
@@ -289,22 +320,21 @@ impl<'a> TraceEvents<'a> {
                 let arguments = if self.compat { &[] } else { moment.arguments };
                 self.push(END, moment.tsc, thread, known, (arguments, &[]));
             }
-            Match::Frames(count) => self.unwind(moment, known, thread, count)?,
+            Match::Frames(count) => self.unwind(moment, known, thread, count),
             Match::Nothing if self.compat => {
                 // The peer ends all there is.
                 let count = self.open.depth(thread);
-                self.unwind(moment, known, thread, count)?;
+                self.unwind(moment, known, thread, count);
             }
             Match::Nothing => {
                 self.counts.orphans += 1;
                 self.push(ORPHAN, moment.tsc, NONE, known, (moment.arguments, &[]));
             }
         }
-        Ok(())
     }
 
     /// Ends several frames.
-    fn unwind(&mut self, moment: &Moment<'_>, known: &Known, thread: u32, count: usize) -> Result<(), Error> {
+    fn unwind(&mut self, moment: &Moment<'_>, known: &Known, thread: u32, count: usize) {
         for left in (0..count).rev() {
             let Some(frame) = self.open.pop(thread) else { break };
             let kind = if left == 0 || self.compat { END } else { DEDUCED };
@@ -312,19 +342,22 @@ impl<'a> TraceEvents<'a> {
             let known = self.interner.of_function(frame.function, frame.name, known);
             self.push(kind, moment.tsc, thread, &known, (&[], &[]));
             if self.batch.is_full() {
-                // A deep stack that ends at once must not grow the batch without end.
-                self.pass()?;
+                // A deep stack that ends at once must not make a batch that is formatted at once.
+                self.close();
             }
         }
-        Ok(())
     }
 
-    fn pass(&mut self) -> Result<(), Error> {
+    /// Puts the batch with those that are full, and begins another.
+    fn close(&mut self) {
+        if self.batch.entries.is_empty() {
+            return;
+        }
         self.interner.close(&mut self.batch);
         let origin = self.batch.origin;
-        self.batch = self.stage.pass(std::mem::take(&mut self.batch))?;
+        let next = self.spare.pop().unwrap_or_default();
+        self.full.push(std::mem::replace(&mut self.batch, next));
         (self.batch.origin, self.batch.is_first) = (origin, false);
-        Ok(())
     }
 
     /// The number of the stack that a moment works on.
@@ -350,83 +383,178 @@ impl<'a> TraceEvents<'a> {
             Entry { tsc: moment.tsc, frame, kind, name: NONE, owner: NONE, extra: NONE, event_type, cpu: moment.cpu };
         push(&mut self.batch, entry, known, &[], moment.data);
     }
+}
 
-    /// Writes the dictionary of stack frames.
-    fn frames(&mut self) -> Result<(), Error> {
-        let memory = self.stage.memory()?;
-        let (stacks, compat) = (&memory.1.stacks, self.compat);
-        let names = self.interner.all_names().into_iter().map(|name| {
-            let mut out = b"\" : { \"name\" : ".to_vec();
-            put_name(&mut out, &name.text, compat);
-            out.into()
-        });
-        let (names, all) = (names.collect::<Vec<Box<[u8]>>>(), stacks.all());
-        self.counts.stacks_left_out = stacks.is_full();
-        let put = |number: usize, out: &mut Vec<u8>| {
-            let Some(stack) = all.get(number) else { return };
-            out.extend_from_slice(if number == 0 { b"\n    \"" } else { b",\n    \"" });
-            push_dec(out, number);
-            out.extend_from_slice(names.get(stack.name as usize).map_or(&[], |name| &**name));
-            if stack.parent != OUTSIDE {
-                out.extend_from_slice(b", \"parent\": \"");
-                push_dec(out, stack.parent);
-                out.push(b'"');
-            }
-            out.extend_from_slice(b" }");
-        };
-        if !compat {
-            return self.stage.put_all(all.len(), put);
+/// Runs the stacks and feeds the formatter.
+pub(super) struct TraceEvents<'a> {
+    stage: Stage<'a, Events>,
+    matcher: Matcher<'a>,
+    clock: Clock,
+}
+
+impl<'a> TraceEvents<'a> {
+    pub(super) fn new(stage: Stage<'a, Events>, interner: Interner<'a>, clock: Clock, compat: bool) -> Self {
+        Self { stage, matcher: Matcher::new(interner, compat), clock }
+    }
+
+    #[cold]
+    fn pass(&mut self) -> Result<(), Error> {
+        for batch in self.matcher.full.drain(..) {
+            self.matcher.spare.push(self.stage.pass(batch)?);
         }
-        let slots = peer_slots(all.len());
-        self.stage.put_all(slots, |slot, out| put(peer_frame(slot, slots), out))
+        // A deep stack that ended at once needed more.
+        self.matcher.spare.truncate(1);
+        Ok(())
     }
 }
 
+/// What stands in front of all entries.
+const HEAD: &[u8] = b"{\n  \"traceEvents\": [\n";
+
 impl Feed for TraceEvents<'_> {
     fn begin(&mut self) -> Result<(), Error> {
-        self.stage.put(b"{\n  \"traceEvents\": [\n")
+        self.stage.put(HEAD)
     }
 
     #[inline]
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
-        if !self.has_origin {
-            (self.has_origin, self.batch.origin) = (true, moment.tsc);
-        }
-        let owner = Owner { process: moment.process, thread: moment.thread };
-        let known = self.interner.know(moment.function, moment.name, owner);
-        let thread = self.thread(moment, &known);
-        match moment.kind {
-            MomentKind::Function(kind) if thread == NONE => {
-                // Of one thread too many, only what stands in the trace is told.
-                let kind = if kind.is_entry() { BEGIN } else { END };
-                self.push(kind, moment.tsc, NONE, &known, (moment.arguments, &[]));
-            }
-            MomentKind::Function(kind) if kind.is_entry() => self.enter(moment, &known, thread),
-            MomentKind::Function(_) => self.exit(moment, &known, thread)?,
-            MomentKind::Custom | MomentKind::Typed(_) => self.event(moment, &known),
-        }
-        if self.batch.is_full() { self.pass() } else { Ok(()) }
+        self.matcher.take(moment);
+        if self.matcher.full.is_empty() { Ok(()) } else { self.pass() }
     }
 
     fn end(mut self) -> Result<Counts, Error> {
+        self.matcher.close();
         self.pass()?;
-        self.counts.unfinished = self.open.len();
-        self.stage.put(b"\n  ],\n  \"displayTimeUnit\": \"ns\",\n  \"stackFrames\": {")?;
-        self.frames()?;
-        if self.compat {
-            self.stage.put(b"\n  }\n}\n")?;
-            return Ok(self.counts);
-        }
-        let origin = if self.has_origin { Micros::origin(self.clock.hz, self.batch.origin) } else { 0 };
-        let unit = if self.clock.hz == 0 { "tick" } else { "us" };
-        let hz = self.clock.hz;
-        let tail = format!(
-            "\n  }},\n  \"otherData\": {{ \"cycle-frequency\" : \"{hz}\", \"origin-tsc\" : \"{origin}\", \"ts-unit\" : \
-             \"{unit}\" }}\n}}\n"
-        );
-        self.stage.put(tail.as_bytes())?;
-        Ok(self.counts)
+        let memory = self.stage.memory()?;
+        let (out, threads) = self.stage.out();
+        finish(self.matcher, &memory.1, self.clock, threads, out)
     }
+}
+
+/// Writes what stands behind all entries.
+fn finish(
+    mut matcher: Matcher<'_>,
+    frames: &Frames,
+    clock: Clock,
+    threads: usize,
+    out: &mut dyn Write,
+) -> Result<Counts, Error> {
+    matcher.counts.unfinished = matcher.open.len();
+    matcher.counts.stacks_left_out = frames.stacks.is_full();
+    out.write_all(b"\n  ],\n  \"displayTimeUnit\": \"ns\",\n  \"stackFrames\": {")?;
+    put_frames(&matcher, &frames.stacks, threads, out)?;
+    if matcher.compat {
+        out.write_all(b"\n  }\n}\n")?;
+        return Ok(matcher.counts);
+    }
+    let origin = if matcher.has_origin { Micros::origin(clock.hz, matcher.batch.origin) } else { 0 };
+    let unit = if clock.hz == 0 { "tick" } else { "us" };
+    let hz = clock.hz;
+    let tail = format!(
+        "\n  }},\n  \"otherData\": {{ \"cycle-frequency\" : \"{hz}\", \"origin-tsc\" : \"{origin}\", \"ts-unit\" : \
+         \"{unit}\" }}\n}}\n"
+    );
+    out.write_all(tail.as_bytes())?;
+    Ok(matcher.counts)
+}
+
+/// Writes the dictionary of stack frames.
+fn put_frames(matcher: &Matcher<'_>, stacks: &Stacks, threads: usize, out: &mut dyn Write) -> Result<(), Error> {
+    let compat = matcher.compat;
+    let names = matcher.interner.all_names().into_iter().map(|name| {
+        let mut out = b"\" : { \"name\" : ".to_vec();
+        put_name(&mut out, &name.text, compat);
+        out.into()
+    });
+    let (names, all) = (names.collect::<Vec<Box<[u8]>>>(), stacks.all());
+    let put = |number: usize, out: &mut Vec<u8>| {
+        let Some(stack) = all.get(number) else { return };
+        out.extend_from_slice(if number == 0 { b"\n    \"" } else { b",\n    \"" });
+        push_dec(out, number);
+        out.extend_from_slice(names.get(stack.name as usize).map_or(&[], |name| &**name));
+        if stack.parent != OUTSIDE {
+            out.extend_from_slice(b", \"parent\": \"");
+            push_dec(out, stack.parent);
+            out.push(b'"');
+        }
+        out.extend_from_slice(b" }");
+    };
+    if !compat {
+        return put_all(threads, all.len(), put, out);
+    }
+    let slots = peer_slots(all.len());
+    put_all(threads, slots, |slot, out| put(peer_frame(slot, slots), out), out)
+}
+
+/// Batches of a window that are formatted at once; others are formatted when they are written.
+const FORMATTED_MAX: usize = 64;
+
+/// The turn in which stacks are run, and that in which they are numbered.
+const MATCH: usize = 0;
+const NUMBER: usize = 1;
+
+/// Makes windows into text.
+struct Windowed<'a, 'i> {
+    windows: &'a Windows<'a>,
+    moments: Taken,
+    matcher: &'a Mutex<Matcher<'i>>,
+    frames: &'a Mutex<Frames>,
+    events: Events,
+    shared: &'a Shared,
+    batches: Vec<Batch>,
+}
+
+impl Worker for Windowed<'_, '_> {
+    fn window(&mut self, window: usize, turns: &Turns<'_>, text: &mut Vec<u8>) -> Result<Vec<Batch>, Error> {
+        self.moments.clear();
+        self.windows.give(window, &mut self.moments)?;
+        let (moments, spare) = (&self.moments, &mut self.batches);
+        let mut batches = turns.take(MATCH, self.matcher, |matcher| {
+            matcher.spare.append(spare);
+            moments.each(|moment| matcher.take(moment));
+            matcher.close();
+            std::mem::take(&mut matcher.full)
+        })?;
+        turns.take(NUMBER, self.frames, |frames| {
+            batches.iter_mut().for_each(|batch| Events::complete(frames, batch));
+        })?;
+        let rest = batches.split_off(batches.len().min(FORMATTED_MAX));
+        for batch in &mut batches {
+            self.events.format(batch, self.shared, text);
+            batch.clear();
+        }
+        self.batches = batches;
+        Ok(rest)
+    }
+
+    fn rest(&mut self, batch: &Batch, text: &mut Vec<u8>) {
+        self.events.format(batch, self.shared, text);
+    }
+}
+
+/// Writes a trace that is cut into windows, by several threads.
+pub(super) fn write_windows(
+    windows: &Windows<'_>,
+    (interner, shared): (Interner<'_>, &Shared),
+    (clock, compat): (Clock, bool),
+    threads: usize,
+    out: &mut dyn Write,
+) -> Result<Counts, Error> {
+    out.write_all(HEAD)?;
+    let (matcher, frames) = (Mutex::new(Matcher::new(interner, compat)), Mutex::new(Frames::new(compat)));
+    let make = || Windowed {
+        windows,
+        moments: Taken::default(),
+        matcher: &matcher,
+        frames: &frames,
+        events: Events::new(clock, compat),
+        shared,
+        batches: Vec::new(),
+    };
+    crew::run(windows.count(), threads, make, out)?;
+    let matcher = matcher.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let frames = frames.into_inner().unwrap_or_else(PoisonError::into_inner);
+    finish(matcher, &frames, clock, threads, out)
 }
 
 /// Slots of the hash table in whose order the peer tells so many stack frames; it doubles when it would be three

@@ -1,12 +1,17 @@
 //! `convert -f yaml`: the peer's YAML.
 
-use anytrace_core::Error;
-use anytrace_core::text::push_dec;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::batch::{Batch, Entry, Interner, NONE, Name, Owner, Shared, push};
+use anytrace_core::text::push_dec;
+use anytrace_core::{Diagnostic, Error};
+
+use super::batch::{Batch, Entry, Interner, NONE, Name, Naming, Owner, Shared, push};
+use super::crew::{self, Turns, Worker};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
-use crate::moment::{Moment, MomentKind};
+use crate::moment::{Moment, MomentKind, Moments};
+use crate::ordered::Windows;
 use crate::record::FunctionKind;
 use crate::yaml::YamlHeader;
 use crate::yaml_write::{put_arguments, put_data, put_function, put_kind, put_owner, put_yaml_end, put_yaml_header};
@@ -189,20 +194,8 @@ impl Feed for Yaml<'_> {
             (None, MomentKind::Typed(event_type)) => (moment.function, event_type),
             (None, _) => (moment.function, 0),
         };
-        let owner = Owner { process: moment.process, thread: moment.thread };
-        let known = self.interner.know(function, moment.name, owner);
         let kind = kind_number(moment, self.staleness.is_some());
-        let entry = Entry {
-            tsc: moment.tsc,
-            name: NONE,
-            owner: NONE,
-            frame: NONE,
-            extra: NONE,
-            event_type,
-            cpu: moment.cpu,
-            kind,
-        };
-        push(&mut self.batch, entry, &known, moment.arguments, moment.data);
+        add(&mut self.batch, &mut self.interner, moment, (function, event_type, kind));
         self.entries += 1;
         if self.batch.is_full() { self.pass() } else { Ok(()) }
     }
@@ -214,4 +207,108 @@ impl Feed for Yaml<'_> {
         self.stage.put(&out)?;
         Ok(Counts::default())
     }
+}
+
+/// Adds a moment to a batch, with the function, the type and the kind it is to be shown with.
+#[inline(always)]
+fn add(
+    batch: &mut Batch,
+    interner: &mut Interner<'_>,
+    moment: &Moment<'_>,
+    (function, event_type, kind): (u32, u16, u8),
+) {
+    let owner = Owner { process: moment.process, thread: moment.thread };
+    let known = interner.know(function, moment.name, owner);
+    let entry =
+        Entry { tsc: moment.tsc, name: NONE, owner: NONE, frame: NONE, extra: NONE, event_type, cpu: moment.cpu, kind };
+    push(batch, entry, &known, moment.arguments, moment.data);
+}
+
+/// Makes windows into text, each by itself.
+struct Windowed<'a> {
+    windows: &'a Windows<'a>,
+    /// Names by the numbers that this worker gave them.
+    interner: Interner<'a>,
+    shared: &'a Shared,
+    entries: Entries,
+    batch: Batch,
+    count: &'a AtomicU64,
+}
+
+impl Worker for Windowed<'_> {
+    fn window(&mut self, window: usize, _turns: &Turns<'_>, text: &mut Vec<u8>) -> Result<Vec<Batch>, Error> {
+        let Self { windows, interner, shared, entries, batch, count } = self;
+        let mut gather = Gather { interner, shared, entries, batch, text, count: 0 };
+        windows.give(window, &mut gather)?;
+        gather.pass();
+        count.fetch_add(gather.count, Ordering::Relaxed);
+        Ok(Vec::new())
+    }
+
+    fn rest(&mut self, batch: &Batch, text: &mut Vec<u8>) {
+        self.entries.format(batch, self.shared, text);
+    }
+}
+
+/// Takes the moments of a window.
+struct Gather<'w, 'i> {
+    interner: &'w mut Interner<'i>,
+    shared: &'w Shared,
+    entries: &'w mut Entries,
+    batch: &'w mut Batch,
+    text: &'w mut Vec<u8>,
+    count: u64,
+}
+
+impl Gather<'_, '_> {
+    fn pass(&mut self) {
+        self.interner.close(self.batch);
+        self.count += self.batch.entries.len() as u64;
+        self.entries.format(self.batch, self.shared, self.text);
+        self.batch.clear();
+    }
+}
+
+impl Moments for Gather<'_, '_> {
+    #[inline]
+    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
+        let event_type = if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 };
+        add(self.batch, self.interner, moment, (moment.function, event_type, kind_number(moment, false)));
+        if self.batch.is_full() {
+            self.pass();
+        }
+        Ok(())
+    }
+
+    // A trace that can be cut was read once, and what is wrong told then.
+    fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Writes a trace that is cut into windows, by several threads; not as the peer does it, whose entries depend on those
+/// before them.
+pub(super) fn write_windows(
+    windows: &Windows<'_>,
+    naming: Naming<'_>,
+    header: &YamlHeader,
+    threads: usize,
+    out: &mut dyn Write,
+) -> Result<Counts, Error> {
+    let mut text = Vec::new();
+    put_yaml_header(&mut text, header);
+    out.write_all(&text)?;
+    let mut tables = Vec::new();
+    tables.resize_with(threads.max(1), Shared::default);
+    let (count, begun, none) = (AtomicU64::new(0), AtomicUsize::new(0), Shared::default());
+    let make = || {
+        let shared = tables.get(begun.fetch_add(1, Ordering::Relaxed)).unwrap_or(&none);
+        let (interner, entries) = (Interner::new(naming, shared), Entries::new(false));
+        Windowed { windows, interner, shared, entries, batch: Batch::default(), count: &count }
+    };
+    crew::run(windows.count(), threads, make, out)?;
+    text.clear();
+    put_yaml_end(&mut text, count.into_inner());
+    out.write_all(&text)?;
+    Ok(Counts::default())
 }
