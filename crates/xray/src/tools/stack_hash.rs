@@ -21,11 +21,17 @@ type Key = (u32, u32);
 /// Leaf calls of one bucket that are counted at once.
 const RAW_MAX: usize = 1024;
 
+/// Buckets: a power of two. The tables of traces with a few million stacks then stay small.
+const BUCKETS: usize = 256;
+
 /// Moments between two notes of what is open.
 const NOTE_EVERY: u64 = 4096;
 
 /// Stacks that may be equal to the last of a top list: more than these are not told apart here.
 const CANDIDATES_MAX: usize = 1000;
+
+/// Bits of the filter of the second pass: so many that few other stacks pass it, so few that they stay in a cache.
+const FILTER: usize = 1 << 18;
 
 /// Hashes are spread already.
 #[derive(Debug, Default)]
@@ -227,8 +233,8 @@ struct Leaves {
 
 impl Leaves {
     fn new() -> Self {
-        let raw = (0..256).map(|_| Vec::with_capacity(RAW_MAX)).collect();
-        Self { raw, counts: vec![ByHash::default(); 256], notes: Vec::new(), next_note: 0, is_over: false }
+        let raw = (0..BUCKETS).map(|_| Vec::with_capacity(RAW_MAX)).collect();
+        Self { raw, counts: vec![ByHash::default(); BUCKETS], notes: Vec::new(), next_note: 0, is_over: false }
     }
 
     #[cold]
@@ -260,7 +266,7 @@ impl Watch for Leaves {
     fn left(&mut self, _outer: &[Call], call: &Call, ticks: u64, is_leaf: bool) {
         if is_leaf {
             // Bits that the maps of the buckets use for neither place nor tag.
-            let bucket = (call.hash >> 40 & 255) as usize;
+            let bucket = (call.hash >> 40) as usize % BUCKETS;
             let Some(raw) = self.raw.get_mut(bucket) else { return };
             let note = u32::try_from(self.notes.len()).unwrap_or(u32::MAX);
             raw.push(Leaf { hash: call.hash, ticks, note });
@@ -314,13 +320,14 @@ impl Watch for Finder {
 struct Few {
     sums: ByHash<(StackSums, u64)>,
     /// By the lowest bits of a hash: whether it may be one of them.
-    filter: Vec<bool>,
+    filter: Vec<u64>,
 }
 
 impl Few {
     #[inline]
     fn may_have(&self, hash: u64) -> bool {
-        self.filter.get((hash & 0xffff) as usize).copied().unwrap_or(false)
+        let bit = hash as usize % FILTER;
+        self.filter.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 }
 
@@ -356,7 +363,7 @@ pub(super) fn tops(pieces: &Pieces<'_>, threads: usize, rows_max: usize) -> Resu
     for part in &mut parts {
         part.finish();
         oddities.add(&part.oddities);
-        (0..256).for_each(|bucket| part.watch.settle(bucket));
+        (0..BUCKETS).for_each(|bucket| part.watch.settle(bucket));
         if part.watch.is_over {
             return Ok(None);
         }
@@ -448,14 +455,15 @@ fn count_few(
     threads: usize,
     paths: &HashMap<u64, (Key, Vec<u32>)>,
 ) -> Result<ByHash<(StackSums, u64)>, Error> {
-    let mut few = Few { sums: ByHash::default(), filter: vec![false; 1 << 16] };
+    let mut few = Few { sums: ByHash::default(), filter: vec![0; FILTER / 64] };
     for (key, functions) in paths.values() {
         let mut hash = root(*key);
         for &function in functions.iter().take(DEPTH_MAX) {
             hash = below(hash, function);
             few.sums.insert(hash, (StackSums::default(), u64::MAX));
-            if let Some(may) = few.filter.get_mut((hash & 0xffff) as usize) {
-                *may = true;
+            let bit = hash as usize % FILTER;
+            if let Some(word) = few.filter.get_mut(bit / 64) {
+                *word |= 1 << (bit % 64);
             }
         }
     }
