@@ -38,7 +38,7 @@ pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     Ok(Opened { input, reporter, _spooled: None })
 }
 
-/// As [`open`], with all bytes at hand: a stream, or a compressed file, is put into a temporary file first.
+/// As [`open()`], with all bytes at hand: a stream, or a compressed file, is put into a temporary file first.
 pub(crate) fn open_at_hand(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let mut opened = open(path, options)?;
     let Some(input) = opened.input.take() else { return Ok(opened) };
