@@ -17,7 +17,7 @@ pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
 const WANTED: u32 = 1 << 31;
 
 /// Most stacks that get a number: 120 MB. A fuller table would take half of that, and a quarter more time.
-pub(super) const STACKS_MAX: usize = 7 << 20;
+pub(super) const STACKS_MAX: usize = 6 << 20;
 
 /// Bits of a slot that are a stack's number; those above are bits of its hash, so that other stacks need not be looked
 /// at.
