@@ -94,6 +94,19 @@ fn read_by_every_verb(trace: &str, program: &str, named: &[&str]) {
     for name in named {
         assert!(map.contains(name), "{name} is not in\n{map}");
     }
+    let first = named[0].trim_matches('\'');
+    for verb in [
+        &["xray", "account"][..],
+        &["xray", "stack", "--all-stacks"],
+        &["xray", "graph"],
+        &["xray", "convert", "-f", "yaml", "-y", "-o", "-"],
+        &["xray", "convert", "-f", "trace_event", "-y", "-o", "-"],
+        &["stats"],
+        &["flame", "--format", "folded"],
+    ] {
+        let told = text(&anytrace(&[verb, &["-m", program, trace]].concat()));
+        assert!(told.contains(first), "{verb:?} does not name {first}:\n{told:.2000}");
+    }
 }
 
 /// What the peer of the same version makes of a program is what we make of it.
