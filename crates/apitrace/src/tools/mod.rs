@@ -12,6 +12,7 @@ pub mod dump;
 pub mod flags;
 mod flags_table;
 mod float;
+pub mod gl;
 mod guids;
 mod guids_table;
 mod labels;
