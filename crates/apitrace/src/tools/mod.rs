@@ -16,6 +16,7 @@ pub mod gl;
 mod guids;
 mod guids_table;
 mod labels;
+pub mod leaks;
 mod print;
 mod print_value;
 mod text;

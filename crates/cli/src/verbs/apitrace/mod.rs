@@ -1,6 +1,7 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod dump;
+mod leaks;
 
 use std::path::Path;
 
@@ -35,12 +36,18 @@ enum ApitraceVerb {
                       anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace"
     )]
     Dump(dump::DumpArguments),
+    /// Say which objects a program makes and never deletes: all kinds, per share group and context
+    #[command(after_help = "Exit codes: 0 no leaks, 1 leaks or damage, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace leaks game.trace\n  \
+                      anytrace apitrace leaks --format json game.trace | jq .by_kind")]
+    Leaks(leaks::LeaksArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
+        ApitraceVerb::Leaks(options) => leaks::run(options),
     }
 }
 
