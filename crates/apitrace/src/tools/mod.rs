@@ -19,6 +19,7 @@ mod labels;
 pub mod leaks;
 mod print;
 mod print_value;
+pub mod state;
 mod text;
 pub mod wire;
 mod workers;
