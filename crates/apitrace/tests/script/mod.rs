@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::build::{Build, leb, string, text, uint};
+use crate::build::{Build, enum_known, enum_new, leb, string, text, uint};
 
 /// A value of an argument.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub enum V {
     S(String),
     /// An enumeration without a name.
     E(u64),
+    /// An enumeration with a name.
+    N(&'static str, u64),
     /// A mask of bits.
     M(u64),
     A(Vec<V>),
@@ -39,6 +41,7 @@ pub struct Script {
     functions: HashMap<String, u64>,
     has_enum: bool,
     has_mask: bool,
+    enums: Vec<(&'static str, u64)>,
     frames: Vec<u64>,
     stack: Vec<u64>,
     next: u64,
@@ -48,7 +51,7 @@ impl Script {
     pub fn new() -> Self {
         let build = Build::version(6);
         let (functions, frames, stack) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { build, functions, has_enum: false, has_mask: false, frames, stack, next: 0 }
+        Self { build, functions, has_enum: false, has_mask: false, enums: Vec::new(), frames, stack, next: 0 }
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -74,6 +77,16 @@ impl Script {
                 let definition =
                     if std::mem::replace(&mut self.has_enum, true) { vec![] } else { vec![1, 1, b'Z', 4, 0] };
                 [vec![9, 7], definition, uint(*value)].concat()
+            }
+            V::N(name, value) => {
+                let known = self.enums.iter().position(|known| known == &(*name, *value));
+                let id = known.unwrap_or(self.enums.len()) as u64 + 100;
+                if known.is_some() {
+                    enum_known(id, *value)
+                } else {
+                    self.enums.push((name, *value));
+                    enum_new(id, &[(name, *value)], *value)
+                }
             }
             V::M(value) => {
                 let definition = if std::mem::replace(&mut self.has_mask, true) { vec![] } else { vec![1, 1, b'Z', 0] };

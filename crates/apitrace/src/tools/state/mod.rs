@@ -6,6 +6,7 @@
 //! unknown otherwise.
 
 mod arrays;
+mod lists;
 mod machine;
 mod matrices;
 mod model;

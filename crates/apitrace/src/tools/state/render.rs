@@ -16,6 +16,9 @@ use crate::tools::state::parameters::{INITIAL, Initial};
 use crate::tools::state::value::Val;
 use crate::tools::state::{Named, State};
 
+/// Lines of initial values are about as long.
+const LINE_BYTES_MAX: usize = 110;
+
 fn key_text((name, index): &Key) -> String {
     index.map_or_else(|| name.to_string(), |index| format!("{name}[{index}]"))
 }
@@ -284,17 +287,33 @@ fn text_context(out: &mut dyn Write, context: &Context, known: &ContextState) ->
         writeln!(out, "  {} bound: {bound}{} (call {call})", key_text(key), pairs_text(more))?;
     }
     text_array(out, &known.vertex_array)?;
-    let initial = all.iter().filter(|(_, setting)| setting.call.is_none());
-    let initial: Vec<String> = initial.map(|(name, setting)| format!("{name} = {}", setting.value)).collect();
-    if initial.is_empty() {
-        writeln!(out, "  what no call set is unknown")?;
-    } else {
-        writeln!(out, "  set by no call, so initial: {}", initial.join(", "))?;
-    }
+    text_initial(out, &all)?;
     for what in &known.unknown {
         writeln!(out, "  unknown: {what}")?;
     }
     Ok(())
+}
+
+/// Initial values, many to a line: they are of less interest.
+fn text_initial(out: &mut dyn Write, all: &BTreeMap<String, Setting>) -> Result<(), Error> {
+    let mut line = String::new();
+    for (name, setting) in all.iter().filter(|(_, setting)| setting.call.is_none()) {
+        let one = format!("{name} = {}", setting.value);
+        if line.is_empty() {
+            writeln!(out, "  set by no call, so initial:")?;
+            line.push_str("    ");
+        } else if line.len() + one.len() > LINE_BYTES_MAX {
+            writeln!(out, "{line},")?;
+            line.replace_range(4.., "");
+        } else {
+            line.push_str(", ");
+        }
+        line.push_str(&one);
+    }
+    if line.is_empty() {
+        return Ok(writeln!(out, "  what no call set is unknown")?);
+    }
+    Ok(writeln!(out, "{line}")?)
 }
 
 fn pairs_text(more: &[(Rc<str>, Val)]) -> String {

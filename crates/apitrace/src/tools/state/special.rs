@@ -132,6 +132,14 @@ impl Machine {
                     self.put_parameter((Kind::Sampler, name), at, values);
                 }
             }
+            _ => return self.special_target(special, at, values) || self.special_binding(special, at, values),
+        }
+        true
+    }
+
+    /// What is drawn to.
+    fn special_target(&mut self, special: Special, at: At<'_>, values: &Values<'_>) -> bool {
+        match special {
             Special::RenderbufferStorage(way, is_multisampled) => {
                 let name = match way {
                     Way::Named => values.name(0),
@@ -152,7 +160,7 @@ impl Machine {
                 let name = values.name(3).unwrap_or(0);
                 self.attach_to_framebuffer(way, (Kind::Renderbuffer, name), Vec::new(), at, values);
             }
-            _ => return self.special_binding(special, at, values),
+            _ => return false,
         }
         true
     }
