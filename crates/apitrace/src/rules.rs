@@ -38,6 +38,7 @@ rules! {
     OPEN_LIMIT error "open-limit" "more calls are open than are kept: the oldest are given out unfinished";
     LATE_CALL note "late-call" "a call that was asked for is still open where reading ended";
     VALUE_LIMIT error "value-limit" "an argument or return value is longer than the limit and left out";
+    OBJECT_LIMIT error "object-limit" "more objects, contexts or attachments are alive than are followed";
     SIGNATURE_REDEFINED error "signature-redefined" "a function is defined a second time";
     DEEP_NESTING warning "deep-nesting" "values are nested deeper than programs do";
     LONG_NUMBER warning "long-number" "a number takes more than ten bytes";

@@ -380,7 +380,8 @@ fn skip_frames(wire: &mut Wire<'_>, count: u64) {
     }
 }
 
-fn push_frame(out: &mut Vec<u8>, frame: &Frame<'_>) {
+/// Writes a stack frame as apitrace does.
+pub(crate) fn push_frame(out: &mut Vec<u8>, frame: &Frame<'_>) {
     out.extend_from_slice(frame.module.map_or(b"?", until_nul));
     if let Some(function) = frame.function {
         out.extend_from_slice(b": ");

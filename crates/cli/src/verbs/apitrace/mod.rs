@@ -1,6 +1,8 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod dump;
+mod leaks;
+mod state;
 
 use std::path::Path;
 
@@ -35,12 +37,26 @@ enum ApitraceVerb {
                       anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace"
     )]
     Dump(dump::DumpArguments),
+    /// Say which objects a program makes and never deletes: all kinds, per share group and context
+    #[command(after_help = "Exit codes: 0 no leaks, 1 leaks or damage, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace leaks game.trace\n  \
+                      anytrace apitrace leaks --format json game.trace | jq .by_kind")]
+    Leaks(leaks::LeaksArguments),
+    /// Show OpenGL's state at a call without replaying: bindings, parameters, objects, shaders, uniforms
+    #[command(after_help = "The call itself is included. What no call told is said to be initial or unknown.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace state --call 4711 game.trace\n  \
+                      anytrace apitrace state --call 4711 --format json game.trace | jq '.contexts[].parameters.GL_BLEND'\n  \
+                      anytrace apitrace state --call 4711 --dump-shaders shaders game.trace")]
+    State(state::StateArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
+        ApitraceVerb::Leaks(options) => leaks::run(options),
+        ApitraceVerb::State(options) => state::run(options),
     }
 }
 
