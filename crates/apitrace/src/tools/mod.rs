@@ -8,6 +8,7 @@ pub mod calls;
 pub mod callset;
 mod callset_parse;
 pub mod dictionary;
+pub mod diff;
 pub mod dump;
 pub mod flags;
 mod flags_table;

@@ -1,5 +1,6 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
+mod diff;
 mod dump;
 
 use std::path::Path;
@@ -26,6 +27,12 @@ pub(crate) struct ApitraceArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum ApitraceVerb {
+    /// Compare two traces, frame by frame, call by call, argument by argument
+    #[command(after_help = "CALLSET: as for `anytrace apitrace dump`.\n\n\
+                      Exit codes: 0 the traces are equal, 1 they differ or one is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace diff before.trace after.trace\n  \
+                      anytrace apitrace diff -t python --call-nos --suppress-common-lines before.trace after.trace")]
+    Diff(diff::DiffArguments),
     /// Print the calls as `apitrace dump` does, byte for byte
     #[command(
         after_help = "CALLSET: items separated by commas, each @FILE or ranges: N, N-M, N-, * (with /STEP or /KIND) or a\n\
@@ -40,6 +47,7 @@ enum ApitraceVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        ApitraceVerb::Diff(options) => diff::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
     }
 }
