@@ -32,6 +32,11 @@ pub use side::{Open, Source};
 
 use entry::{Form, MakeOptions};
 
+/// Appends a number as Python's `repr` has it.
+pub(crate) fn push_python_f64(out: &mut Vec<u8>, value: f64) {
+    number::push_f64(out, value, number::Digits::Python);
+}
+
 /// The peer's forms are aligned with the peer's own method up to so many calls a side, and by frames beyond.
 pub const PEER_CALLS_MAX: usize = 16_384;
 

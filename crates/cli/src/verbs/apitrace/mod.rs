@@ -1,6 +1,7 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod diff;
+mod diff_state;
 mod dump;
 
 use std::path::Path;
@@ -33,6 +34,10 @@ enum ApitraceVerb {
                       Example:\n  anytrace apitrace diff before.trace after.trace\n  \
                       anytrace apitrace diff -t python --call-nos --suppress-common-lines before.trace after.trace")]
     Diff(diff::DiffArguments),
+    /// Compare two dumps of the state of GL, made by `apitrace replay -D CALL`
+    #[command(after_help = "Exit codes: 0 the states are equal, 1 they differ, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace diff-state before.json after.json")]
+    DiffState(diff_state::DiffStateArguments),
     /// Print the calls as `apitrace dump` does, byte for byte
     #[command(
         after_help = "CALLSET: items separated by commas, each @FILE or ranges: N, N-M, N-, * (with /STEP or /KIND) or a\n\
@@ -48,6 +53,7 @@ enum ApitraceVerb {
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Diff(options) => diff::run(options),
+        ApitraceVerb::DiffState(options) => diff_state::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
     }
 }
