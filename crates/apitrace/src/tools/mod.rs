@@ -9,6 +9,7 @@ pub mod callset;
 mod callset_parse;
 pub mod dictionary;
 pub mod diff;
+pub mod diff_images;
 pub mod diff_state;
 pub mod dump;
 pub mod flags;

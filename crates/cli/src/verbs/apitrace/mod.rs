@@ -1,6 +1,7 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod diff;
+mod diff_images;
 mod diff_state;
 mod dump;
 
@@ -34,6 +35,11 @@ enum ApitraceVerb {
                       Example:\n  anytrace apitrace diff before.trace after.trace\n  \
                       anytrace apitrace diff -t python --call-nos --suppress-common-lines before.trace after.trace")]
     Diff(diff::DiffArguments),
+    /// Compare two sets of snapshots and show where they differ
+    #[command(after_help = "Snapshots of both sets that have the same name after the prefix are pairs.\n\n\
+                      Exit codes: 0 all match, 1 some do not, are missing or cannot be read, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace diff-images -o page.html before/ after/")]
+    DiffImages(diff_images::DiffImagesArguments),
     /// Compare two dumps of the state of GL, made by `apitrace replay -D CALL`
     #[command(after_help = "Exit codes: 0 the states are equal, 1 they differ, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace diff-state before.json after.json")]
@@ -53,6 +59,7 @@ enum ApitraceVerb {
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Diff(options) => diff::run(options),
+        ApitraceVerb::DiffImages(options) => diff_images::run(options),
         ApitraceVerb::DiffState(options) => diff_state::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
     }
