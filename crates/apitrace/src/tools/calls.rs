@@ -8,6 +8,8 @@
 //! given out unfinished, which is an error), and what one call keeps is bounded by
 //! [`CallOptions::call_bytes_max`]. Blobs of more than 64 KiB are left out unless they are asked for.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use anytrace_core::{Error, Limits, Sink};
 
 use crate::reader::{Context, Reader, Totals, Visitor};
@@ -16,7 +18,7 @@ use crate::rules;
 use crate::scan::push_uint;
 use crate::signatures::Signatures;
 use crate::tools::dictionary::Definition;
-use crate::tools::wire::{LEFT_OUT, Wire};
+use crate::tools::wire::{LEFT_OUT, LEFT_OUT_HASHED, Wire};
 
 /// Most calls open at a time.
 const OPEN_MAX: usize = 1 << 18;
@@ -30,6 +32,8 @@ const OPEN_BYTES: usize = size_of::<Open>() + 16;
 pub struct CallOptions {
     /// Keep the content of blobs of more than 64 KiB. Default: no.
     pub keeps_blobs: bool,
+    /// Keep a hash of the content of blobs that are not kept. Default: no.
+    pub hashes_blobs: bool,
     /// Most bytes that one event of a call keeps; values beyond it are left out. Default 16 MiB.
     pub call_bytes_max: usize,
     /// Most bytes kept for all calls that are open. Default 24 MiB.
@@ -38,7 +42,7 @@ pub struct CallOptions {
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { keeps_blobs: false, call_bytes_max: 16 << 20, open_bytes_max: 24 << 20 }
+        Self { keeps_blobs: false, hashes_blobs: false, call_bytes_max: 16 << 20, open_bytes_max: 24 << 20 }
     }
 }
 
@@ -159,6 +163,7 @@ pub fn read_calls<V: CallVisitor>(
         event: Vec::new(),
         detail_at: 0,
         left_out: LeftOut::Nothing,
+        hasher: DefaultHasher::new(),
         has_evicted: false,
     };
     let totals = reader.read(&mut assembler, sink)?;
@@ -208,6 +213,8 @@ struct Assembler<'v, V> {
     /// Where in it the current detail begins.
     detail_at: usize,
     left_out: LeftOut,
+    /// Of the blob that is left out.
+    hasher: DefaultHasher,
     has_evicted: bool,
 }
 
@@ -338,12 +345,21 @@ impl<V: CallVisitor> Assembler<'_, V> {
             Token::Frame(signature) => self.add_signed(Space::Frame, signature, context),
             Token::BytesStart(BytesKind::Blob, length) if !self.options.keeps_blobs => {
                 if self.left_out == LeftOut::Nothing {
-                    self.event.push(LEFT_OUT);
+                    self.event.push(if self.options.hashes_blobs { LEFT_OUT_HASHED } else { LEFT_OUT });
                     push_uint(&mut self.event, *length);
+                    self.hasher = DefaultHasher::new();
                     self.left_out = LeftOut::Pieces;
                 }
             }
-            Token::BytesEnd(_) if self.left_out == LeftOut::Pieces => self.left_out = LeftOut::Nothing,
+            Token::BytesPiece(piece) if self.left_out == LeftOut::Pieces && self.options.hashes_blobs => {
+                self.hasher.write(piece);
+            }
+            Token::BytesEnd(_) if self.left_out == LeftOut::Pieces => {
+                self.left_out = LeftOut::Nothing;
+                if self.options.hashes_blobs {
+                    self.event.extend_from_slice(&self.hasher.finish().to_le_bytes());
+                }
+            }
             _ => self.add(context.bytes),
         }
         if self.event.len() > self.options.call_bytes_max {

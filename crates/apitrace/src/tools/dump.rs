@@ -64,7 +64,7 @@ impl Default for DumpOptions {
 }
 
 impl DumpOptions {
-    fn style(&self) -> Style {
+    pub(crate) fn style(&self) -> Style {
         let &Self { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape, .. } = self;
         Style { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape }
     }
@@ -171,9 +171,9 @@ struct Chosen {
 }
 
 /// Picks the calls to print.
-struct Selector<'a, P> {
+pub(crate) struct Selector<'a, P> {
     options: &'a DumpOptions,
-    press: P,
+    pub(crate) press: P,
     functions: Vec<Chosen>,
     has_enum_values: bool,
     /// Values of enumerations of the old form that are zero.
@@ -182,7 +182,7 @@ struct Selector<'a, P> {
 }
 
 impl<'a, P: Press> Selector<'a, P> {
-    fn new(options: &'a DumpOptions, press: P) -> Self {
+    pub(crate) fn new(options: &'a DumpOptions, press: P) -> Self {
         let zeros = Dictionary::default();
         Self { options, press, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
     }

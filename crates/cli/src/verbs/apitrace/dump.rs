@@ -59,13 +59,24 @@ pub(crate) struct DumpArguments {
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
+pub(super) enum When {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always
     Always,
     /// Never
     Never,
+}
+
+impl When {
+    /// True when standard output is to have colours.
+    pub(super) fn is_on(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+        }
+    }
 }
 
 /// How strings are written.
@@ -77,7 +88,7 @@ enum EscapeArgument {
     C,
 }
 
-fn parse_bool(text: &str) -> Result<bool, String> {
+pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "true" | "on" | "1" => Ok(true),
         "no" | "false" | "off" | "0" => Ok(false),
@@ -87,11 +98,7 @@ fn parse_bool(text: &str) -> Result<bool, String> {
 
 pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let threads = open::open_options(&options.input).threads;
-    let has_colour = match options.color {
-        When::Always => true,
-        When::Never => false,
-        When::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-    };
+    let has_colour = options.color.is_on();
     let how = DumpOptions {
         verbose: options.verbose,
         calls: super::call_set(&options.calls)?,

@@ -1,5 +1,8 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
+mod diff;
+mod diff_images;
+mod diff_state;
 mod dump;
 mod leaks;
 mod state;
@@ -28,6 +31,21 @@ pub(crate) struct ApitraceArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum ApitraceVerb {
+    /// Compare two traces, frame by frame, call by call, argument by argument
+    #[command(after_help = "CALLSET: as for `anytrace apitrace dump`.\n\n\
+                      Exit codes: 0 the traces are equal, 1 they differ or one is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace diff before.trace after.trace\n  \
+                      anytrace apitrace diff -t python --call-nos --suppress-common-lines before.trace after.trace")]
+    Diff(diff::DiffArguments),
+    /// Compare two sets of snapshots and show where they differ
+    #[command(after_help = "Snapshots of both sets that have the same name after the prefix are pairs.\n\n\
+                      Exit codes: 0 all match, 1 some do not, are missing or cannot be read, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace diff-images -o page.html before/ after/")]
+    DiffImages(diff_images::DiffImagesArguments),
+    /// Compare two dumps of the state of GL, made by `apitrace replay -D CALL`
+    #[command(after_help = "Exit codes: 0 the states are equal, 1 they differ, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace diff-state before.json after.json")]
+    DiffState(diff_state::DiffStateArguments),
     /// Print the calls as `apitrace dump` does, byte for byte
     #[command(
         after_help = "CALLSET: items separated by commas, each @FILE or ranges: N, N-M, N-, * (with /STEP or /KIND) or a\n\
@@ -54,6 +72,9 @@ enum ApitraceVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        ApitraceVerb::Diff(options) => diff::run(options),
+        ApitraceVerb::DiffImages(options) => diff_images::run(options),
+        ApitraceVerb::DiffState(options) => diff_state::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
         ApitraceVerb::Leaks(options) => leaks::run(options),
         ApitraceVerb::State(options) => state::run(options),
