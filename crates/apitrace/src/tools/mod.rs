@@ -17,6 +17,7 @@ mod guids_table;
 mod labels;
 mod print;
 mod print_value;
+pub mod spans;
 mod text;
 pub mod wire;
 mod workers;
