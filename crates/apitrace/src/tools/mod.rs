@@ -18,6 +18,7 @@ mod labels;
 mod print;
 mod print_value;
 pub mod spans;
+pub mod stats;
 mod text;
 pub mod wire;
 mod workers;
