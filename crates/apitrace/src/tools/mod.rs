@@ -23,6 +23,8 @@ pub mod leaks;
 mod print;
 mod print_value;
 pub mod state;
+pub mod spans;
+pub mod stats;
 mod text;
 pub mod wire;
 mod workers;

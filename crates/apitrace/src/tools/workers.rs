@@ -194,7 +194,7 @@ fn print(
         let (leave, after) = after.split_at(row.leave_bytes.min(after.len()));
         rest = after;
         let &Row { number, thread, function, is_incomplete, .. } = row;
-        let call = Call { number, thread, function, frame: 0, seq: 0, offset: 0, is_incomplete, enter, leave };
+        let call = Call { number, thread, function, is_incomplete, enter, leave, ..Call::NONE };
         printer.call(&mut batch.text, &call, dictionary, &mut ways)?;
         if batch.text.len() > BATCH_BYTES * 8 {
             (ways.drain)(&mut batch.text)?;

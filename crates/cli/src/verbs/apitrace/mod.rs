@@ -6,6 +6,7 @@ mod diff_state;
 mod dump;
 mod leaks;
 mod state;
+mod stats;
 
 use std::path::Path;
 
@@ -67,6 +68,14 @@ enum ApitraceVerb {
                       anytrace apitrace state --call 4711 --format json game.trace | jq '.contexts[].parameters.GL_BLEND'\n  \
                       anytrace apitrace state --call 4711 --dump-shaders shaders game.trace")]
     State(state::StateArguments),
+    /// Count calls, draws, state changes and uploads, by function, frame, thread or state
+    #[command(after_help = "CALLSET: as for dump; of --frames the numbers are those of frames.\n\n\
+                      A state change is redundant when the context has that state already, as far as the trace says so.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace stats --sort=uploads --top=10 game.trace\n  \
+                      anytrace apitrace stats --by=state game.trace\n  \
+                      anytrace apitrace stats --by=frame --format=csv --plot=frames.svg game.trace > frames.csv")]
+    Stats(stats::StatsArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -78,6 +87,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::Dump(options) => dump::run(options),
         ApitraceVerb::Leaks(options) => leaks::run(options),
         ApitraceVerb::State(options) => state::run(options),
+        ApitraceVerb::Stats(options) => stats::run(options),
     }
 }
 
@@ -122,7 +132,12 @@ fn call_set(texts: &[String]) -> Result<CallSet, Failure> {
     if texts.is_empty() {
         return Ok(CallSet::default());
     }
+    parse_call_set("--calls", texts)
+}
+
+/// The set of an option that is given.
+fn parse_call_set(option: &str, texts: &[String]) -> Result<CallSet, Failure> {
     let mut read = |name: &str| std::fs::read_to_string(name);
     CallSet::parse(texts.iter().map(String::as_str), &mut read)
-        .map_err(|error| Failure::usage(format!("--calls={error}")))
+        .map_err(|error| Failure::usage(format!("{option}={error}")))
 }
