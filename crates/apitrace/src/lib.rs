@@ -25,6 +25,7 @@ mod container;
 mod convert;
 mod dump;
 mod encode;
+mod event;
 mod evidence;
 mod import;
 mod info;
@@ -37,6 +38,8 @@ mod resync;
 mod rewrite;
 mod rules;
 mod scan;
+#[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "only the format's own commands seek"))]
+mod seek;
 mod signatures;
 mod skip;
 mod snappy;
@@ -57,5 +60,6 @@ pub use reader::{Context, Incomplete, Reader, Totals, Visitor};
 pub use record::{
     BytesKind, Event, EventKind, Header, Origin, Pairing, SignatureRef, Signed, Space, Token, VERSION_MAX, ends_frame,
 };
+pub use seek::SeekPoint;
 pub use signatures::{Signature, Signatures, Table};
 pub use trace::Apitrace;

@@ -3,7 +3,8 @@
 use anytrace_core::{Error, Sink};
 
 use crate::calls::Call;
-use crate::reader::{Reader, Visitor, leave_event};
+use crate::event::leave_event;
+use crate::reader::{Reader, Visitor};
 use crate::record::{Event, EventKind, Pairing, VERSION_THREADS};
 use crate::skip::{Skipped, plain_leave, skip_event};
 

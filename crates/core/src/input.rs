@@ -76,6 +76,40 @@ impl Input {
         })
     }
 
+    /// Maps a file as it stands on disk, compressed or not: for what is measured or sought in file bytes.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Io`] when the file cannot be opened or mapped, as pipes and empty files cannot.
+    pub fn open_as_is(path: &Path) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {name}"), error))?;
+        let map = map_file(&file).map_err(|error| Error::io(format_args!("cannot map {name}"), error))?;
+        let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(map.len() as u64));
+        Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), drip_bytes: None })
+    }
+
+    /// The input from an offset in its bytes on, as if it began there: compression layers are recognised and removed.
+    ///
+    /// # Errors
+    /// As [`Self::from_read`].
+    pub fn from_offset(self, offset: u64) -> Result<Self, Error> {
+        let (name, file_bytes) = (self.name.clone(), self.file_bytes);
+        let reader: Box<dyn Read + Send> = match self.body {
+            Body::Map(map) => {
+                let mut reader = io::Cursor::new(map);
+                reader.set_position(offset);
+                Box::new(reader)
+            }
+            _ => {
+                let mut reader = self.into_read();
+                io::copy(&mut (&mut reader).take(offset), &mut io::sink())
+                    .map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+                reader
+            }
+        };
+        Self::from_read(&name, reader, file_bytes)
+    }
+
     /// Takes bytes in memory; compression layers are removed.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
         let length = bytes.len() as u64;
@@ -224,6 +258,18 @@ mod tests {
         let mut out = Vec::new();
         input.into_read().read_to_end(&mut out).unwrap();
         assert_eq!(out, b"payload");
+    }
+
+    #[test]
+    fn an_input_can_begin_at_a_later_frame() {
+        let folder = std::env::temp_dir().join(format!("anytrace-input-{}", std::process::id()));
+        let [one, two] = [&b"one"[..], b"two"].map(|bytes| zstd::encode_all(bytes, 1).unwrap());
+        std::fs::write(&folder, [one.as_slice(), &two].concat()).unwrap();
+        let as_is = Input::open_as_is(&folder).unwrap();
+        assert_eq!((as_is.layers().len(), as_is.as_slice().map(<[u8]>::len)), (0, Some(one.len() + two.len())));
+        let later = as_is.from_offset(one.len() as u64).unwrap();
+        assert_eq!((later.layers().len(), later.head().bytes), (1, &b"two"[..]));
+        std::fs::remove_file(&folder).unwrap();
     }
 
     #[test]

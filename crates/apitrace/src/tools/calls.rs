@@ -2,7 +2,8 @@
 //!
 //! A call's values stay the bytes they are on the wire; only definitions are taken out, so that the bytes can be
 //! walked by [`super::wire::Wire`] at any time with a [`super::dictionary::Dictionary`]. Calls never left come at
-//! the end, in the order of their enters, marked incomplete.
+//! the end, in the order of their enters, marked incomplete. A reader that begins inside of a trace ([`super::index`]) gives
+//! the calls entered from there on, after the definitions known there.
 //!
 //! Memory is bounded: calls that are open hold at most [`CallOptions::open_bytes_max`] (beyond it the oldest are
 //! given out unfinished, which is an error), and what one call keeps is bounded by
@@ -14,6 +15,7 @@ use crate::reader::{Context, Reader, Totals, Visitor};
 use crate::record::{BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Space, Token, VERSION_THREADS};
 use crate::rules;
 use crate::scan::push_uint;
+use crate::seek::SPACES;
 use crate::signatures::Signatures;
 use crate::tools::dictionary::Definition;
 use crate::tools::wire::{LEFT_OUT, Wire};
@@ -369,6 +371,15 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
     fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
         self.has_threads = header.version >= VERSION_THREADS;
         self.visitor.header(header)
+    }
+
+    fn resume(&mut self, signatures: &Signatures, _: &mut dyn Sink) -> Result<(), Error> {
+        for space in SPACES {
+            for (slot, row) in (0..).zip(signatures.table(space).rows()).filter(|(_, row)| row.is_at_hand()) {
+                self.visitor.define(&Definition { space, id: row.id, slot, bytes: &row.definition });
+            }
+        }
+        Ok(())
     }
 
     fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {

@@ -108,6 +108,11 @@ impl CallSet {
         number <= self.last && self.ranges.iter().any(|range| range.has(number, flags))
     }
 
+    /// No call below this number is in the set; `None` when none is.
+    pub fn first(&self) -> Option<u64> {
+        self.ranges.iter().map(|range| range.start).min()
+    }
+
     /// No call above this number is in the set.
     #[inline]
     pub fn last(&self) -> u64 {

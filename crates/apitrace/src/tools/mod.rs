@@ -14,6 +14,7 @@ mod flags_table;
 mod float;
 mod guids;
 mod guids_table;
+pub mod index;
 mod labels;
 mod print;
 mod print_value;

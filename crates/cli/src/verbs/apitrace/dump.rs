@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::dump::{DumpOptions, Escape, dump};
+use anytrace_apitrace::tools::index::find::Choice;
+use anytrace_apitrace::tools::index::{Index, Wanted};
 use anytrace_core::{Error, NameMatch};
 use clap::{Args, ValueEnum};
 
@@ -53,6 +55,8 @@ pub(crate) struct DumpArguments {
     /// How strings are written: as apitrace writes them, or so that C and Python read them back
     #[arg(long, value_enum, value_name = "HOW", default_value_t = EscapeArgument::Peer)]
     escape: EscapeArgument,
+    #[command(flatten)]
+    index: super::IndexChoice,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -105,7 +109,10 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut opened = match super::open_reader(file, &options.input)? {
+        let mut choose = |_: &Index| how.calls.first().map(|first_call| Wanted { first_call, keeps_blobs: options.blobs });
+        // All calls of a kind begin at the start.
+        let choice = if how.calls.first().unwrap_or(0) > 0 { &options.index.index } else { &Choice::None };
+        let mut opened = match super::open_reader_late(file, &options.input, choice, &mut choose)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

@@ -1,19 +1,22 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod dump;
+mod index;
 
 use std::path::Path;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
-use anytrace_core::Format;
+use anytrace_apitrace::tools::index::find::{Choice, Found, with_index};
+use anytrace_apitrace::tools::index::{Index, Wanted};
+use anytrace_core::{Format, text};
 use clap::{Args, Subcommand};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open};
+use crate::{Verdict, open, paint};
 
 /// The group.
 #[derive(Debug, Args)]
@@ -35,12 +38,39 @@ enum ApitraceVerb {
                       anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace"
     )]
     Dump(dump::DumpArguments),
+    /// Make an index of a trace, so that other verbs find late calls and frames at once
+    #[command(after_help = "The index lies beside the trace and is found there by the verbs that gain by it; they say so when it \
+                      does\nnot fit the trace and read from the start. Snappy, zstd of several frames and no container can be \
+                      sought.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged or the index does not fit, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace index game.trace\n  \
+                      anytrace apitrace dump --calls=9000000-9000010 game.trace\n  \
+                      anytrace apitrace index --frames game.trace")]
+    Index(index::IndexArguments),
+}
+
+/// Which index to use.
+#[derive(Debug, Args)]
+pub(crate) struct IndexChoice {
+    /// Begin late in the trace by its index (see `anytrace apitrace index`): the one beside it, none, or this file
+    #[arg(long, value_name = "auto|none|FILE", default_value = "auto", value_parser = parse_choice)]
+    index: Choice,
+}
+
+fn parse_choice(text: &str) -> Result<Choice, String> {
+    Ok(match text {
+        "auto" => Choice::Auto,
+        "none" => Choice::None,
+        "" => return Err("expected auto, none or a file".to_owned()),
+        file => Choice::File(file.into()),
+    })
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
+        ApitraceVerb::Index(options) => index::run(options),
     }
 }
 
@@ -62,6 +92,18 @@ impl Opened {
 
 /// Opens a file for one of the verbs; the verdict where there is nothing to read.
 fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, Verdict>, Failure> {
+    open_reader_late(path, options, &Choice::None, &mut |_| None)
+}
+
+/// Opens a file as [`open_reader`] does, close before the first call wanted where an index allows it.
+///
+/// `choose` gets the index that fits and says which call that is; `None` when all is wanted.
+fn open_reader_late(
+    path: &Path,
+    options: &InputArguments,
+    choice: &Choice,
+    choose: &mut dyn FnMut(&Index) -> Option<Wanted>,
+) -> Result<Result<Opened, Verdict>, Failure> {
     let name = path.display().to_string();
     let (format, input) = match open::open_trace(path, options)? {
         Ok(found) => found,
@@ -76,8 +118,35 @@ fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, V
     }
     let reporter = Reporter::new(&name, Some(format), Way::Stderr, options.limit);
     let progress = Progress::watch(&input);
-    let reader = Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?;
+    let reader = match late_reader(path, options, choice, choose)? {
+        Some(reader) => reader,
+        None => Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?,
+    };
     Ok(Ok(Opened { reader, reporter, name, _progress: progress }))
+}
+
+/// A reader that begins late in the trace, where an index allows it.
+fn late_reader(
+    path: &Path,
+    options: &InputArguments,
+    choice: &Choice,
+    choose: &mut dyn FnMut(&Index) -> Option<Wanted>,
+) -> Result<Option<Reader>, Failure> {
+    let can_seek = path.as_os_str() != "-" && !options.no_mmap;
+    let found = match choice {
+        Choice::File(_) if !can_seek => Found::Unused("standard input and --no-mmap cannot be sought".to_owned()),
+        Choice::Auto if !can_seek => Found::Nothing,
+        _ => with_index(path, choice, &open::open_options(options), choose).map_err(|error| Failure::bare(&error))?,
+    };
+    match found {
+        Found::Reader(reader) => Ok(Some(*reader)),
+        Found::Nothing => Ok(None),
+        Found::Unused(why) => {
+            let name = path.display().to_string();
+            paint::complain("note", format!("{}: the index is not used: {why}", text::printable(&name)));
+            Ok(None)
+        }
+    }
 }
 
 /// The set of `--calls`, given any number of times; all calls without it.
