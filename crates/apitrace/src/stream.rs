@@ -96,7 +96,10 @@ impl Stream {
                 }
                 Self::plain(cursor, layers)
             }
-            Container::Raw => Self { base: place.raw, ..Self::plain(Cursor::new(input), layers) },
+            Container::Raw => {
+                layers.iter().for_each(|layer| layer.begins_behind(place.file, place.raw));
+                Self { base: place.raw, ..Self::plain(Cursor::new(input), layers) }
+            }
             _ => return Ok(None),
         };
         stream.is_seekable = Some(is_seekable);

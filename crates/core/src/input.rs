@@ -88,19 +88,27 @@ impl Input {
         Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), drip_bytes: None })
     }
 
+    /// Takes the bytes of a file in memory as they stand, compressed or not.
+    pub fn from_bytes_as_is(name: &str, bytes: Vec<u8>) -> Self {
+        let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(bytes.len() as u64));
+        Self { name: name.to_owned(), file_bytes, layers, progress, body: Body::Bytes(bytes), drip_bytes: None }
+    }
+
     /// The input from an offset in its bytes on, as if it began there: compression layers are recognised and removed.
     ///
     /// # Errors
     /// As [`Self::from_read`].
     pub fn from_offset(self, offset: u64) -> Result<Self, Error> {
         let (name, file_bytes) = (self.name.clone(), self.file_bytes);
+        fn late<T>(bytes: T, offset: u64) -> io::Cursor<T> {
+            let mut reader = io::Cursor::new(bytes);
+            reader.set_position(offset);
+            reader
+        }
         let reader: Box<dyn Read + Send> = match self.body {
-            Body::Map(map) => {
-                let mut reader = io::Cursor::new(map);
-                reader.set_position(offset);
-                Box::new(reader)
-            }
-            _ => {
+            Body::Map(map) => Box::new(late(map, offset)),
+            Body::Bytes(bytes) => Box::new(late(bytes, offset)),
+            Body::Stream { .. } => {
                 let mut reader = self.into_read();
                 io::copy(&mut (&mut reader).take(offset), &mut io::sink())
                     .map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
@@ -118,14 +126,7 @@ impl Input {
         {
             return input;
         }
-        Self {
-            name: name.to_owned(),
-            file_bytes: Some(length),
-            layers: Vec::new(),
-            progress: Arc::default(),
-            body: Body::Bytes(bytes),
-            drip_bytes: None,
-        }
+        Self::from_bytes_as_is(name, bytes)
     }
 
     /// Takes any reader; compression layers are removed. `file_bytes` is the length where it is known.
