@@ -26,6 +26,7 @@ mod convert;
 mod dump;
 mod encode;
 mod evidence;
+mod fill;
 mod import;
 mod info;
 mod jsonl;

@@ -7,6 +7,7 @@
 pub mod calls;
 pub mod callset;
 mod callset_parse;
+mod carry;
 pub mod dictionary;
 pub mod dump;
 pub mod flags;
@@ -18,5 +19,7 @@ mod labels;
 mod print;
 mod print_value;
 mod text;
+pub mod trim;
+mod waiting;
 pub mod wire;
 mod workers;
