@@ -13,6 +13,7 @@ pub mod dump;
 pub mod flags;
 mod flags_table;
 mod float;
+mod flow;
 mod guids;
 mod guids_table;
 mod labels;

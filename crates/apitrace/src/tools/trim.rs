@@ -12,14 +12,14 @@
 use anytrace_core::{Error, Outcome, Sink, Target};
 
 use crate::container::Container;
-use crate::fill::Fill;
 use crate::reader::{Context, Reader, Totals, Visitor};
-use crate::record::{Event, EventKind, Header, Pairing, Token, VERSION_THREADS};
+use crate::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
 use crate::signatures::Signatures;
 use crate::tools::callset::CallSet;
-use crate::tools::carry::{Carrier, Piece};
+use crate::tools::carry::Carrier;
 use crate::tools::flags::{CallFlags, call_flags};
-use crate::tools::waiting::{Fate, Waiting};
+use crate::tools::flow::{Flow, State, head_length};
+use crate::tools::waiting::Fate;
 use crate::wrap::Wrapper;
 
 /// Options of [`trim`]. Without sets and threads all calls are kept.
@@ -43,7 +43,7 @@ pub(crate) struct Start {
     /// Calls that end a frame and were left before.
     pub(crate) frames: u64,
     /// Calls entered before and not left, in the order of their numbers. The reader must give the mark
-    /// [`Waiting::MARK`] with their leaves.
+    /// [`crate::tools::waiting::Waiting::MARK`] with their leaves.
     pub(crate) pending: Vec<Pending>,
 }
 
@@ -110,21 +110,6 @@ pub(crate) fn trim_from(
     trimmer.finish(&totals, reader.signatures(), is_seekable)
 }
 
-/// What an event is about, for the tokens of it that come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// An enter whose function is not known yet.
-    Head,
-    Dropped,
-    Enter(Fate, CallFlags),
-    /// The leave of a call that is kept; where its head ends.
-    Leave(usize),
-    /// A leave without an enter.
-    Stray,
-    /// An event too long to be held, a part of which was written; the mark of an enter.
-    Stream(u64),
-}
-
 struct Trimmer<'a> {
     options: &'a TrimOptions,
     has_threads: bool,
@@ -132,15 +117,9 @@ struct Trimmer<'a> {
     functions: Vec<CallFlags>,
     /// Calls that end a frame and have been left.
     frame: u64,
-    /// Number of the next call of the source.
-    next_call: u64,
     /// The call whose enter comes next is kept.
     is_chosen: bool,
-    waiting: Waiting<'a>,
-    piece: Piece,
-    state: State,
-    fill: Fill,
-    event_bytes_max: usize,
+    flow: Flow<'a>,
 }
 
 impl<'a> Trimmer<'a> {
@@ -150,13 +129,8 @@ impl<'a> Trimmer<'a> {
             has_threads: false,
             functions: Vec::new(),
             frame: 0,
-            next_call: 0,
             is_chosen: false,
-            waiting: Waiting::new(carrier),
-            piece: Piece::default(),
-            state: State::Dropped,
-            fill: Fill::default(),
-            event_bytes_max,
+            flow: Flow::new(carrier, event_bytes_max),
         }
     }
 
@@ -164,13 +138,13 @@ impl<'a> Trimmer<'a> {
     fn start(&mut self, start: Start, reader: &Reader) {
         self.frame = start.frames;
         let signatures = reader.signatures();
-        let rows = signatures.table(crate::record::Space::Function).rows();
+        let rows = signatures.table(Space::Function).rows();
         self.functions.extend(rows.iter().map(|row| call_flags(row.name())));
+        let has_threads = reader.header().version >= VERSION_THREADS;
         for Pending { call, thread, function, enter } in start.pending {
             let flags = self.flags(Some(function));
             let fate = self.fate(call, thread, flags);
-            self.piece.set_plain(&enter, reader.header().version >= VERSION_THREADS, signatures);
-            self.waiting.begin_early((fate, call, flags), &mut self.piece);
+            self.flow.begin_early((fate, call, flags), &enter, has_threads, signatures);
         }
     }
 
@@ -199,7 +173,8 @@ impl<'a> Trimmer<'a> {
         match (&options.calls, &options.frames) {
             (None, None) => true,
             (calls, frames) => {
-                calls.as_ref().is_some_and(|calls| calls.has(call, flags)) || has(frames.as_ref(), self.frame, flags)
+                calls.as_ref().is_some_and(|calls| calls.has(call, flags))
+                    || frames.as_ref().is_some_and(|frames| frames.has(self.frame, flags))
             }
         }
     }
@@ -217,81 +192,28 @@ impl<'a> Trimmer<'a> {
         if is_of_thread && self.frame <= frames.last() { Fate::Open } else { Fate::Dropped }
     }
 
+    fn enter_state(&self, event: &Event, flags: CallFlags) -> State {
+        match self.fate(event.call, event.thread, flags) {
+            Fate::Dropped => State::Dropped,
+            fate => State::Enter(fate, flags),
+        }
+    }
+
     /// Counts the frame that a call ends as it is left.
     #[inline]
     fn count_frame(&mut self, flags: CallFlags) {
         self.frame += u64::from(flags.has(CallFlags::END_FRAME));
     }
 
-    /// Decides about the leave of a call.
-    fn leave_state(&mut self, event: &Event, head: usize) -> State {
-        match event.pairing {
-            Pairing::Paired if event.mark == Waiting::DROPPED => State::Dropped,
-            Pairing::Paired => {
-                let (frames, frame) = (self.options.frames.as_ref(), self.frame);
-                let is_kept = self.waiting.decide(event.call, event.mark, |flags| has(frames, frame, flags));
-                if is_kept { State::Leave(head) } else { State::Dropped }
-            }
-            Pairing::Lost => {
-                self.waiting.tallies.leaves_of_lost += 1;
-                State::Dropped
-            }
-            Pairing::Repeated | Pairing::Unknown => State::Stray,
-        }
-    }
-
-    /// Hands on the event that is over; returns the mark of an enter.
-    fn end_event(&mut self, event: &Event, signatures: &Signatures) -> Result<u64, Error> {
-        let (piece, waiting) = (&mut self.piece, &mut self.waiting);
-        let mut mark = Waiting::DROPPED;
-        match self.state {
-            State::Head | State::Dropped => {}
-            State::Enter(fate, flags) => mark = waiting.begin((fate, event.call, flags), piece, signatures)?,
-            State::Leave(head) => waiting.leave((event.call, event.mark, head), piece, signatures)?,
-            State::Stray => waiting.stray(self.next_call, piece),
-            State::Stream(enter_mark) => {
-                waiting.stream(piece, signatures)?;
-                mark = enter_mark;
-            }
-        }
-        let (frames, frame) = (self.options.frames.as_ref(), self.frame);
-        waiting.flush(signatures, |flags| has(frames, frame, flags))?;
-        Ok(mark)
-    }
-
-    /// Writes the part that is there of an event too long to be held, after all that waits.
-    fn stream(&mut self, event: &Event, signatures: &Signatures) -> Result<(), Error> {
-        let (frames, frame) = (self.options.frames.as_ref(), self.frame);
-        let (piece, waiting) = (&mut self.piece, &mut self.waiting);
-        if matches!(self.state, State::Enter(..) | State::Leave(_) | State::Stray) {
-            let guessed = waiting.force(signatures, |flags| has(frames, frame, flags))?;
-            waiting.tallies.guessed += guessed;
-        }
-        match self.state {
-            State::Enter(fate, flags) if fate == Fate::Kept || has(frames, frame, flags) => {
-                waiting.tallies.guessed += u64::from(fate == Fate::Open);
-                self.state = State::Stream(waiting.begin_stream(None, piece, signatures)?);
-            }
-            State::Leave(head) => {
-                let leave = Some((event.call, event.mark, head));
-                self.state = State::Stream(waiting.begin_stream(leave, piece, signatures)?);
-            }
-            State::Stream(_) => waiting.stream(piece, signatures)?,
-            _ => self.state = State::Dropped,
-        }
-        piece.clear();
-        Ok(())
-    }
-
     fn finish(mut self, totals: &Totals, signatures: &Signatures, is_seekable: bool) -> Result<Outcome, Error> {
-        let (frames, mut frame) = (self.options.frames.as_ref(), self.frame);
+        let (options, mut frame) = (self.options, self.frame);
         // What was never left comes at the end, in the order of the enters.
-        self.waiting.force(signatures, |flags| {
-            let is_wanted = has(frames, frame, flags);
+        self.flow.waiting.force(signatures, |flags| {
+            let is_wanted = kept_in(options, frame)(flags);
             frame += u64::from(flags.has(CallFlags::END_FRAME));
             is_wanted
         })?;
-        let (records_written, mut notes) = self.waiting.close(totals, is_seekable)?;
+        let (records_written, mut notes) = self.flow.waiting.close(totals, is_seekable)?;
         if records_written == 0 && totals.events > 0 {
             notes.push("No call is selected: the trace written has none.".to_owned());
         }
@@ -299,9 +221,10 @@ impl<'a> Trimmer<'a> {
     }
 }
 
-#[inline]
-fn has(frames: Option<&CallSet>, frame: u64, flags: CallFlags) -> bool {
-    frames.is_some_and(|frames| frames.has(frame, flags))
+/// Says whether a call is kept that is left in this frame; for those that are in no set of calls.
+fn kept_in<'f>(options: &'f TrimOptions, frame: u64) -> impl Fn(CallFlags) -> bool + Copy + use<'f> {
+    let frames = options.frames.as_ref();
+    move |flags| frames.is_some_and(|frames| frames.has(frame, flags))
 }
 
 impl Visitor for Trimmer<'_> {
@@ -313,22 +236,22 @@ impl Visitor for Trimmer<'_> {
         let options = self.options;
         let is_all = options.calls.is_none() && options.frames.is_none();
         !is_all
-            && options.calls.as_ref().is_none_or(|calls| self.next_call > calls.last())
+            && options.calls.as_ref().is_none_or(|calls| self.flow.calls > calls.last())
             && options.frames.as_ref().is_none_or(|frames| self.frame > frames.last())
-            && !self.waiting.has_open()
+            && !self.flow.waiting.has_open()
     }
 
     fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
         self.has_threads = header.version >= VERSION_THREADS;
-        self.waiting.raw(&header.raw)
+        self.flow.waiting.raw(&header.raw)
     }
 
     #[inline]
     fn whole_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
         let flags = self.flags(enter.function);
-        self.next_call = enter.call + 1;
         self.is_chosen = self.is_wanted(enter.call, enter.thread, flags);
         if !self.is_chosen {
+            self.flow.calls = enter.call + 1;
             self.count_frame(flags);
         }
         Ok(!self.is_chosen)
@@ -336,19 +259,18 @@ impl Visitor for Trimmer<'_> {
 
     fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         let flags = self.flags(event.function);
-        self.state = match event.kind {
-            EventKind::Leave => self.leave_state(event, head_length(bytes)),
-            EventKind::Enter => {
-                self.next_call = event.call + 1;
-                let is_chosen = std::mem::take(&mut self.is_chosen);
-                let fate = if is_chosen { Fate::Kept } else { self.fate(event.call, event.thread, flags) };
-                if fate == Fate::Dropped { State::Dropped } else { State::Enter(fate, flags) }
-            }
+        let kept = kept_in(self.options, self.frame);
+        let is_chosen = std::mem::take(&mut self.is_chosen);
+        let state = match event.kind {
+            EventKind::Leave => self.flow.leave_state(event, head_length(bytes), kept),
+            EventKind::Enter if is_chosen => State::Enter(Fate::Kept, flags),
+            EventKind::Enter => self.enter_state(event, flags),
         };
-        if self.state != State::Dropped {
-            self.waiting.set_plain(&mut self.piece, bytes, self.has_threads, signatures);
+        self.flow.begin(event, state);
+        if state != State::Dropped {
+            self.flow.set_plain(bytes, self.has_threads, signatures);
         }
-        let mark = self.end_event(event, signatures)?;
+        let mark = self.flow.end(event, signatures, kept)?;
         if event.kind == EventKind::Leave {
             self.count_frame(flags);
         }
@@ -357,70 +279,39 @@ impl Visitor for Trimmer<'_> {
 
     fn token(&mut self, token: &Token<'_>, context: &Context<'_>, _: &mut dyn Sink) -> Result<(), Error> {
         let event = context.event;
+        let kept = kept_in(self.options, self.frame);
         match token {
-            Token::Enter { .. } => {
-                self.state = State::Head;
-                self.next_call = event.call + 1;
+            Token::Enter { .. } => self.flow.begin(event, State::Head),
+            Token::Leave { .. } => {
+                let state = self.flow.leave_state(event, context.bytes.len(), kept);
+                self.flow.begin(event, state);
             }
-            Token::Leave { .. } => self.state = self.leave_state(event, context.bytes.len()),
             Token::Function(signature) => {
                 self.learn(signature.slot, context.signatures);
-                let flags = self.flags(event.function);
-                let fate = self.fate(event.call, event.thread, flags);
-                self.state = if fate == Fate::Dropped { State::Dropped } else { State::Enter(fate, flags) };
+                self.flow.state = self.enter_state(event, self.flags(event.function));
             }
             _ => {}
         }
-        if matches!(token, Token::Enter { .. } | Token::Leave { .. }) {
-            self.piece.clear();
-            self.fill.begin();
-        }
-        if self.state == State::Dropped {
+        if self.flow.state == State::Dropped {
             return Ok(());
         }
-        self.fill.follow(token);
-        self.piece.push(token, context.bytes);
-        let has_part = matches!(self.state, State::Stream(_)) && !self.piece.references.is_empty();
-        if has_part || self.piece.bytes.len() > self.event_bytes_max {
-            self.stream(event, context.signatures)?;
-        }
-        Ok(())
+        self.flow.push((token, context.bytes), event, context.signatures, kept)
     }
 
     fn end(&mut self, event: &Event, signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        let mark = self.end_event(event, signatures)?;
+        let mark = self.flow.end(event, signatures, kept_in(self.options, self.frame))?;
         if event.kind == EventKind::Leave {
             self.count_frame(self.flags(event.function));
-        }
-        // A long event must not keep its memory.
-        if self.piece.bytes.capacity() > 1 << 20 {
-            self.piece = Piece::default();
         }
         Ok(mark)
     }
 
     fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
         let Some(event) = event else { return Ok(()) };
-        if let State::Stream(_) = self.state {
-            let zeros = self.fill.zeros().ok_or_else(|| {
-                Error::limit(format!(
-                    "event {} is damaged after more than {} bytes of it were written; raise the limit",
-                    event.seq, self.event_bytes_max
-                ))
-            })?;
-            self.waiting.raw(&self.piece.bytes)?;
-            self.waiting.fill(zeros)?;
-        }
-        self.state = State::Dropped;
+        self.flow.abandon(event)?;
         if event.kind == EventKind::Leave {
             self.count_frame(self.flags(event.function));
         }
         Ok(())
     }
-}
-
-/// Where the head of a plain leave event ends: its type and the call's number.
-fn head_length(bytes: &[u8]) -> usize {
-    let number = bytes.iter().skip(1).take_while(|byte| **byte >= 0x80).count();
-    2 + number
 }
