@@ -27,6 +27,7 @@ mod dump;
 mod encode;
 mod event;
 mod evidence;
+mod fill;
 mod import;
 mod info;
 mod jsonl;

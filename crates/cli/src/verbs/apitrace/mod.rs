@@ -1,7 +1,9 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod dump;
+mod edited;
 mod index;
+mod trim;
 
 use std::path::Path;
 
@@ -47,6 +49,18 @@ enum ApitraceVerb {
                       anytrace apitrace dump --calls=9000000-9000010 game.trace\n  \
                       anytrace apitrace index --frames game.trace")]
     Index(index::IndexArguments),
+    /// Write a part of a trace: some calls, frames or threads, each event as it is
+    #[command(
+        after_help = "Without -o the part of game.trace is game-trim.trace. Without --calls and --frames all calls are kept; with both,\n\
+                      those of either.\n\n\
+                      CALLSET: items separated by commas, each @FILE or ranges: N, N-M, N-, * (with /STEP or /KIND) or a\n\
+                      KIND: frame, rendertarget or fbo, render or draw. FRAMESET: the same with numbers of frames; a kind\n\
+                      chooses among their calls. A call belongs to the frame in which it is left.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged (what can be read is written), 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace trim --frames=10-19 game.trace\n  \
+                      anytrace apitrace trim --calls='*/draw,*/frame' --thread=0 -o draws.trace game.trace"
+    )]
+    Trim(trim::TrimArguments),
 }
 
 /// Which index to use.
@@ -71,6 +85,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
         ApitraceVerb::Index(options) => index::run(options),
+        ApitraceVerb::Trim(options) => trim::run(options),
     }
 }
 
@@ -154,7 +169,12 @@ fn call_set(texts: &[String]) -> Result<CallSet, Failure> {
     if texts.is_empty() {
         return Ok(CallSet::default());
     }
+    call_set_of(texts, "--calls")
+}
+
+/// The set of an option.
+fn call_set_of(texts: &[String], option: &str) -> Result<CallSet, Failure> {
     let mut read = |name: &str| std::fs::read_to_string(name);
     CallSet::parse(texts.iter().map(String::as_str), &mut read)
-        .map_err(|error| Failure::usage(format!("--calls={error}")))
+        .map_err(|error| Failure::usage(format!("{option}={error}")))
 }
