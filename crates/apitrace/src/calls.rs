@@ -165,6 +165,12 @@ impl Calls {
         lost
     }
 
+    /// A call that waits.
+    pub(crate) fn waiting_mut(&mut self, number: u64) -> Option<&mut Call> {
+        let recent = self.recent.iter_mut().find(|(waiting, _)| *waiting == number).map(|(_, call)| call);
+        recent.or_else(|| self.older.get_mut(&number))
+    }
+
     /// The calls still waiting, in the order of their numbers.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (u64, &Call)> {
         self.older.iter().map(|(number, call)| (*number, call)).chain(self.recent.iter().map(|(n, c)| (*n, c)))

@@ -57,7 +57,7 @@ mod wrap;
 struct Readme;
 
 pub use container::Container;
-pub use reader::{Context, Incomplete, Reader, Totals, Visitor};
+pub use reader::{Before, Context, Incomplete, Reader, Totals, Visitor};
 pub use record::{
     BytesKind, Event, EventKind, Header, Origin, Pairing, SignatureRef, Signed, Space, Token, VERSION_MAX, ends_frame,
 };

@@ -6,9 +6,7 @@ use crate::calls::{Call, Calls};
 use crate::container::{self, Container, parse_header};
 use crate::event::{begin_or_extend, report_signature};
 use crate::parse::Walker;
-use crate::record::{
-    Event, EventKind, Header, Token, VERSION_ENUM_SETS, VERSION_MAX,
-};
+use crate::record::{Event, EventKind, Header, Token, VERSION_ENUM_SETS, VERSION_MAX};
 use crate::rules;
 use crate::scan::{Fault, Stop};
 use crate::seek::{Resumed, SeekPoint};
@@ -38,6 +36,17 @@ pub struct Context<'a> {
     pub has_long_number: bool,
 }
 
+/// What came before where reading begins, if that is inside of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'a> {
+    /// Calls entered.
+    pub calls: u64,
+    /// Calls left that end a frame.
+    pub frames_left: u64,
+    /// Signatures defined.
+    pub signatures: &'a Signatures,
+}
+
 /// Receives the events of a trace, token by token.
 ///
 /// Damage goes to the sink before or after; [`Visitor::abandon`] says that the event begun is none.
@@ -61,13 +70,29 @@ pub trait Visitor {
         Ok(())
     }
 
-    /// Reading begins inside of the trace, behind the header: these signatures are known there.
+    /// Reading begins inside of the trace, behind the header.
     ///
     /// # Errors
     /// As [`Visitor::header`].
-    fn resume(&mut self, signatures: &Signatures, sink: &mut dyn Sink) -> Result<(), Error> {
-        let _ = (signatures, sink);
+    fn resume(&mut self, before: &Before<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+        let _ = (before, sink);
         Ok(())
+    }
+
+    /// Takes the enter event, without definitions, of a call that is open where reading begins. Returns its mark, as
+    /// [`Visitor::end`] does.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn resume_call(
+        &mut self,
+        enter: &Event,
+        bytes: &[u8],
+        signatures: &Signatures,
+        sink: &mut dyn Sink,
+    ) -> Result<u64, Error> {
+        let _ = (enter, bytes, signatures, sink);
+        Ok(0)
     }
 
     /// Takes a plain event as its bytes. Returns the mark of an enter.

@@ -5,8 +5,8 @@ use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 use crate::calls::{Call, Calls};
 use crate::container::Container;
 use crate::parse::Walker;
-use crate::reader::{Reader, Visitor};
-use crate::record::{Header, Space};
+use crate::reader::{Before, Reader, Visitor};
+use crate::record::{Event, EventKind, Header, Origin, Pairing, Space, Token};
 use crate::stream::{Place, Stream};
 
 /// Most calls that may wait at a point.
@@ -23,6 +23,15 @@ pub(crate) struct Waiting {
     pub(crate) frame: u64,
     pub(crate) seq: u64,
     pub(crate) function: u32,
+}
+
+/// The enter event of a call that is open at a point, without definitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OpenEnter {
+    pub(crate) call: u64,
+    /// Its offset in the raw stream.
+    pub(crate) offset: u64,
+    pub(crate) bytes: Box<[u8]>,
 }
 
 /// A border between two events and the state of a reader there: what it takes to begin in the middle of a trace.
@@ -97,9 +106,18 @@ impl Rows {
         self.ids.len()
     }
 
+    /// The definition in a slot.
+    pub(crate) fn get(&self, slot: u32) -> Option<&[u8]> {
+        let at = slot as usize;
+        let from = at.checked_sub(1).map_or(Some(0), |before| self.ids.get(before).map(|(_, end)| *end))?;
+        self.bytes.get(from..self.ids.get(at)?.1)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut from = 0;
-        self.ids.iter().map(move |&(id, end)| (id, self.bytes.get(std::mem::replace(&mut from, end)..end).unwrap_or(&[])))
+        self.ids
+            .iter()
+            .map(move |&(id, end)| (id, self.bytes.get(std::mem::replace(&mut from, end)..end).unwrap_or(&[])))
     }
 }
 
@@ -113,6 +131,8 @@ pub(crate) struct Start<'a> {
     pub(crate) is_seekable: bool,
     /// Ids and definitions, by space; at least as many as the point knows.
     pub(crate) definitions: &'a [Rows; 5],
+    /// Enter events, in the order of the calls; those of calls that are open at the point are used.
+    pub(crate) enters: &'a [OpenEnter],
     /// What is to be reported when reading begins.
     pub(crate) reports: Vec<Diagnostic>,
 }
@@ -120,15 +140,16 @@ pub(crate) struct Start<'a> {
 /// What is said first by a reader that does not begin at the start.
 pub(crate) struct Resumed {
     reports: Vec<Diagnostic>,
+    enters: Vec<OpenEnter>,
 }
 
 impl Reader {
     /// Opens a trace at a point. For zstd the input begins at the point's place, otherwise at the start of the file.
     /// `None` where the trace cannot be sought or ends before the point.
     ///
-    /// Calls that wait at the point have the mark 0.
+    /// Calls that are open at the point are handed to [`Visitor::resume_call`], if their enter events are there.
     pub(crate) fn begin_at(input: Input, options: &OpenOptions, start: Start<'_>) -> Result<Option<Self>, Error> {
-        let Start { point, header, own, is_seekable, definitions, reports } = start;
+        let Start { point, header, own, is_seekable, definitions, enters, reports } = start;
         let Some(stream) = Stream::at(input, own, point.place, is_seekable, options)? else { return Ok(None) };
         let mut reader = Self::over(stream, options);
         let Some(ahead) = point.raw.checked_sub(point.place.raw) else { return Ok(None) };
@@ -148,8 +169,43 @@ impl Reader {
         });
         reader.calls = Calls::restore(point.call, waiting, point.recent as usize);
         (reader.seq, reader.frame, reader.thread_max) = (point.seq, point.frame, point.thread_max);
-        reader.resumed = Some(Box::new(Resumed { reports }));
+        let mut known = Vec::new();
+        for waiting in &point.waiting {
+            let Ok(at) = enters.binary_search_by_key(&waiting.number, |enter| enter.call) else { continue };
+            let Some(enter) = enters.get(at) else { continue };
+            if !reader.is_enter(&enter.bytes, waiting.function) {
+                return Ok(None);
+            }
+            known.push(enter.clone());
+        }
+        reader.resumed = Some(Box::new(Resumed { reports, enters: known }));
         Ok(Some(reader))
+    }
+
+    /// True for the bytes of one enter event of a function without definitions: those who take them trust them.
+    fn is_enter(&mut self, bytes: &[u8], function: u32) -> bool {
+        let mut at = 0;
+        self.walker.reset();
+        self.signatures.begin_trial();
+        let is_enter = loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Ok((token, used)) = self.walker.next(rest, &mut self.signatures) else { break false };
+            let is_right = match token {
+                Token::Enter { .. } => true,
+                Token::Function(signature) => signature.origin == Origin::Known && signature.slot == function,
+                Token::Frame(signature)
+                | Token::Struct(signature, _)
+                | Token::Enum(signature, _)
+                | Token::Bitmask(signature, _) => signature.origin == Origin::Known,
+                _ => at > 0,
+            };
+            at += used;
+            if !is_right || token == Token::EndEvent {
+                break is_right && at == bytes.len();
+            }
+        };
+        self.signatures.end_trial();
+        is_enter
     }
 
     /// Tells the visitor what is known where reading begins.
@@ -162,7 +218,19 @@ impl Reader {
         self.report_header(sink)?;
         resumed.reports.into_iter().try_for_each(|report| sink.report(report))?;
         visitor.header(&self.header, sink)?;
-        visitor.resume(&self.signatures, sink)
+        let is_end = |call: &&Call| self.signatures.function(call.function).is_some_and(|row| row.ends_frame);
+        let frames_open = self.calls.waiting().map(|(_, call)| call).filter(is_end).count() as u64;
+        let frames_left = self.frame.saturating_sub(frames_open);
+        let before = Before { calls: self.calls.next(), frames_left, signatures: &self.signatures };
+        visitor.resume(&before, sink)?;
+        for OpenEnter { call: number, offset, bytes } in resumed.enters {
+            let Some(call) = self.calls.waiting_mut(number) else { continue };
+            let &mut Call { thread, frame, seq, function, .. } = call;
+            let (kind, pairing, function) = (EventKind::Enter, Pairing::Paired, Some(function));
+            let enter = Event { seq, offset, kind, call: number, thread, function, frame, pairing, mark: 0 };
+            call.mark = visitor.resume_call(&enter, &bytes, &self.signatures, sink)?;
+        }
+        Ok(())
     }
 
     /// Makes ready for [`Self::point`]; to be called before anything is read.

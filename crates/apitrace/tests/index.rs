@@ -11,9 +11,10 @@ use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::dictionary::Definition;
 use anytrace_apitrace::tools::dump::{DumpOptions, dump};
 use anytrace_apitrace::tools::index::{Depth, Index, IndexFault, IndexOptions, Misfit, Obstacle, Wanted, build};
+use anytrace_apitrace::tools::trim::{TrimOptions, trim};
 use anytrace_apitrace::{Event, Reader, Signatures, Totals, Visitor};
 use anytrace_core::testing::{rewrite, shared_corpus};
-use anytrace_core::{Collect, Diagnostic, Error, Input, OpenOptions, Plan, Sink, TargetOptions};
+use anytrace_core::{Collect, Diagnostic, Error, Input, MemoryTarget, OpenOptions, Plan, Sink, TargetOptions};
 use random::{Random, random_stream};
 
 const KNOWN: &str = "apitrace/damaged-when-indexed";
@@ -27,8 +28,12 @@ fn plain(bytes: &[u8], threads: usize) -> Reader {
 }
 
 fn late(index: &Index, bytes: &[u8], threads: usize, first_call: u64) -> Option<Reader> {
+    late_for(index, bytes, threads, &Wanted::from_call(first_call))
+}
+
+fn late_for(index: &Index, bytes: &[u8], threads: usize, wanted: &Wanted) -> Option<Reader> {
     let file = Input::from_bytes_as_is("x.trace", bytes.to_vec());
-    index.reader(file, &options(threads), &Wanted { first_call, keeps_blobs: false }).unwrap()
+    index.reader(file, &options(threads), wanted).unwrap()
 }
 
 fn index(bytes: &[u8], every: u64, threads: usize) -> (Option<Index>, Vec<Diagnostic>) {
@@ -130,6 +135,7 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         assert!(first.is_none_or(|first| first == start.call) || t.errors > 0, "{name}: frame {frame}");
         assert_eq!(index.first_call_of_frame(frame), Some(start.call), "{name}");
     }
+    assert_trims_alike(name, bytes, threads, &index, random);
     let (all_events, event_totals, event_diagnostics) = events(plain(bytes, threads));
     let mut sought = 0;
     for _ in 0..6 {
@@ -140,12 +146,16 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         assert!(begin <= first, "{what}");
         sought += usize::from(begin > 0);
         let (part, part_totals, part_diagnostics) = calls(reader);
-        let expected: Vec<_> = all.rows.iter().filter(|row| row.0 >= begin).collect();
+        let point = index.point_before(&Wanted::from_call(first)).unwrap();
+        // Of calls that are open there, those come that the index holds.
+        let open: Vec<u64> = part.rows.iter().map(|row| row.0).filter(|number| *number < begin).collect();
+        assert!(open.iter().all(|number| point.waiting().any(|waiting| waiting == *number)), "{what}");
+        let expected: Vec<_> = all.rows.iter().filter(|row| row.0 >= begin || open.contains(&row.0)).collect();
         assert_eq!(part.rows.iter().collect::<Vec<_>>(), expected, "{what}");
         assert_eq!((&part.definitions, &part.properties), (&all.definitions, &all.properties), "{what}");
         assert_eq!(part_totals, totals, "{what}");
         assert_reported(&part_diagnostics, &diagnostics, &index, &what);
-        let seq = index.point_before(first).unwrap().seq();
+        let seq = point.seq();
         let (part, part_totals, part_diagnostics) = events(late(&index, bytes, threads, first).unwrap());
         let expected: Vec<_> = all_events.iter().filter(|event| event.seq >= seq).collect();
         assert_eq!(part.iter().collect::<Vec<_>>(), expected, "{what}");
@@ -164,6 +174,35 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         }
     }
     sought
+}
+
+fn trimmed(reader: Reader, options: &TrimOptions) -> (Vec<u8>, Vec<String>, Vec<Diagnostic>) {
+    let (mut out, mut sink) = (MemoryTarget::default(), Collect::default());
+    let outcome = trim(reader, options, &mut out, &mut sink).unwrap();
+    (out.0, outcome.notes, sink.0)
+}
+
+fn assert_trims_alike(name: &str, bytes: &[u8], threads: usize, index: &Index, random: &mut Random) {
+    let set = |text: String| Some(CallSet::parse([text.as_str()], &mut |_| unreachable!()).unwrap());
+    for _ in 0..4 {
+        let (call, frame) = (random.below(index.totals().calls + 1), random.below(index.totals().frames + 1));
+        let calls = format!("{call}-{}", call + random.below(20));
+        let frames = format!("{frame}-{}", frame + random.below(4));
+        let which = random.below(4);
+        let options = TrimOptions {
+            calls: if which == 1 || which == 2 { set(calls) } else { None },
+            frames: if which != 1 { set(if which == 3 { format!("{frame}-") } else { frames }) } else { None },
+            threads: if random.below(3) == 0 { vec![random.below(3)] } else { Vec::new() },
+            ..TrimOptions::default()
+        };
+        let wanted = options.wanted();
+        let Some(reader) = late_for(index, bytes, threads, &wanted) else { continue };
+        let what = format!("{name}: trim {options:?}");
+        let (expected, notes, _) = trimmed(plain(bytes, threads), &options);
+        let (found, found_notes, _) = trimmed(reader, &options);
+        assert!(found == expected, "{what}");
+        assert_eq!(found_notes, notes, "{what}");
+    }
 }
 
 fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -330,7 +369,7 @@ fn a_long_blob_keeps_only_those_from_the_index_who_keep_blobs() {
     let index = index(&b.bytes, 1000, 1).0.unwrap();
     assert_eq!(index.obstacle(), None);
     let file = || Input::from_bytes_as_is("x", b.bytes.clone());
-    let wanted = |keeps_blobs| Wanted { first_call: 400, keeps_blobs };
+    let wanted = |keeps_blobs| Wanted { keeps_blobs, ..Wanted::from_call(400) };
     assert!(index.reader(file(), &options(1), &wanted(false)).unwrap().is_some());
     assert!(index.reader(file(), &options(1), &wanted(true)).unwrap().is_none());
     let mut smaller = options(1);
@@ -368,7 +407,8 @@ fn damaged_index_files_are_refused() {
     let mut newer = bytes.clone();
     newer[8] = 2;
     assert_eq!(Index::decode(&newer), Err(IndexFault::Version(2)));
-    assert_eq!(Index::decode(&with_checksum(&bytes[..bytes.len() - 9])), Err(IndexFault::Content(bytes.len() as u64 - 9)));
+    let cut = Index::decode(&with_checksum(&bytes[..bytes.len() - 9]));
+    assert!(matches!(cut, Err(IndexFault::Content(_))), "{cut:?}");
     assert!(Index::decode(&with_checksum(&[&bytes[..bytes.len() - 8], b"x"].concat())).is_err());
 }
 

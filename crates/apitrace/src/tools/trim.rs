@@ -12,14 +12,15 @@
 use anytrace_core::{Error, Outcome, Sink, Target};
 
 use crate::container::Container;
-use crate::reader::{Context, Reader, Totals, Visitor};
+use crate::reader::{Before, Context, Reader, Totals, Visitor};
 use crate::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
 use crate::signatures::Signatures;
 use crate::tools::callset::CallSet;
 use crate::tools::carry::Carrier;
 use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::flow::{Flow, State, head_length};
-use crate::tools::waiting::Fate;
+use crate::tools::index::Wanted;
+use crate::tools::waiting::{Fate, Waiting};
 use crate::wrap::Wrapper;
 
 /// Options of [`trim`]. Without sets and threads all calls are kept.
@@ -37,25 +38,13 @@ pub struct TrimOptions {
     pub level: Option<i32>,
 }
 
-/// Where reading starts, if not at the first event.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Start {
-    /// Calls that end a frame and were left before.
-    pub(crate) frames: u64,
-    /// Calls entered before and not left, in the order of their numbers. The reader must give the mark
-    /// [`crate::tools::waiting::Waiting::MARK`] with their leaves.
-    pub(crate) pending: Vec<Pending>,
-}
-
-/// A call entered before the start and not left.
-#[derive(Debug, Clone)]
-pub(crate) struct Pending {
-    pub(crate) call: u64,
-    pub(crate) thread: u64,
-    /// Slot of its function.
-    pub(crate) function: u32,
-    /// Its enter event, without definitions.
-    pub(crate) enter: Vec<u8>,
+impl TrimOptions {
+    /// What of a trace must be read.
+    pub fn wanted(&self) -> Wanted {
+        let first = |set: &CallSet| set.first().unwrap_or(0);
+        let (first_call, first_frame) = (self.calls.as_ref().map(first), self.frames.as_ref().map(first));
+        Wanted { first_call, first_frame, keeps_blobs: false }
+    }
 }
 
 /// Writes the calls that are selected; stops reading when the last of them has been left. What is damaged goes to the
@@ -80,18 +69,7 @@ pub(crate) struct Pending {
 /// # Errors
 /// Options that make no sense, I/O, limits, and what the sink returns.
 pub fn trim(
-    reader: Reader,
-    options: &TrimOptions,
-    out: &mut dyn Target,
-    sink: &mut dyn Sink,
-) -> Result<Outcome, Error> {
-    trim_from(reader, Start::default(), options, out, sink)
-}
-
-/// [`trim`] with a reader that stands somewhere in the trace.
-pub(crate) fn trim_from(
     mut reader: Reader,
-    start: Start,
     options: &TrimOptions,
     out: &mut dyn Target,
     sink: &mut dyn Sink,
@@ -100,7 +78,6 @@ pub(crate) fn trim_from(
     let wrapper = Wrapper::new(out, container, options.level)?;
     let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
     let mut trimmer = Trimmer::new(options, Carrier::new(wrapper), event_bytes_max);
-    trimmer.start(start, &reader);
     let totals = reader.read(&mut trimmer, sink)?;
     let is_seekable = match options.container {
         Some(container) => container == Container::ZstdSeekable,
@@ -131,20 +108,6 @@ impl<'a> Trimmer<'a> {
             frame: 0,
             is_chosen: false,
             flow: Flow::new(carrier, event_bytes_max),
-        }
-    }
-
-    /// Takes what was read before the start.
-    fn start(&mut self, start: Start, reader: &Reader) {
-        self.frame = start.frames;
-        let signatures = reader.signatures();
-        let rows = signatures.table(Space::Function).rows();
-        self.functions.extend(rows.iter().map(|row| call_flags(row.name())));
-        let has_threads = reader.header().version >= VERSION_THREADS;
-        for Pending { call, thread, function, enter } in start.pending {
-            let flags = self.flags(Some(function));
-            let fate = self.fate(call, thread, flags);
-            self.flow.begin_early((fate, call, flags), &enter, has_threads, signatures);
         }
     }
 
@@ -244,6 +207,26 @@ impl Visitor for Trimmer<'_> {
     fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
         self.has_threads = header.version >= VERSION_THREADS;
         self.flow.waiting.raw(&header.raw)
+    }
+
+    fn resume(&mut self, before: &Before<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        (self.frame, self.flow.calls) = (before.frames_left, before.calls);
+        let rows = before.signatures.table(Space::Function).rows();
+        self.functions.extend(rows.iter().map(|row| call_flags(row.name())));
+        Ok(())
+    }
+
+    fn resume_call(
+        &mut self,
+        enter: &Event,
+        bytes: &[u8],
+        signatures: &Signatures,
+        _: &mut dyn Sink,
+    ) -> Result<u64, Error> {
+        let flags = self.flags(enter.function);
+        let fate = self.fate(enter.call, enter.thread, flags);
+        self.flow.begin_early((fate, enter.call, flags), bytes, self.has_threads, signatures);
+        Ok(if fate == Fate::Dropped { Waiting::DROPPED } else { Waiting::MARK })
     }
 
     #[inline]

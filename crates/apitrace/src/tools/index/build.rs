@@ -9,11 +9,12 @@ use anytrace_core::{Compression, Diagnostic, Error, Input, OpenOptions, Severity
 
 use crate::container::Container;
 use crate::reader::{Context, Reader, Totals, Visitor};
-use crate::record::{BytesKind, Event, EventKind, Pairing, Token};
+use crate::record::{BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Token, VERSION_ENUM_SETS};
 use crate::rules;
-use crate::seek::{Rows, SPACES, SeekPoint};
+use crate::seek::{OpenEnter, Rows, SPACES, SeekPoint};
 use crate::signatures::Signatures;
 use crate::stream::Place;
+use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::index::fit::{Digest, Digester, Pieces};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle, zstd_frames};
 
@@ -29,6 +30,10 @@ const WHOLE_FROM_BYTES: u64 = 1 << 16;
 /// [`crate::tools::calls::CallOptions::open_bytes_max`]. An open call takes at most twice its bytes and a place of its own.
 const OPEN_BYTES_MAX: u64 = 24 << 20;
 const OPEN_CALL_BYTES: u64 = 4608;
+
+/// Longest enter event of an open call that is kept, and most bytes of them all. Without it reading begins before the call.
+const ENTER_BYTES_MAX: usize = 4096;
+pub(super) const ENTERS_BYTES_MAX: usize = 8 << 20;
 
 /// Options of [`build`].
 #[derive(Debug, Clone, Copy)]
@@ -187,19 +192,23 @@ struct Weight {
 }
 
 impl Weight {
-    /// As an enter's mark, rounded down beyond 4 GiB and 2 GiB: limits are far below.
-    fn mark(self) -> u64 {
-        self.plain.min(u64::from(u32::MAX) >> 1) << 32 | self.all.min(u64::from(u32::MAX))
-    }
-
-    fn from_mark(mark: u64) -> Self {
-        Self { plain: mark >> 32, all: mark & u64::from(u32::MAX) }
-    }
-
     /// What such a call may take while it is open.
     fn open(self) -> Self {
         Self { all: self.all * 2 + OPEN_CALL_BYTES, plain: self.plain * 2 + OPEN_CALL_BYTES }
     }
+}
+
+/// A call that is open, while the index is made.
+#[derive(Default)]
+struct Open {
+    /// The call's number and one; 0: the place is free.
+    call: u64,
+    offset: u64,
+    weight: Weight,
+    /// Its enter event without definitions, if it can be had; the index has it already.
+    has_bytes: bool,
+    is_kept: bool,
+    bytes: Vec<u8>,
 }
 
 struct Builder<'a> {
@@ -217,7 +226,18 @@ struct Builder<'a> {
     frames_begun: u64,
     event: Weight,
     is_in_blob: bool,
+    /// The event that is read token by token, without definitions, and whether it is to be kept.
+    bytes: Vec<u8>,
+    has_bytes: bool,
+    has_enum_sets: bool,
+    /// Open calls, their free places, and what they weigh.
+    calls: Vec<Open>,
+    free: Vec<u32>,
     open: Weight,
+    enters: Vec<OpenEnter>,
+    enter_bytes: usize,
+    /// Calls that end a frame are so to everyone.
+    has_plain_frames: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -237,7 +257,15 @@ impl<'a> Builder<'a> {
             frames_begun: 0,
             event: Weight::default(),
             is_in_blob: false,
+            bytes: Vec::new(),
+            has_bytes: false,
+            has_enum_sets: true,
+            calls: Vec::new(),
+            free: Vec::new(),
             open: Weight::default(),
+            enters: Vec::new(),
+            enter_bytes: 0,
+            has_plain_frames: true,
         }
     }
 
@@ -252,6 +280,7 @@ impl<'a> Builder<'a> {
         if obstacle == Obstacle::OpenCalls {
             self.obstacle = Some((0, obstacle));
             self.points.clear();
+            self.enters.clear();
         }
     }
 
@@ -275,23 +304,60 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes note of a call that stays open. Returns its mark.
-    fn open(&mut self, event: &Event, weight: Weight) -> u64 {
-        let open = Weight::from_mark(weight.mark()).open();
-        self.open = Weight { all: self.open.all + open.all, plain: self.open.plain + open.plain };
+    fn open(&mut self, event: &Event, weight: Weight, bytes: Option<&[u8]>) -> u64 {
+        if matches!(self.obstacle, Some((_, Obstacle::Container | Obstacle::OpenCalls))) {
+            return 0;
+        }
+        let weight = weight.open();
+        self.open = Weight { all: self.open.all + weight.all, plain: self.open.plain + weight.plain };
         if self.open.plain > OPEN_BYTES_MAX {
             self.close(event.offset, Obstacle::OpenCalls);
         }
         self.is_sound_with_blobs &= self.open.all <= OPEN_BYTES_MAX;
-        weight.mark()
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.calls.push(Open::default());
+            u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX)
+        });
+        let Some(open) = self.calls.get_mut(at as usize) else { return 0 };
+        (open.call, open.offset, open.weight) = (event.call + 1, event.offset, weight);
+        let bytes = bytes.filter(|bytes| bytes.len() <= ENTER_BYTES_MAX && self.next < u64::MAX);
+        (open.has_bytes, open.is_kept) = (bytes.is_some(), false);
+        open.bytes.clear();
+        open.bytes.extend_from_slice(bytes.unwrap_or_default());
+        u64::from(at) + 1
     }
 
     fn leave(&mut self, event: &Event) {
         if event.pairing != Pairing::Paired {
             return self.close(event.offset, Obstacle::Leave);
         }
-        let open = Weight::from_mark(event.mark).open();
+        let Some(at) = event.mark.checked_sub(1).and_then(|at| u32::try_from(at).ok()) else { return };
+        let Some(open) = self.calls.get_mut(at as usize).filter(|open| open.call == event.call + 1) else { return };
+        open.call = 0;
         let Weight { all, plain } = self.open;
-        self.open = Weight { all: all.saturating_sub(open.all), plain: plain.saturating_sub(open.plain) };
+        self.open = Weight { all: all - open.weight.all, plain: plain - open.weight.plain };
+        self.free.push(at);
+    }
+
+    /// Keeps the enters of the calls that are open at a point.
+    fn keep_enters(&mut self) {
+        for open in self.calls.iter_mut().filter(|open| open.call > 0 && open.has_bytes && !open.is_kept) {
+            if self.enter_bytes < ENTERS_BYTES_MAX {
+                let bytes: Box<[u8]> = open.bytes.as_slice().into();
+                self.enter_bytes += bytes.len() + size_of::<OpenEnter>();
+                self.enters.push(OpenEnter { call: open.call - 1, offset: open.offset, bytes });
+                open.is_kept = true;
+            }
+        }
+    }
+
+    /// Frames of the reader are those of the verbs as long as both agree on what ends one.
+    fn look_at_name(&mut self, function: &SignatureRef<'_>, signatures: &Signatures) {
+        if function.definition.is_some()
+            && let Some(row) = signatures.function(function.slot)
+        {
+            self.has_plain_frames &= row.ends_frame == call_flags(row.name()).has(CallFlags::END_FRAME);
+        }
     }
 
     /// The place of the frame that holds an offset.
@@ -300,13 +366,7 @@ impl<'a> Builder<'a> {
         self.zstd_places.get(after.checked_sub(1)?).copied()
     }
 
-    fn finish(
-        mut self,
-        reader: &Reader,
-        totals: &Totals,
-        pieces: Pieces,
-        is_zstd: bool,
-    ) -> Index {
+    fn finish(mut self, reader: &Reader, totals: &Totals, pieces: Pieces, is_zstd: bool) -> Index {
         let known = self.points.last().map_or([0; 5], |point| point.rows);
         let mut definitions: [Rows; 5] = Default::default();
         for ((space, rows), count) in SPACES.into_iter().zip(&mut definitions).zip(known) {
@@ -314,6 +374,7 @@ impl<'a> Builder<'a> {
                 rows.push(row.id, &row.definition);
             }
         }
+        self.enters.sort_unstable_by_key(|enter| enter.call);
         let is_damaged = self.status.disturbing.get();
         if is_damaged && self.obstacle.is_none() {
             let at = self.status.first_error.get().filter(|(_, is_raw)| *is_raw);
@@ -342,7 +403,9 @@ impl<'a> Builder<'a> {
             definitions,
             frame_step: self.frame_step,
             frames: self.frames,
+            has_plain_frames: self.has_plain_frames,
             points: self.points,
+            enters: self.enters,
         }
     }
 }
@@ -375,6 +438,9 @@ impl Visitor for Builder<'_> {
         let ahead = (point.raw - point.place.raw) / self.every + 1;
         self.next = point.place.raw.saturating_add(ahead.saturating_mul(self.every));
         self.waiting += point.waiting.len();
+        if !point.waiting.is_empty() {
+            self.keep_enters();
+        }
         self.points.push(point);
         while self.points.len() > POINTS_MAX || self.waiting > WAITING_MAX && self.points.len() > 1 {
             self.every = self.every.saturating_mul(2);
@@ -391,7 +457,8 @@ impl Visitor for Builder<'_> {
         }
         self.enter(event);
         let weight = Weight { all: bytes.len() as u64, plain: bytes.len() as u64 };
-        Ok(self.open(event, weight))
+        // Events of old enumerations do not come whole.
+        Ok(self.open(event, weight, Some(bytes)))
     }
 
     #[inline]
@@ -400,12 +467,28 @@ impl Visitor for Builder<'_> {
         Ok(true)
     }
 
+    fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
+        self.has_enum_sets = header.version >= VERSION_ENUM_SETS;
+        Ok(())
+    }
+
     fn token(&mut self, token: &Token<'_>, context: &Context<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        let mut definition = None;
         match token {
             Token::Enter { .. } | Token::Leave { .. } => {
                 self.event = Weight::default();
                 self.is_in_blob = false;
+                self.bytes.clear();
+                self.has_bytes = self.has_enum_sets;
             }
+            Token::Function(signature) => {
+                self.look_at_name(signature, context.signatures);
+                definition = Some(signature);
+            }
+            Token::Struct(signature, _) | Token::Enum(signature, _) | Token::Bitmask(signature, _) => {
+                definition = Some(signature);
+            }
+            Token::Backtrace(_) => self.has_bytes = false,
             Token::BytesStart(BytesKind::Blob, _) => self.is_in_blob = true,
             Token::BytesEnd(_) => self.is_in_blob = false,
             _ => {}
@@ -414,6 +497,13 @@ impl Visitor for Builder<'_> {
         self.event.all += bytes;
         if !(self.is_in_blob && matches!(token, Token::BytesPiece(_))) {
             self.event.plain += bytes;
+        }
+        if self.has_bytes {
+            let length = definition.and_then(|signature| signature.definition).map_or(0, <[u8]>::len);
+            let (head, tail) = context.bytes.split_at(definition.map_or(0, |signature| signature.id_end));
+            self.bytes.extend_from_slice(head);
+            self.bytes.extend_from_slice(tail.get(length..).unwrap_or_default());
+            self.has_bytes = self.bytes.len() <= ENTER_BYTES_MAX;
         }
         Ok(())
     }
@@ -429,6 +519,9 @@ impl Visitor for Builder<'_> {
             return Ok(0);
         }
         self.enter(event);
-        Ok(self.open(event, self.event))
+        let bytes = std::mem::take(&mut self.bytes);
+        let mark = self.open(event, self.event, self.has_bytes.then_some(&bytes));
+        self.bytes = bytes;
+        Ok(mark)
     }
 }

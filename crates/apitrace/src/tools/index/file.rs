@@ -3,11 +3,12 @@
 //! ```text
 //! file   = magic, number version, body, checksum of all before (XXH3, 8 bytes, little-endian)
 //! body   = file bytes, log2 of piece bytes, digests (count, 8 bytes each)
-//!          container (0 raw, 1 Snappy, 2 Brotli), flags (1 zstd, 2 with a table, 4 sound with blobs)
+//!          container (0 raw, 1 Snappy, 2 Brotli), flags (1 zstd, 2 with a table, 4 sound with blobs, 8 plain frames)
 //!          record limit, raw bytes, events, calls, frames, incomplete, errors, warnings
 //!          place of the first error (0, or 1 + offset, stream), obstacle (0, or 1 + kind, offset)
 //!          header (length, bytes), five spaces (count, (id, length, definition)*)
 //!          frame step, frames (count, (call, raw offset)*), points (count, point*)
+//!          enters of open calls (count, (call, raw offset, length, bytes)*)
 //! point  = raw offset, file offset, raw offset of the place, event, call, frame, thread, five counts
 //!          open calls (count, (number, thread, frame, event, 1 + function)*), recent
 //! ```
@@ -22,9 +23,9 @@ use twox_hash::XxHash3_64;
 use crate::container::{Container, parse_header};
 use crate::parse::pass_definition;
 use crate::scan::{Scan, Stop, push_uint};
-use crate::seek::{Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};
+use crate::seek::{OpenEnter, Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};
 use crate::stream::Place;
-use crate::tools::index::build::{FRAMES_MAX, POINTS_MAX, WAITING_MAX};
+use crate::tools::index::build::{ENTERS_BYTES_MAX, FRAMES_MAX, POINTS_MAX, WAITING_MAX};
 use crate::tools::index::fit::{PIECES_MAX, Pieces, piece_bytes};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle};
 
@@ -79,7 +80,7 @@ impl Index {
         out.number(VERSION);
         out.pieces(&self.pieces);
         out.number(OWN.iter().position(|own| *own == self.own).unwrap_or(0) as u64);
-        let flags = [self.is_zstd, self.is_seekable, self.is_sound_with_blobs];
+        let flags = [self.is_zstd, self.is_seekable, self.is_sound_with_blobs, self.has_plain_frames];
         out.number(flags.iter().enumerate().map(|(bit, is_set)| u64::from(*is_set) << bit).sum());
         let t = &self.totals;
         for number in
@@ -111,6 +112,14 @@ impl Index {
         for point in &self.points {
             out.point(point, &before);
             before = SeekPoint { waiting: Vec::new(), ..*point };
+        }
+        out.number(self.enters.len() as u64);
+        let mut last = 0;
+        for enter in &self.enters {
+            out.difference(enter.call, last);
+            out.number(enter.offset);
+            out.bytes(&enter.bytes);
+            last = enter.call;
         }
         let checksum = XxHash3_64::oneshot(&out.0);
         out.0.extend(checksum.to_le_bytes());
@@ -246,11 +255,14 @@ impl Parser<'_> {
             Some((offset, kind)) => Some((offset, *OBSTACLES.get(usize::try_from(kind).ok()?)?)),
         };
         let raw = self.scan.string().ok()?;
-        let header = parse_header(raw, &Limits::default().with_record_bytes_max(INDEX_BYTES_MAX)).ok().filter(|header| header.raw == raw)?;
+        let header = parse_header(raw, &Limits::default().with_record_bytes_max(INDEX_BYTES_MAX))
+            .ok()
+            .filter(|header| header.raw == raw)?;
         let definitions = self.definitions(header.version)?;
         let frame_step = self.number()?;
         let frames = self.frames()?;
         let points = self.points(&totals, &definitions)?;
+        let enters = self.enters()?;
         Some(Index {
             totals,
             pieces,
@@ -265,7 +277,9 @@ impl Parser<'_> {
             definitions,
             frame_step,
             frames,
+            has_plain_frames: flags & 8 != 0,
             points,
+            enters,
         })
     }
 
@@ -329,6 +343,19 @@ impl Parser<'_> {
             points.push(point);
         }
         Some(points)
+    }
+
+    /// The bytes are looked at where reading begins.
+    fn enters(&mut self) -> Option<Vec<OpenEnter>> {
+        let mut enters: Vec<OpenEnter> = Vec::new();
+        let mut call = 0_u64;
+        for at in 0..self.count(ENTERS_BYTES_MAX / size_of::<OpenEnter>() + 1)? {
+            let step = self.number()?;
+            call = call.checked_add(step).filter(|_| at == 0 || step > 0)?;
+            let offset = self.number()?;
+            enters.push(OpenEnter { call, offset, bytes: self.scan.string().ok()?.into() });
+        }
+        Some(enters)
     }
 
     fn point(

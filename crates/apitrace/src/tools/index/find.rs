@@ -39,18 +39,18 @@ pub fn beside(trace: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Opens a trace close before the first call wanted, where an index allows it.
+/// Opens a trace close before what is wanted of it, where an index allows it.
 ///
 /// The index must fit the trace: size and samples of its content are compared, all of it when the trace was written to
 /// after the index was made.
 ///
 /// ```no_run
 /// use std::path::Path;
-/// use anytrace_apitrace::tools::index::{Wanted, find::{Choice, Found, reader_from_call}};
+/// use anytrace_apitrace::tools::index::{Wanted, find::{Choice, Found, late_reader}};
 /// use anytrace_core::OpenOptions;
 ///
-/// let wanted = Wanted { first_call: 9_000_000, keeps_blobs: false };
-/// match reader_from_call(Path::new("game.trace"), &Choice::Auto, &OpenOptions::default(), &wanted).unwrap() {
+/// let wanted = Wanted::from_call(9_000_000);
+/// match late_reader(Path::new("game.trace"), &Choice::Auto, &OpenOptions::default(), &wanted).unwrap() {
 ///     Found::Reader(reader) => println!("at call {}", reader.next_call()),
 ///     Found::Nothing => println!("from the start"),
 ///     Found::Unused(why) => println!("from the start: {why}"),
@@ -59,26 +59,10 @@ pub fn beside(trace: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`anytrace_core::Kind::Io`] when a file that was named is not there or cannot be read.
-pub fn reader_from_call(
-    trace: &Path,
-    choice: &Choice,
-    options: &OpenOptions,
-    wanted: &Wanted,
-) -> Result<Found, Error> {
-    with_index(trace, choice, options, &mut |_| Some(*wanted))
-}
-
-/// As [`reader_from_call`], for what is wanted of frames: `choose` asks the index for the first call, and says `None` when
-/// there is nothing to gain.
-///
-/// # Errors
-/// As [`reader_from_call`].
-pub fn with_index(
-    trace: &Path,
-    choice: &Choice,
-    options: &OpenOptions,
-    choose: &mut dyn FnMut(&Index) -> Option<Wanted>,
-) -> Result<Found, Error> {
+pub fn late_reader(trace: &Path, choice: &Choice, options: &OpenOptions, wanted: &Wanted) -> Result<Found, Error> {
+    if wanted.is_all() {
+        return Ok(Found::Nothing);
+    }
     let path = match choice {
         Choice::None => return Ok(Found::Nothing),
         Choice::Auto => beside(trace),
@@ -96,11 +80,10 @@ pub fn with_index(
     if let Err(misfit) = index.check(file.as_slice().unwrap_or_default(), depth(trace, &path)) {
         return Ok(Found::Unused(misfit.to_string()));
     }
-    let Some(wanted) = choose(&index) else { return Ok(Found::Nothing) };
-    if let Some(why) = index.refusal(options, &wanted) {
+    if let Some(why) = index.refusal(options, wanted) {
         return Ok(Found::Unused(why));
     }
-    Ok(match index.reader(file, options, &wanted)? {
+    Ok(match index.reader(file, options, wanted)? {
         Some(reader) => Found::Reader(Box::new(reader)),
         None => Found::Nothing,
     })

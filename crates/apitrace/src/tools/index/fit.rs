@@ -48,7 +48,9 @@ pub enum Misfit {
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size { expected, found } => write!(f, "the trace has {found} bytes, the index is of one of {expected}"),
+            Self::Size { expected, found } => {
+                write!(f, "the trace has {found} bytes, the index is of one of {expected}")
+            }
             Self::Content { offset, bytes } => {
                 write!(f, "the trace holds something else in the {bytes} bytes at {offset:#x}")
             }

@@ -18,9 +18,10 @@ use anytrace_core::{Error, Input, OpenOptions};
 
 use crate::container::Container;
 use crate::reader::Reader;
-use crate::record::Header;
+use crate::record::{Header, ends_frame};
 use crate::rules;
-use crate::seek::{Rows, SeekPoint, Start};
+use crate::scan::Scan;
+use crate::seek::{OpenEnter, Rows, SeekPoint, Start};
 
 pub use build::{IndexOptions, build, build_file};
 pub use file::IndexFault;
@@ -77,7 +78,9 @@ impl Obstacle {
     /// One line for people.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Container => "this container can only be read from its start; snappy, zstd and raw ones can be sought",
+            Self::Container => {
+                "this container can only be read from its start; snappy, zstd and raw ones can be sought"
+            }
             Self::Damage => "the trace is damaged",
             Self::OpenCalls => "the calls that are open take more memory than is kept for them",
             Self::Leave => "a call is left that is not open",
@@ -108,16 +111,41 @@ pub struct Index {
     /// Every so many frames have a start here.
     frame_step: u64,
     frames: Vec<FrameStart>,
+    /// The reader and [`crate::tools::flags`] agree on which functions end frames.
+    has_plain_frames: bool,
     points: Vec<SeekPoint>,
+    /// Enter events of calls that are open at points, in the order of the calls.
+    enters: Vec<OpenEnter>,
 }
 
-/// What is wanted of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is wanted of a trace. At least one of the first two must be known for an index to be of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// No call before this one.
-    pub first_call: u64,
+    /// No call with a lower number, unless it is left in a frame that is wanted.
+    pub first_call: Option<u64>,
+    /// No call that is left in an earlier frame, unless its number is wanted. Frames are counted from 0 as calls that end
+    /// one are left.
+    pub first_frame: Option<u64>,
     /// Blobs of any length are kept.
     pub keeps_blobs: bool,
+}
+
+impl Wanted {
+    /// Calls from a number on.
+    pub fn from_call(first_call: u64) -> Self {
+        Self { first_call: Some(first_call), ..Self::default() }
+    }
+
+    /// True when reading must begin at the start.
+    pub fn is_all(&self) -> bool {
+        let is_late = self.first_call.is_none_or(|call| call > 0) && self.first_frame.is_none_or(|frame| frame > 0);
+        !is_late || self.first_call.is_none() && self.first_frame.is_none()
+    }
+
+    /// Calls left from a frame on.
+    pub fn from_frame(first_frame: u64) -> Self {
+        Self { first_frame: Some(first_frame), ..Self::default() }
+    }
 }
 
 impl Index {
@@ -160,10 +188,34 @@ impl Index {
         self.frames.get(at).map(|start| start.call)
     }
 
-    /// The last point before a call.
-    pub fn point_before(&self, call: u64) -> Option<&SeekPoint> {
-        let after = self.points.partition_point(|point| point.call <= call);
-        self.points.get(after.checked_sub(1)?)
+    /// The last point from which on everything wanted can be read.
+    pub fn point_before(&self, wanted: &Wanted) -> Option<&SeekPoint> {
+        let before_call = |call| self.points.partition_point(|point| point.call <= call);
+        let mut end = wanted.first_call.map_or(self.points.len(), before_call);
+        let Some(frame) = wanted.first_frame else {
+            return self.points.get(end.checked_sub(1).filter(|_| wanted.first_call.is_some())?);
+        };
+        if !self.has_plain_frames {
+            return None;
+        }
+        end = end.min(self.points.partition_point(|point| self.frames_left(point) < frame));
+        // Calls open there may be wanted. One whose enter is not known must be entered later than reading begins; what is
+        // open at that earlier point is left before this one.
+        let point = self.points.get(end.checked_sub(1)?)?;
+        let unknown = point.waiting().find(|call| self.enters.binary_search_by_key(call, |enter| enter.call).is_err());
+        match unknown {
+            None => Some(point),
+            Some(call) => self.points.get(before_call(call).checked_sub(1)?),
+        }
+    }
+
+    /// Calls that end a frame and were left before a point.
+    fn frames_left(&self, point: &SeekPoint) -> u64 {
+        let [functions, ..] = &self.definitions;
+        let is_end =
+            |function: &u32| functions.get(*function).is_some_and(|definition| ends_frame(name_of(definition)));
+        let open = point.waiting.iter().map(|waiting| waiting.function).filter(|function| is_end(function)).count();
+        point.frame.saturating_sub(open as u64)
     }
 
     /// Compares a file, as it stands on disk, with the one the index was made of.
@@ -184,11 +236,11 @@ impl Index {
         has_huge.then(|| "the trace has blobs that are too large to be kept".to_owned())
     }
 
-    /// A reader that begins at the last point before the first call wanted. `None` where there is none, or where the
+    /// A reader that begins at the last point before what is wanted. `None` where there is none, or where the
     /// trace turns out to be another.
     ///
-    /// `file` is the file as it stands on disk. Calls open at the point are known to the reader but do not come out of it
-    /// whole: they are not wanted.
+    /// `file` is the file as it stands on disk. Calls open at the point are known to the reader; those that may be wanted
+    /// come out of it whole.
     ///
     /// # Errors
     /// I/O.
@@ -196,7 +248,7 @@ impl Index {
         if self.refusal(options, wanted).is_some() {
             return Ok(None);
         }
-        let Some(point) = self.point_before(wanted.first_call) else { return Ok(None) };
+        let Some(point) = self.point_before(wanted) else { return Ok(None) };
         let input = if self.is_zstd { file.from_offset(point.place.file)? } else { file };
         if input.layers().len() != usize::from(self.is_zstd) {
             return Ok(None);
@@ -212,8 +264,14 @@ impl Index {
             own: self.own,
             is_seekable: self.is_seekable,
             definitions: &self.definitions,
+            enters: &self.enters,
             reports: reports.into_iter().collect(),
         };
         Reader::begin_at(input, options, start)
     }
+}
+
+/// The name in the definition of a function.
+fn name_of(definition: &[u8]) -> &[u8] {
+    Scan::new(definition).string().unwrap_or_default()
 }

@@ -5,8 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::dump::{DumpOptions, Escape, dump};
-use anytrace_apitrace::tools::index::find::Choice;
-use anytrace_apitrace::tools::index::{Index, Wanted};
+use anytrace_apitrace::tools::index::Wanted;
 use anytrace_core::{Error, NameMatch};
 use clap::{Args, ValueEnum};
 
@@ -109,10 +108,8 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut choose = |_: &Index| how.calls.first().map(|first_call| Wanted { first_call, keeps_blobs: options.blobs });
-        // All calls of a kind begin at the start.
-        let choice = if how.calls.first().unwrap_or(0) > 0 { &options.index.index } else { &Choice::None };
-        let mut opened = match super::open_reader_late(file, &options.input, choice, &mut choose)? {
+        let wanted = Wanted { first_call: how.calls.first(), keeps_blobs: options.blobs, ..Wanted::default() };
+        let mut opened = match super::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

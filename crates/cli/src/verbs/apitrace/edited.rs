@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anytrace_apitrace::tools::index::Wanted;
+use anytrace_apitrace::tools::index::find::Choice;
 use anytrace_apitrace::{Container, Reader};
 use anytrace_core::{Error, Outcome, Sink, Target};
 use clap::Args;
@@ -47,6 +49,18 @@ impl EditedArguments {
         &self,
         file: &Path,
         input: &InputArguments,
+        words: (&str, &str),
+        edit: impl FnOnce(Reader, &mut dyn Target, &mut dyn Sink) -> Result<Outcome, Error>,
+    ) -> Result<Verdict, Failure> {
+        self.write_late(file, input, (&Choice::None, &Wanted::default()), words, edit)
+    }
+
+    /// Edits a part of a trace that an index may find; otherwise as [`Self::write`].
+    pub(crate) fn write_late(
+        &self,
+        file: &Path,
+        input: &InputArguments,
+        (choice, wanted): (&Choice, &Wanted),
         (done, suffix): (&str, &str),
         edit: impl FnOnce(Reader, &mut dyn Target, &mut dyn Sink) -> Result<Outcome, Error>,
     ) -> Result<Verdict, Failure> {
@@ -55,7 +69,8 @@ impl EditedArguments {
             None => made_up(file, suffix)?,
         };
         let mut output = Output::create(&path, self.force)?;
-        let super::Opened { reader, mut reporter, name, _progress: progress } = match super::open_reader(file, input)? {
+        let opened = super::open_reader_late(file, input, choice, wanted);
+        let super::Opened { reader, mut reporter, name, _progress: progress } = match opened? {
             Ok(opened) => opened,
             Err(_) => {
                 let message = format!("{}: there are no calls; nothing was written", file.display());

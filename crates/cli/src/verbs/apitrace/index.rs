@@ -155,9 +155,10 @@ fn frames(index: &Index) -> impl Iterator<Item = (u64, u64, u64, u64)> {
     let starts = index.frames();
     let numbers = (0..).step_by(usize::try_from(index.frame_step()).unwrap_or(1).max(1));
     let next = starts.iter().skip(1).map(|start| start.call).chain([index.totals().calls]);
-    numbers.zip(starts).zip(next).map(|((frame, start), next)| {
-        (frame, start.call, next.saturating_sub(1), start.raw_offset)
-    })
+    numbers
+        .zip(starts)
+        .zip(next)
+        .map(|((frame, start), next)| (frame, start.call, next.saturating_sub(1), start.raw_offset))
 }
 
 fn as_json(options: &IndexArguments, path: &Path, index: &Index, state: &str) -> Value {

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
-use anytrace_apitrace::tools::index::find::{Choice, Found, with_index};
-use anytrace_apitrace::tools::index::{Index, Wanted};
+use anytrace_apitrace::tools::index::Wanted;
+use anytrace_apitrace::tools::index::find::{Choice, Found, late_reader};
 use anytrace_core::{Format, text};
 use clap::{Args, Subcommand};
 
@@ -41,13 +41,15 @@ enum ApitraceVerb {
     )]
     Dump(dump::DumpArguments),
     /// Make an index of a trace, so that other verbs find late calls and frames at once
-    #[command(after_help = "The index lies beside the trace and is found there by the verbs that gain by it; they say so when it \
+    #[command(
+        after_help = "The index lies beside the trace and is found there by the verbs that gain by it; they say so when it \
                       does\nnot fit the trace and read from the start. Snappy, zstd of several frames and no container can be \
                       sought.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged or the index does not fit, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace index game.trace\n  \
                       anytrace apitrace dump --calls=9000000-9000010 game.trace\n  \
-                      anytrace apitrace index --frames game.trace")]
+                      anytrace apitrace index --frames game.trace"
+    )]
     Index(index::IndexArguments),
     /// Write a part of a trace: some calls, frames or threads, each event as it is
     #[command(
@@ -107,17 +109,15 @@ impl Opened {
 
 /// Opens a file for one of the verbs; the verdict where there is nothing to read.
 fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, Verdict>, Failure> {
-    open_reader_late(path, options, &Choice::None, &mut |_| None)
+    open_reader_late(path, options, &Choice::None, &Wanted::default())
 }
 
-/// Opens a file as [`open_reader`] does, close before the first call wanted where an index allows it.
-///
-/// `choose` gets the index that fits and says which call that is; `None` when all is wanted.
+/// Opens a file as [`open_reader`] does, close before what is wanted of it where an index allows it.
 fn open_reader_late(
     path: &Path,
     options: &InputArguments,
     choice: &Choice,
-    choose: &mut dyn FnMut(&Index) -> Option<Wanted>,
+    wanted: &Wanted,
 ) -> Result<Result<Opened, Verdict>, Failure> {
     let name = path.display().to_string();
     let (format, input) = match open::open_trace(path, options)? {
@@ -133,7 +133,7 @@ fn open_reader_late(
     }
     let reporter = Reporter::new(&name, Some(format), Way::Stderr, options.limit);
     let progress = Progress::watch(&input);
-    let reader = match late_reader(path, options, choice, choose)? {
+    let reader = match begin_late(path, options, choice, wanted)? {
         Some(reader) => reader,
         None => Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?,
     };
@@ -141,17 +141,17 @@ fn open_reader_late(
 }
 
 /// A reader that begins late in the trace, where an index allows it.
-fn late_reader(
+fn begin_late(
     path: &Path,
     options: &InputArguments,
     choice: &Choice,
-    choose: &mut dyn FnMut(&Index) -> Option<Wanted>,
+    wanted: &Wanted,
 ) -> Result<Option<Reader>, Failure> {
     let can_seek = path.as_os_str() != "-" && !options.no_mmap;
     let found = match choice {
         Choice::File(_) if !can_seek => Found::Unused("standard input and --no-mmap cannot be sought".to_owned()),
         Choice::Auto if !can_seek => Found::Nothing,
-        _ => with_index(path, choice, &open::open_options(options), choose).map_err(|error| Failure::bare(&error))?,
+        _ => late_reader(path, choice, &open::open_options(options), wanted).map_err(|error| Failure::bare(&error))?,
     };
     match found {
         Found::Reader(reader) => Ok(Some(*reader)),

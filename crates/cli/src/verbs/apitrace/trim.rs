@@ -29,6 +29,8 @@ pub(crate) struct TrimArguments {
     #[command(flatten)]
     edited: EditedArguments,
     #[command(flatten)]
+    index: super::IndexChoice,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -52,7 +54,9 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
         container: options.edited.container(),
         level: options.edited.level(),
     };
-    options.edited.write(&options.file, &options.input, ("Trimmed", "-trim.trace"), |reader, out, sink| {
+    let wanted = how.wanted();
+    let late = (&options.index.index, &wanted);
+    options.edited.write_late(&options.file, &options.input, late, ("Trimmed", "-trim.trace"), |reader, out, sink| {
         trim(reader, &how, out, sink)
     })
 }
