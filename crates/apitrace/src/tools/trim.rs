@@ -17,7 +17,7 @@ use crate::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
 use crate::signatures::Signatures;
 use crate::tools::callset::CallSet;
 use crate::tools::carry::Carrier;
-use crate::tools::flags::{CallFlags, call_flags};
+use crate::tools::flags::{CallFlags, FunctionFlags};
 use crate::tools::flow::{Flow, State, head_length};
 use crate::tools::waiting::Fate;
 use crate::wrap::Wrapper;
@@ -113,8 +113,7 @@ pub(crate) fn trim_from(
 struct Trimmer<'a> {
     options: &'a TrimOptions,
     has_threads: bool,
-    /// Flags of the functions, by slot.
-    functions: Vec<CallFlags>,
+    functions: FunctionFlags,
     /// Calls that end a frame and have been left.
     frame: u64,
     /// The call whose enter comes next is kept.
@@ -127,7 +126,7 @@ impl<'a> Trimmer<'a> {
         Self {
             options,
             has_threads: false,
-            functions: Vec::new(),
+            functions: FunctionFlags::default(),
             frame: 0,
             is_chosen: false,
             flow: Flow::new(carrier, event_bytes_max),
@@ -138,28 +137,13 @@ impl<'a> Trimmer<'a> {
     fn start(&mut self, start: Start, reader: &Reader) {
         self.frame = start.frames;
         let signatures = reader.signatures();
-        let rows = signatures.table(Space::Function).rows();
-        self.functions.extend(rows.iter().map(|row| call_flags(row.name())));
+        let functions = signatures.table(Space::Function).rows().len();
+        (0..u32::try_from(functions).unwrap_or(0)).for_each(|slot| self.functions.learn(slot, signatures));
         let has_threads = reader.header().version >= VERSION_THREADS;
         for Pending { call, thread, function, enter } in start.pending {
-            let flags = self.flags(Some(function));
+            let flags = self.functions.of(Some(function));
             let fate = self.fate(call, thread, flags);
             self.flow.begin_early((fate, call, flags), &enter, has_threads, signatures);
-        }
-    }
-
-    #[inline]
-    fn flags(&self, function: Option<u32>) -> CallFlags {
-        function.and_then(|slot| self.functions.get(slot as usize)).copied().unwrap_or_default()
-    }
-
-    fn learn(&mut self, slot: u32, signatures: &Signatures) {
-        let (at, Some(row)) = (slot as usize, signatures.function(slot)) else { return };
-        if self.functions.len() <= at {
-            self.functions.resize(at + 1, CallFlags::default());
-        }
-        if let Some(place) = self.functions.get_mut(at) {
-            *place = call_flags(row.name());
         }
     }
 
@@ -248,7 +232,7 @@ impl Visitor for Trimmer<'_> {
 
     #[inline]
     fn whole_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
-        let flags = self.flags(enter.function);
+        let flags = self.functions.of(enter.function);
         self.is_chosen = self.is_wanted(enter.call, enter.thread, flags);
         if !self.is_chosen {
             self.flow.calls = enter.call + 1;
@@ -258,7 +242,7 @@ impl Visitor for Trimmer<'_> {
     }
 
     fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        let flags = self.flags(event.function);
+        let flags = self.functions.of(event.function);
         let kept = kept_in(self.options, self.frame);
         let is_chosen = std::mem::take(&mut self.is_chosen);
         let state = match event.kind {
@@ -287,8 +271,8 @@ impl Visitor for Trimmer<'_> {
                 self.flow.begin(event, state);
             }
             Token::Function(signature) => {
-                self.learn(signature.slot, context.signatures);
-                self.flow.state = self.enter_state(event, self.flags(event.function));
+                self.functions.learn(signature.slot, context.signatures);
+                self.flow.state = self.enter_state(event, self.functions.of(event.function));
             }
             _ => {}
         }
@@ -301,16 +285,16 @@ impl Visitor for Trimmer<'_> {
     fn end(&mut self, event: &Event, signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         let mark = self.flow.end(event, signatures, kept_in(self.options, self.frame))?;
         if event.kind == EventKind::Leave {
-            self.count_frame(self.flags(event.function));
+            self.count_frame(self.functions.of(event.function));
         }
         Ok(mark)
     }
 
     fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
         let Some(event) = event else { return Ok(()) };
-        self.flow.abandon(event)?;
+        self.flow.abandon(event, &[])?;
         if event.kind == EventKind::Leave {
-            self.count_frame(self.flags(event.function));
+            self.count_frame(self.functions.of(event.function));
         }
         Ok(())
     }
