@@ -20,6 +20,7 @@ mod labels;
 mod levels;
 mod print;
 mod print_value;
+pub mod repack;
 mod replace;
 pub mod sed;
 mod text;

@@ -131,11 +131,13 @@ impl<'a> Values<'a> {
         self.replacements.iter().any(|one| one.search.len() as u64 == length)
     }
 
-    /// The string in place of one.
+    /// The string in place of one. What stands behind a NUL counts only where the search has it too: the dump does
+    /// not show it.
     pub(super) fn text(&mut self, text: &[u8]) -> Option<&'a [u8]> {
         let mut new: Option<&'a [u8]> = None;
         for (one, success) in self.replacements.iter().zip(&mut self.success) {
-            if new.unwrap_or(text) == one.search {
+            let rest = new.unwrap_or(text).strip_prefix(one.search.as_slice());
+            if matches!(rest, Some([] | [0, ..])) {
                 success.has_matched = true;
                 new = Some(&one.replace);
             }
