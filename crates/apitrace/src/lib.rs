@@ -33,6 +33,7 @@ mod info;
 mod jsonl;
 mod names;
 mod parse;
+mod press;
 mod reader;
 mod record;
 mod resync;

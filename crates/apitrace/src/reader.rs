@@ -530,7 +530,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) -> Result<Totals, Error> {
+    pub(crate) fn finish(&mut self, sink: &mut dyn Sink) -> Result<Totals, Error> {
         self.report_container(sink)?;
         for layer in self.stream.layers() {
             let Some(diagnostic) = layer.damage() else { continue };

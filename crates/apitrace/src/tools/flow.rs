@@ -164,8 +164,8 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    /// The event breaks off: what of it was written is ended.
-    pub(crate) fn abandon(&mut self, event: &Event) -> Result<(), Error> {
+    /// The event breaks off: what of it was written is ended. `more` was held back of a string of it.
+    pub(crate) fn abandon(&mut self, event: &Event, more: &[u8]) -> Result<(), Error> {
         if let State::Stream(_) = self.state {
             let zeros = self.fill.zeros().ok_or_else(|| {
                 Error::limit(format!(
@@ -174,6 +174,7 @@ impl<'a> Flow<'a> {
                 ))
             })?;
             self.waiting.raw(&self.piece.bytes)?;
+            self.waiting.raw(more)?;
             self.waiting.fill(zeros)?;
         }
         self.state = State::Dropped;

@@ -17,7 +17,7 @@ use crate::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
 use crate::signatures::Signatures;
 use crate::tools::callset::CallSet;
 use crate::tools::carry::Carrier;
-use crate::tools::flags::{CallFlags, call_flags};
+use crate::tools::flags::{CallFlags, FunctionFlags};
 use crate::tools::flow::{Flow, State, head_length};
 use crate::tools::index::Wanted;
 use crate::tools::waiting::{Fate, Waiting};
@@ -90,8 +90,7 @@ pub fn trim(
 struct Trimmer<'a> {
     options: &'a TrimOptions,
     has_threads: bool,
-    /// Flags of the functions, by slot.
-    functions: Vec<CallFlags>,
+    functions: FunctionFlags,
     /// Calls that end a frame and have been left.
     frame: u64,
     /// The call whose enter comes next is kept.
@@ -104,25 +103,10 @@ impl<'a> Trimmer<'a> {
         Self {
             options,
             has_threads: false,
-            functions: Vec::new(),
+            functions: FunctionFlags::default(),
             frame: 0,
             is_chosen: false,
             flow: Flow::new(carrier, event_bytes_max),
-        }
-    }
-
-    #[inline]
-    fn flags(&self, function: Option<u32>) -> CallFlags {
-        function.and_then(|slot| self.functions.get(slot as usize)).copied().unwrap_or_default()
-    }
-
-    fn learn(&mut self, slot: u32, signatures: &Signatures) {
-        let (at, Some(row)) = (slot as usize, signatures.function(slot)) else { return };
-        if self.functions.len() <= at {
-            self.functions.resize(at + 1, CallFlags::default());
-        }
-        if let Some(place) = self.functions.get_mut(at) {
-            *place = call_flags(row.name());
         }
     }
 
@@ -211,8 +195,8 @@ impl Visitor for Trimmer<'_> {
 
     fn resume(&mut self, before: &Before<'_>, _: &mut dyn Sink) -> Result<(), Error> {
         (self.frame, self.flow.calls) = (before.frames_left, before.calls);
-        let rows = before.signatures.table(Space::Function).rows();
-        self.functions.extend(rows.iter().map(|row| call_flags(row.name())));
+        let functions = before.signatures.table(Space::Function).rows().len();
+        (0..u32::try_from(functions).unwrap_or(0)).for_each(|slot| self.functions.learn(slot, before.signatures));
         Ok(())
     }
 
@@ -223,7 +207,7 @@ impl Visitor for Trimmer<'_> {
         signatures: &Signatures,
         _: &mut dyn Sink,
     ) -> Result<u64, Error> {
-        let flags = self.flags(enter.function);
+        let flags = self.functions.of(enter.function);
         let fate = self.fate(enter.call, enter.thread, flags);
         self.flow.begin_early((fate, enter.call, flags), bytes, self.has_threads, signatures);
         Ok(if fate == Fate::Dropped { Waiting::DROPPED } else { Waiting::MARK })
@@ -231,7 +215,7 @@ impl Visitor for Trimmer<'_> {
 
     #[inline]
     fn whole_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
-        let flags = self.flags(enter.function);
+        let flags = self.functions.of(enter.function);
         self.is_chosen = self.is_wanted(enter.call, enter.thread, flags);
         if !self.is_chosen {
             self.flow.calls = enter.call + 1;
@@ -241,7 +225,7 @@ impl Visitor for Trimmer<'_> {
     }
 
     fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        let flags = self.flags(event.function);
+        let flags = self.functions.of(event.function);
         let kept = kept_in(self.options, self.frame);
         let is_chosen = std::mem::take(&mut self.is_chosen);
         let state = match event.kind {
@@ -270,8 +254,8 @@ impl Visitor for Trimmer<'_> {
                 self.flow.begin(event, state);
             }
             Token::Function(signature) => {
-                self.learn(signature.slot, context.signatures);
-                self.flow.state = self.enter_state(event, self.flags(event.function));
+                self.functions.learn(signature.slot, context.signatures);
+                self.flow.state = self.enter_state(event, self.functions.of(event.function));
             }
             _ => {}
         }
@@ -284,16 +268,16 @@ impl Visitor for Trimmer<'_> {
     fn end(&mut self, event: &Event, signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         let mark = self.flow.end(event, signatures, kept_in(self.options, self.frame))?;
         if event.kind == EventKind::Leave {
-            self.count_frame(self.flags(event.function));
+            self.count_frame(self.functions.of(event.function));
         }
         Ok(mark)
     }
 
     fn abandon(&mut self, event: Option<&Event>) -> Result<(), Error> {
         let Some(event) = event else { return Ok(()) };
-        self.flow.abandon(event)?;
+        self.flow.abandon(event, &[])?;
         if event.kind == EventKind::Leave {
-            self.count_frame(self.flags(event.function));
+            self.count_frame(self.functions.of(event.function));
         }
         Ok(())
     }

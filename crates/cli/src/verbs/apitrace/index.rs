@@ -14,7 +14,6 @@ use crate::arguments::{InputArguments, ResultForm, byte_count};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::report::{Reporter, Way};
 use crate::table::{Align, Table};
 use crate::units::grouped;
 use crate::{Verdict, open};
@@ -58,19 +57,10 @@ pub(crate) fn run(options: &IndexArguments) -> Result<Verdict, Failure> {
 fn make(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let mut output = Output::create(path, options.force)?;
-    let (format, input) = match open::open_trace(&options.file, &options.input)? {
-        Ok(found) => found,
-        Err(damage) => {
-            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
-            reporter.take(damage)?;
-            return Err(Failure::breach(format!("{name}: there is nothing to index")));
-        }
+    // Says whether there is a trace; what reads it is made below.
+    let Ok(super::Opened { mut reporter, .. }) = super::open_reader(&options.file, &options.input)? else {
+        return Err(Failure::breach(format!("{name}: there is nothing to index")));
     };
-    if format.name() != "apitrace" {
-        return Err(Failure::usage(format!("{name}: no apitrace trace but one of {}", format.name())));
-    }
-    drop(input);
-    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let how = IndexOptions::default().every_bytes(options.every);
     let mut progress = None;
     let mut watch = |input: &Input| progress = Some(Progress::watch(input));

@@ -3,6 +3,7 @@
 mod dump;
 mod edited;
 mod index;
+mod sed;
 mod trim;
 
 use std::path::Path;
@@ -51,6 +52,15 @@ enum ApitraceVerb {
                       anytrace apitrace index --frames game.trace"
     )]
     Index(index::IndexArguments),
+    /// Replace strings, names of enumerations, flags and pointers, and set properties; all else stays as it is
+    #[command(after_help = "Without -o the edited game.trace is game-sed.trace.\n\n\
+                      EXPRESSION: s/SEARCH/REPLACE/ with any character for the slash; either part may be @file(PATH). Whole values\n\
+                      are replaced: strings, names that enumerations show, flags of bit masks (by a flag, a number, several\n\
+                      joined by |, or nothing), and pointers where SEARCH is 0x and a number.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged (what can be read is written), 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace sed -e s/GL_LINEAR/GL_NEAREST/ --calls=100-200 game.trace\n  \
+                      anytrace apitrace sed -e 's,@file(old.glsl),@file(new.glsl),' --property=note=shader game.trace")]
+    Sed(sed::SedArguments),
     /// Write a part of a trace: some calls, frames or threads, each event as it is
     #[command(
         after_help = "Without -o the part of game.trace is game-trim.trace. Without --calls and --frames all calls are kept; with both,\n\
@@ -87,6 +97,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
         ApitraceVerb::Index(options) => index::run(options),
+        ApitraceVerb::Sed(options) => sed::run(options),
         ApitraceVerb::Trim(options) => trim::run(options),
     }
 }
