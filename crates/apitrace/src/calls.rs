@@ -37,6 +37,30 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// Goes on where another reader stood: the calls that wait there in the order of their numbers, so many of them recent.
+    pub(crate) fn restore(next: u64, waiting: impl ExactSizeIterator<Item = (u64, Call)>, recent: usize) -> Self {
+        let older = waiting.len().saturating_sub(recent.min(RECENT_MAX));
+        let mut this = Self { next, ..Self::default() };
+        for (at, (number, call)) in waiting.enumerate() {
+            if at < older {
+                this.older.insert(number, call);
+            } else {
+                this.recent.push((number, call));
+            }
+        }
+        this
+    }
+
+    /// How many calls wait, and how many of them are recent.
+    pub(crate) fn waiting_count(&self) -> (usize, usize) {
+        (self.older.len() + self.recent.len(), self.recent.len())
+    }
+
+    /// True as long as every enter was read and none is forgotten.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.forgotten_below == 0 && self.lost.is_empty()
+    }
+
     /// Number of the next call.
     pub(crate) fn next(&self) -> u64 {
         self.next
@@ -139,6 +163,12 @@ impl Calls {
             self.next = next;
         }
         lost
+    }
+
+    /// A call that waits.
+    pub(crate) fn waiting_mut(&mut self, number: u64) -> Option<&mut Call> {
+        let recent = self.recent.iter_mut().find(|(waiting, _)| *waiting == number).map(|(_, call)| call);
+        recent.or_else(|| self.older.get_mut(&number))
     }
 
     /// The calls still waiting, in the order of their numbers.

@@ -25,18 +25,23 @@ mod container;
 mod convert;
 mod dump;
 mod encode;
+mod event;
 mod evidence;
+mod fill;
 mod import;
 mod info;
 mod jsonl;
 mod names;
 mod parse;
+mod press;
 mod reader;
 mod record;
 mod resync;
 mod rewrite;
 mod rules;
 mod scan;
+#[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "only the format's own commands seek"))]
+mod seek;
 mod signatures;
 mod skip;
 mod snappy;
@@ -53,9 +58,10 @@ mod wrap;
 struct Readme;
 
 pub use container::Container;
-pub use reader::{Context, Incomplete, Reader, Totals, Visitor};
+pub use reader::{Before, Context, Incomplete, Reader, Totals, Visitor};
 pub use record::{
     BytesKind, Event, EventKind, Header, Origin, Pairing, SignatureRef, Signed, Space, Token, VERSION_MAX, ends_frame,
 };
+pub use seek::SeekPoint;
 pub use signatures::{Signature, Signatures, Table};
 pub use trace::Apitrace;

@@ -4,12 +4,12 @@ use anytrace_core::{Error, Input, Limits, OpenOptions, Sink};
 
 use crate::calls::{Call, Calls};
 use crate::container::{self, Container, parse_header};
+use crate::event::{begin_or_extend, report_signature};
 use crate::parse::Walker;
-use crate::record::{
-    Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_ENUM_SETS, VERSION_MAX,
-};
+use crate::record::{Event, EventKind, Header, Token, VERSION_ENUM_SETS, VERSION_MAX};
 use crate::rules;
-use crate::scan::{Fault, FaultKind, Stop};
+use crate::scan::{Fault, Stop};
+use crate::seek::{Resumed, SeekPoint};
 use crate::signatures::{Shortage, Signatures};
 use crate::stream::Stream;
 
@@ -36,6 +36,17 @@ pub struct Context<'a> {
     pub has_long_number: bool,
 }
 
+/// What came before where reading begins, if that is inside of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Before<'a> {
+    /// Calls entered.
+    pub calls: u64,
+    /// Calls left that end a frame.
+    pub frames_left: u64,
+    /// Signatures defined.
+    pub signatures: &'a Signatures,
+}
+
 /// Receives the events of a trace, token by token.
 ///
 /// Damage goes to the sink before or after; [`Visitor::abandon`] says that the event begun is none.
@@ -57,6 +68,31 @@ pub trait Visitor {
     fn header(&mut self, header: &Header, sink: &mut dyn Sink) -> Result<(), Error> {
         let _ = (header, sink);
         Ok(())
+    }
+
+    /// Reading begins inside of the trace, behind the header.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn resume(&mut self, before: &Before<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+        let _ = (before, sink);
+        Ok(())
+    }
+
+    /// Takes the enter event, without definitions, of a call that is open where reading begins. Returns its mark, as
+    /// [`Visitor::end`] does.
+    ///
+    /// # Errors
+    /// As [`Visitor::header`].
+    fn resume_call(
+        &mut self,
+        enter: &Event,
+        bytes: &[u8],
+        signatures: &Signatures,
+        sink: &mut dyn Sink,
+    ) -> Result<u64, Error> {
+        let _ = (enter, bytes, signatures, sink);
+        Ok(0)
     }
 
     /// Takes a plain event as its bytes. Returns the mark of an enter.
@@ -82,6 +118,17 @@ pub trait Visitor {
     fn whole_call(&mut self, enter: &Event, bytes: [&[u8]; 2], sink: &mut dyn Sink) -> Result<bool, Error> {
         let _ = (enter, bytes, sink);
         Ok(false)
+    }
+
+    /// The offset in the raw stream from which on the next border between events is wanted.
+    fn next_point(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Takes a border between events; `None` where reading could not begin there. Unless events come token by token
+    /// ([`Visitor::takes_whole`]) there is one about every MiB.
+    fn point(&mut self, point: Option<SeekPoint>) {
+        let _ = point;
     }
 
     /// True when nothing more is wanted: reading ends soon after.
@@ -165,7 +212,9 @@ pub struct Reader {
     pub(crate) limits: Limits,
     pub(crate) signatures: Signatures,
     /// What was complained about already.
-    is_short: Shortage,
+    pub(crate) is_short: Shortage,
+    /// Set when reading does not begin at the start.
+    pub(crate) resumed: Option<Box<Resumed>>,
     pub(crate) calls: Calls,
     pub(crate) header: Header,
     pub(crate) seq: u64,
@@ -175,7 +224,7 @@ pub struct Reader {
     pub(crate) thread_max: u64,
     /// What looking for events behind damage has cost so far.
     pub(crate) effort: u64,
-    walker: Walker,
+    pub(crate) walker: Walker,
 }
 
 /// Why an event could not be read to its end.
@@ -206,11 +255,16 @@ impl Reader {
     /// [`anytrace_core::Kind::Io`] when a second thread cannot be started.
     pub fn new(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let own = container::guess(&input.head()).own;
-        Ok(Self {
-            stream: Stream::new(input, own, options)?,
+        Ok(Self::over(Stream::new(input, own, options)?, options))
+    }
+
+    pub(crate) fn over(stream: Stream, options: &OpenOptions) -> Self {
+        Self {
+            stream,
             limits: options.limits,
             signatures: Signatures::new(&options.limits),
             is_short: Shortage::default(),
+            resumed: None,
             calls: Calls::default(),
             header: Header::default(),
             seq: 0,
@@ -220,7 +274,7 @@ impl Reader {
             frame: 0,
             thread_max: 0,
             effort: 0,
-        })
+        }
     }
 
     /// Reads everything there is. What is damaged goes to the sink.
@@ -231,6 +285,10 @@ impl Reader {
         self.signatures.drops_definitions = !visitor.keeps_definitions();
         if self.start(visitor, sink)? {
             loop {
+                if self.stream.offset() >= visitor.next_point() {
+                    let point = self.point();
+                    visitor.point(point);
+                }
                 if visitor.takes_whole() && !self.signatures.may_be_lost && self.header.version >= VERSION_ENUM_SETS {
                     self.run_whole(visitor, sink)?;
                 }
@@ -267,6 +325,11 @@ impl Reader {
         self.stream.container()
     }
 
+    /// Number of the next call.
+    pub fn next_call(&self) -> u64 {
+        self.calls.next()
+    }
+
     /// Frames ended so far.
     pub fn frames(&self) -> u64 {
         self.frame
@@ -279,6 +342,9 @@ impl Reader {
 
     /// Reads the header. False when there is nothing to read behind it.
     fn start<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
+        if let Some(resumed) = self.resumed.take() {
+            return self.resume(*resumed, visitor, sink).map(|()| true);
+        }
         let mut need = 1;
         let parsed = loop {
             let got = self.stream.fill(need)?;
@@ -322,14 +388,21 @@ impl Reader {
             self.drop_rest()?;
             return Ok(false);
         }
+        self.report_header(sink)?;
+        visitor.header(&self.header, sink)?;
+        self.walker = Walker::new(self.header.version, &self.limits);
+        Ok(true)
+    }
+
+    /// Reports what is wrong with a header that can be read.
+    pub(crate) fn report_header(&self, sink: &mut dyn Sink) -> Result<(), Error> {
+        let header = &self.header;
         if header.semantic_version > header.version {
             let diagnostic = rules::SEMANTIC_VERSION.at(1).within(RAW).field("semantic version");
             let expected = format!("at most {} (the version)", header.version);
             sink.report(diagnostic.expected(expected).found(header.semantic_version.to_string()))?;
         }
-        visitor.header(header, sink)?;
-        self.walker = Walker::new(self.header.version, &self.limits);
-        Ok(true)
+        Ok(())
     }
 
     /// Passes over what cannot be read, so that the container is still looked at to its end.
@@ -457,7 +530,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) -> Result<Totals, Error> {
+    pub(crate) fn finish(&mut self, sink: &mut dyn Sink) -> Result<Totals, Error> {
         self.report_container(sink)?;
         for layer in self.stream.layers() {
             let Some(diagnostic) = layer.damage() else { continue };
@@ -476,92 +549,5 @@ impl Reader {
             lost_bytes: self.lost_bytes,
             trace_bytes: self.stream.trace_bytes(),
         })
-    }
-}
-
-/// Begins an event at its first token and adds what later tokens say of it.
-fn begin_or_extend(event: &mut Option<Event>, token: &Token<'_>, calls: &mut Calls, at: (u64, u64, u64)) {
-    let (seq, offset, frame) = at;
-    match token {
-        Token::Enter { thread } => {
-            *event = Some(Event {
-                seq,
-                offset,
-                kind: EventKind::Enter,
-                call: calls.next(),
-                thread: thread.unwrap_or(0),
-                function: None,
-                frame,
-                pairing: Pairing::Paired,
-                mark: 0,
-            });
-        }
-        Token::Leave { call } => *event = Some(leave_event(calls, *call, seq, offset)),
-        Token::Function(signature) => {
-            if let Some(event) = event {
-                event.function = Some(signature.slot);
-            }
-        }
-        Token::Thread(thread) => {
-            if let Some(event) = event.as_mut().filter(|event| event.kind == EventKind::Enter) {
-                event.thread = *thread;
-            }
-        }
-        _ => {}
-    }
-}
-
-#[inline]
-pub(crate) fn leave_event(calls: &mut Calls, number: u64, seq: u64, offset: u64) -> Event {
-    let (pairing, call) = calls.leave(number);
-    let is_known = matches!(pairing, Pairing::Paired);
-    Event {
-        seq,
-        offset,
-        kind: EventKind::Leave,
-        call: number,
-        thread: call.thread,
-        function: is_known.then_some(call.function),
-        frame: call.frame,
-        pairing,
-        mark: call.mark,
-    }
-}
-
-/// Reports signatures that are lost or defined again.
-fn report_signature(token: &Token<'_>, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
-    let (space, signature) = match token {
-        Token::Function(signature) => (Space::Function, signature),
-        Token::Struct(signature, _) => (Space::Struct, signature),
-        Token::Enum(signature, _) => (Space::Enum, signature),
-        Token::Bitmask(signature, _) => (Space::Bitmask, signature),
-        Token::Frame(signature) => (Space::Frame, signature),
-        _ => return Ok(()),
-    };
-    let rule = match signature.origin {
-        Origin::Known | Origin::Defined => return Ok(()),
-        Origin::Lost => &rules::LOST_SIGNATURE,
-        Origin::Redefined => &rules::SIGNATURE_REDEFINED,
-    };
-    let diagnostic = rule.at(context.offset).within(RAW).record(context.event.seq);
-    sink.report(diagnostic.field(signature_field(space, signature)))
-}
-
-fn signature_field(space: Space, signature: &SignatureRef<'_>) -> String {
-    format!("{} id {}", space.name(), signature.id)
-}
-
-/// The rule that a fault of the grammar breaks, and what was expected.
-pub(crate) fn fault_rule(kind: FaultKind) -> (&'static anytrace_core::Rule, &'static str, &'static str) {
-    match kind {
-        FaultKind::Event => (&rules::UNKNOWN_EVENT, "event", "0 (enter) or 1 (leave)"),
-        FaultKind::Detail => (&rules::UNKNOWN_DETAIL, "detail", "0 to 5, without 3 from version 4 on"),
-        FaultKind::Type => (&rules::UNKNOWN_TYPE, "value type", "0 to 15"),
-        FaultKind::FrameDetail => (&rules::UNKNOWN_FRAME_DETAIL, "frame detail", "0 to 5"),
-        FaultKind::EnumType => (&rules::ENUM_VALUE_TYPE, "enumeration value type", "3 or 4 (integers)"),
-        FaultKind::TooLong => (&rules::TOKEN_LIMIT, "length in bytes", "at most the record limit"),
-        FaultKind::Number => (&rules::TOKEN_LIMIT, "number", "at most 1024 bytes"),
-        FaultKind::TooDeep => (&rules::NESTING_LIMIT, "nesting", "at most 262144 levels"),
-        FaultKind::LostStruct => (&rules::LOST_SIGNATURE, "struct id", "a structure whose definition was read"),
     }
 }

@@ -10,9 +10,10 @@ use std::cell::Cell;
 use anytrace_core::{Error, Sink};
 
 use crate::calls::{Call, Calls};
+use crate::event::fault_rule;
 use crate::evidence::{Evidence, Found, Seen};
 use crate::parse::Walker;
-use crate::reader::{Broken, Cause, RAW, Reader, fault_rule};
+use crate::reader::{Broken, Cause, RAW, Reader};
 use crate::record::{EventKind, Token, VERSION_BACKTRACES, VERSION_PROPERTIES};
 use crate::rules;
 use crate::scan::{Fault, FaultKind, Stop};

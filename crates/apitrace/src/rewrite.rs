@@ -7,6 +7,7 @@ use anytrace_core::{DumpForm, DumpOptions, Error, Outcome, Plan, Selection, Sink
 use crate::container::Container;
 use crate::convert::Converter;
 use crate::dump::{self, CONDITIONS, is_selected};
+use crate::fill::Fill;
 use crate::jsonl::encode_header;
 use crate::reader::{Context, Reader, Totals, Visitor};
 use crate::record::{Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_MAX};
@@ -16,9 +17,6 @@ use crate::wrap::Wrapper;
 
 /// Options of a target that this format has.
 pub(crate) const OPTIONS: [&str; 3] = ["version", "container", "level"];
-
-/// The longest gap in a streamed blob that is filled with zeros.
-const FILL_BYTES_MAX: u64 = 1 << 30;
 
 /// Ids for functions that were defined under the id of another: above those of real traces.
 const RENAMED_IDS: u64 = 50_000;
@@ -65,10 +63,7 @@ struct Rewriter<'a> {
     is_dropped: bool,
     /// Inside an argument that is left out.
     is_skipping: bool,
-    /// Bytes of a long string or blob still to come.
-    open_bytes: u64,
-    /// Values still to come at each open level, and frames of a backtrace.
-    open_levels: Vec<u64>,
+    fill: Fill,
     next_call: u64,
     records_written: u64,
     tallies: Tallies,
@@ -163,8 +158,7 @@ impl<'a> Rewriter<'a> {
             is_shifted: false,
             is_dropped: false,
             is_skipping: false,
-            open_bytes: 0,
-            open_levels: Vec::new(),
+            fill: Fill::default(),
             next_call: 0,
             records_written: 0,
             tallies: Tallies::default(),
@@ -240,8 +234,7 @@ impl<'a> Rewriter<'a> {
     fn begin(&mut self) {
         self.event.clear();
         self.fresh.clear();
-        self.open_levels.clear();
-        self.open_bytes = 0;
+        self.fill.begin();
         (self.is_streaming, self.is_dropped, self.is_skipping) = (false, false, false);
     }
 
@@ -342,36 +335,6 @@ impl<'a> Rewriter<'a> {
         self.renamed.insert(signature.slot, id);
     }
 
-    /// Follows what is open, so that an event that is out already can be ended.
-    fn follow(&mut self, token: &Token<'_>) {
-        let value = |levels: &mut Vec<u64>| {
-            if let Some(left) = levels.last_mut() {
-                *left = left.saturating_sub(1);
-            }
-        };
-        match token {
-            Token::Array(count) | Token::Struct(_, count) => {
-                value(&mut self.open_levels);
-                self.open_levels.push(*count);
-            }
-            Token::Repr => {
-                value(&mut self.open_levels);
-                self.open_levels.push(2);
-            }
-            Token::Backtrace(_) => self.open_levels.push(0),
-            Token::EndLevel => {
-                self.open_levels.pop();
-            }
-            Token::BytesStart(_, length) => {
-                value(&mut self.open_levels);
-                self.open_bytes = *length;
-            }
-            Token::BytesPiece(bytes) => self.open_bytes = self.open_bytes.saturating_sub(bytes.len() as u64),
-            Token::Argument(_) | Token::Return | Token::Frame(_) => {}
-            _ => value(&mut self.open_levels),
-        }
-    }
-
     fn put(&mut self, token: &Token<'_>, context: &Context<'_>) -> Result<(), Error> {
         if let Some(converter) = &mut self.converter
             && converter.put(token, context, &mut self.event, &mut self.written, &mut self.fresh)?
@@ -460,7 +423,7 @@ impl Visitor for Rewriter<'_> {
         if self.is_dropped || self.is_skipping {
             return Ok(());
         }
-        self.follow(token);
+        self.fill.follow(token);
         self.put(token, context)?;
         if self.is_dropped && self.is_streaming {
             let seq = context.event.seq;
@@ -496,15 +459,12 @@ impl Visitor for Rewriter<'_> {
             self.drop_event();
             return Ok(());
         }
-        let values: u64 = self.open_levels.iter().fold(0, |sum, left| sum.saturating_add(*left));
-        if self.open_bytes.saturating_add(values) > FILL_BYTES_MAX {
+        let Some(mut left) = self.fill.zeros() else {
             return Err(Error::limit(format!(
                 "event {} is damaged after more than {} bytes of it were written; raise the limit",
                 event.seq, self.event_bytes_max
             )));
-        }
-        // Zero is the null value, a zero byte of a blob, and the end of the event.
-        let mut left = self.open_bytes + values + 1;
+        };
         self.wrapper.write(&self.event)?;
         while left > 0 {
             let step = left.min(1 << 16);

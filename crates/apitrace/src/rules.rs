@@ -37,6 +37,7 @@ rules! {
     DEFINITION_LIMIT warning "definition-limit" "more definitions stand here than are kept: names are missing";
     OPEN_LIMIT error "open-limit" "more calls are open than are kept: the oldest are given out unfinished";
     LATE_CALL note "late-call" "a call that was asked for is still open where reading ended";
+    DAMAGED_WHEN_INDEXED error "damaged-when-indexed" "the trace was damaged when its index was made";
     VALUE_LIMIT error "value-limit" "an argument or return value is longer than the limit and left out";
     OBJECT_LIMIT error "object-limit" "more objects, contexts or attachments are alive than are followed";
     SIGNATURE_REDEFINED error "signature-redefined" "a function is defined a second time";

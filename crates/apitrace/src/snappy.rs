@@ -37,6 +37,12 @@ impl Chunks {
         }
     }
 
+    /// Goes to the chunk that starts at an offset of the file; false where it cannot be sought.
+    pub(crate) fn seek(&mut self, offset: u64) -> bool {
+        self.has_magic = true;
+        offset >= SNAPPY_MAGIC.len() as u64 && self.file.seek(offset)
+    }
+
     /// Bytes of the file read so far.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file.offset()

@@ -1,11 +1,12 @@
 //! The raw stream as a window, whatever container it comes from, with its gaps.
 
+use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-use anytrace_core::{Cursor, Diagnostic, Error, Input, Layer, Limits, OpenOptions, Refill};
+use anytrace_core::{Cursor, Diagnostic, Error, Input, Layer, OpenOptions, Refill};
 
 use crate::container::{self, Container};
 use crate::rules;
@@ -21,6 +22,16 @@ const BROTLI_STEP_BYTES: usize = 256 * 1024;
 /// is lost before damage.
 const BROTLI_INPUT_BYTES: usize = 1024;
 
+/// Most starts of chunks remembered between two questions for the place.
+const PLACES_MAX: usize = 1 << 16;
+
+/// Where decoding can begin: an offset in the file, and the offset in the raw stream of what stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    pub(crate) file: u64,
+    pub(crate) raw: u64,
+}
+
 /// The raw stream. It ends at each place where bytes are missing; [`Self::next_segment`] goes on behind it.
 pub(crate) struct Stream {
     cursor: Cursor,
@@ -28,6 +39,8 @@ pub(crate) struct Stream {
     shared: Option<Arc<Mutex<Shared>>>,
     layers: Vec<Layer>,
     own: Container,
+    /// Known beforehand for a stream that does not begin at its start.
+    is_seekable: Option<bool>,
 }
 
 /// What the refilling side and the reader share.
@@ -37,6 +50,9 @@ struct Shared {
     file_bytes: u64,
     is_at_gap: bool,
     is_over: bool,
+    /// Starts of chunks that were given out, where they are asked for.
+    places: Option<VecDeque<Place>>,
+    raw_bytes: u64,
 }
 
 enum Source {
@@ -49,15 +65,94 @@ impl Stream {
     pub(crate) fn new(input: Input, own: Container, options: &OpenOptions) -> Result<Self, Error> {
         let layers = input.layers().to_vec();
         let source = match own {
-            Container::Snappy if options.threads > 1 => Source::Ahead(Ahead::start(input, options.limits)?),
-            Container::Snappy => Source::Chunks(Box::new(Chunks::new(input, &options.limits))),
+            Container::Snappy => return Self::of_chunks(Chunks::new(input, &options.limits), layers, 0, options),
             Container::Brotli => Source::Brotli(Box::new(Brotli::new(input))),
-            _ => return Ok(Self { cursor: Cursor::new(input), base: 0, shared: None, layers, own: Container::Raw }),
+            _ => return Ok(Self::plain(Cursor::new(input), layers)),
         };
-        let shared = Shared { source, damage: Vec::new(), file_bytes: 0, is_at_gap: false, is_over: false };
+        Ok(Self::of_source(source, layers, 0, own))
+    }
+
+    /// Starts at a place inside. For zstd the input begins there; the others are sought. `None` where they cannot be.
+    pub(crate) fn at(
+        input: Input,
+        own: Container,
+        place: Place,
+        is_seekable: bool,
+        options: &OpenOptions,
+    ) -> Result<Option<Self>, Error> {
+        let layers = input.layers().to_vec();
+        let mut stream = match own {
+            Container::Snappy => {
+                let mut chunks = Chunks::new(input, &options.limits);
+                if !chunks.seek(place.file) {
+                    return Ok(None);
+                }
+                Self::of_chunks(chunks, layers, place.raw, options)?
+            }
+            Container::Raw if layers.is_empty() => {
+                let mut cursor = Cursor::new(input);
+                if place.file != place.raw || !cursor.seek(place.file) {
+                    return Ok(None);
+                }
+                Self::plain(cursor, layers)
+            }
+            Container::Raw => {
+                layers.iter().for_each(|layer| layer.begins_behind(place.file, place.raw));
+                Self { base: place.raw, ..Self::plain(Cursor::new(input), layers) }
+            }
+            _ => return Ok(None),
+        };
+        stream.is_seekable = Some(is_seekable);
+        Ok(Some(stream))
+    }
+
+    fn of_chunks(chunks: Chunks, layers: Vec<Layer>, base: u64, options: &OpenOptions) -> Result<Self, Error> {
+        let source = match options.threads {
+            0 | 1 => Source::Chunks(Box::new(chunks)),
+            _ => Source::Ahead(Ahead::start(chunks)?),
+        };
+        Ok(Self::of_source(source, layers, base, Container::Snappy))
+    }
+
+    fn of_source(source: Source, layers: Vec<Layer>, base: u64, own: Container) -> Self {
+        let (is_at_gap, is_over) = (false, false);
+        let shared =
+            Shared { source, damage: Vec::new(), file_bytes: 0, is_at_gap, is_over, places: None, raw_bytes: base };
         let shared = Arc::new(Mutex::new(shared));
         let cursor = Cursor::from_refill(Box::new(Feed(Arc::clone(&shared))));
-        Ok(Self { cursor, base: 0, shared: Some(shared), layers, own })
+        Self { cursor, base, shared: Some(shared), layers, own, is_seekable: None }
+    }
+
+    fn plain(cursor: Cursor, layers: Vec<Layer>) -> Self {
+        Self { cursor, base: 0, shared: None, layers, own: Container::Raw, is_seekable: None }
+    }
+
+    /// Remembers where chunks start from here on; to be called before anything is read.
+    pub(crate) fn track_places(&mut self) {
+        if let Some(shared) = &self.shared {
+            lock(shared).places = Some(VecDeque::new());
+        }
+    }
+
+    /// The last place at or before the current position. Places of zstd frames are not known here: the offset counts.
+    /// `None` where damage was met that nobody took yet, or where there are no places.
+    pub(crate) fn place(&mut self) -> Option<Place> {
+        let offset = self.offset();
+        let Some(shared) = &self.shared else { return Some(Place { file: offset, raw: offset }) };
+        let mut shared = lock(shared);
+        if !shared.damage.is_empty() {
+            return None;
+        }
+        let places = shared.places.as_mut()?;
+        while places.get(1).is_some_and(|next| next.raw <= offset) {
+            places.pop_front();
+        }
+        places.front().copied()
+    }
+
+    /// Moves forward by any distance; false when the data end before.
+    pub(crate) fn skip(&mut self, bytes: u64) -> Result<bool, Error> {
+        Ok(self.cursor.skip(bytes)? == bytes)
     }
 
     #[inline]
@@ -112,6 +207,9 @@ impl Stream {
 
     /// True when the outer layer is zstd with a table of frames; known at the end.
     pub(crate) fn is_seekable(&self) -> bool {
+        if let Some(is_seekable) = self.is_seekable {
+            return is_seekable;
+        }
         self.layers.first().is_some_and(|layer| {
             layer.compression == anytrace_core::Compression::Zstd && container::is_seekable(layer.tail())
         })
@@ -123,6 +221,11 @@ impl Stream {
             (Container::Raw, Some(layer)) => container::of_layer(layer.compression),
             (own, _) => own,
         }
+    }
+
+    /// The container inside any gzip or zstd: Snappy, Brotli or raw.
+    pub(crate) fn container_inside(&self) -> Container {
+        self.own
     }
 
     /// All containers, outermost first, joined by `+`.
@@ -156,6 +259,8 @@ impl Refill for Feed {
             if shared.is_at_gap || shared.is_over {
                 return Ok(0);
             }
+            // The magic stands before the first chunk.
+            let at_file = shared.file_bytes.max(container::SNAPPY_MAGIC.len() as u64);
             let Shared { source, damage, file_bytes, .. } = &mut *shared;
             let chunk = match source {
                 Source::Chunks(chunks) => {
@@ -166,6 +271,9 @@ impl Refill for Feed {
                 Source::Ahead(ahead) => ahead.next(buffer, at, damage, file_bytes)?,
                 Source::Brotli(brotli) => brotli.next(buffer, at, damage, file_bytes)?,
             };
+            if let Chunk::Data(n) | Chunk::Broken(n) = chunk {
+                shared.note(n, at_file);
+            }
             match chunk {
                 Chunk::Data(0) => {}
                 Chunk::Data(n) => return Ok(n),
@@ -175,6 +283,24 @@ impl Refill for Feed {
                 }
                 Chunk::End => shared.is_over = true,
             }
+        }
+    }
+}
+
+impl Shared {
+    /// Takes note of a chunk of so many raw bytes.
+    fn note(&mut self, bytes: usize, file: u64) {
+        let raw = self.raw_bytes;
+        self.raw_bytes += bytes as u64;
+        let Some(places) = &mut self.places else { return };
+        places.push_back(Place { file, raw });
+        if places.len() > PLACES_MAX {
+            // Nobody asks: a blob of many chunks goes by. An earlier place is as good, only farther off.
+            let mut is_kept = false;
+            places.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
         }
     }
 }
@@ -194,10 +320,9 @@ struct Decoded {
 }
 
 impl Ahead {
-    fn start(input: Input, limits: Limits) -> Result<Self, Error> {
+    fn start(mut chunks: Chunks) -> Result<Self, Error> {
         let (send, ready) = sync_channel(CHUNKS_AHEAD);
         let (spare, returned) = sync_channel::<Vec<u8>>(CHUNKS_AHEAD + 1);
-        let mut chunks = Chunks::new(input, &limits);
         // The thread ends when the data end or when nobody takes what it sends.
         thread::Builder::new()
             .name("decompress".to_owned())

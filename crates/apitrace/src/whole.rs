@@ -3,7 +3,8 @@
 use anytrace_core::{Error, Sink};
 
 use crate::calls::Call;
-use crate::reader::{Reader, Visitor, leave_event};
+use crate::event::leave_event;
+use crate::reader::{Reader, Visitor};
 use crate::record::{Event, EventKind, Pairing, VERSION_THREADS};
 use crate::skip::{Skipped, plain_leave, skip_event};
 
@@ -16,7 +17,9 @@ impl Reader {
         let mut at = 0;
         // An event that was looked at already.
         let mut ahead: Option<Skipped> = None;
-        while let Some(rest) = window.get(at..)
+        // Where reading stops must not depend on how far the window reaches.
+        while !visitor.is_done()
+            && let Some(rest) = window.get(at..)
             && let Some(skipped) = ahead.take().or_else(|| skip_event(rest, has_threads, &self.signatures))
         {
             let (bytes, after) = rest.split_at(skipped.length);

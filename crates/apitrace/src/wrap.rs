@@ -5,12 +5,16 @@ use std::io::Write;
 use anytrace_core::{Error, Target};
 
 use crate::container::{Container, SNAPPY_MAGIC};
+use crate::press::{Pressed, Presses};
 
 /// The format's own writer cuts the raw stream into chunks of this size.
 const SNAPPY_CHUNK_BYTES: usize = 1 << 20;
 
 /// The size of the format's own zstd frames.
 const ZSTD_FRAME_BYTES: usize = 2 << 20;
+
+/// Deflate, no name, no time, unknown system (RFC 1952, 2.3).
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// Small writes are gathered up to this size.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -27,10 +31,18 @@ pub(crate) struct Wrapper<'a> {
 
 enum Form<'a> {
     Raw(&'a mut dyn Target),
-    Snappy { out: &'a mut dyn Target, encoder: Box<snap::raw::Encoder>, block: Vec<u8>, has_magic: bool },
-    Gzip(Box<flate2::write::GzEncoder<&'a mut dyn Target>>),
     Brotli(Box<brotli::CompressorWriter<&'a mut dyn Target>>),
-    Zstd { out: &'a mut dyn Target, compressor: Box<zstd::bulk::Compressor<'static>>, frames: Vec<(u32, u32)> },
+    /// Pieces that are compressed apart.
+    Pieces(Box<Pieces<'a>>),
+}
+
+struct Pieces<'a> {
+    out: &'a mut dyn Target,
+    container: Container,
+    presses: Presses,
+    /// Compressed and raw sizes: the table of a seekable zstd file.
+    sizes: Vec<(u32, u32)>,
+    checksum: flate2::Crc,
 }
 
 /// The level a container gets by default, and the levels it has.
@@ -62,26 +74,35 @@ fn level(container: Container, asked: Option<i32>) -> Result<i32, Error> {
 impl<'a> Wrapper<'a> {
     /// Starts a container.
     pub(crate) fn new(out: &'a mut dyn Target, container: Container, asked: Option<i32>) -> Result<Self, Error> {
+        Self::with_workers(out, container, asked, 0)
+    }
+
+    /// Starts a container whose pieces are compressed in so many other threads. They do not change its bytes.
+    pub(crate) fn with_workers(
+        out: &'a mut dyn Target,
+        container: Container,
+        asked: Option<i32>,
+        workers: usize,
+    ) -> Result<Self, Error> {
         let level = level(container, asked)?;
-        let unsigned = u32::try_from(level).unwrap_or(0);
         let (form, flush_at) = match container {
             Container::Raw => (Form::Raw(out), BUFFER_BYTES),
-            Container::Snappy => {
-                let encoder = Box::new(snap::raw::Encoder::new());
-                let block = vec![0; snap::raw::max_compress_len(SNAPPY_CHUNK_BYTES)];
-                (Form::Snappy { out, encoder, block, has_magic: false }, SNAPPY_CHUNK_BYTES)
-            }
-            Container::Gzip => {
-                let encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(unsigned));
-                (Form::Gzip(Box::new(encoder)), BUFFER_BYTES)
-            }
             Container::Brotli => {
-                let encoder = brotli::CompressorWriter::new(out, 64 * 1024, unsigned, BROTLI_WINDOW_LOG);
+                let quality = u32::try_from(level).unwrap_or(0);
+                let encoder = brotli::CompressorWriter::new(out, 64 * 1024, quality, BROTLI_WINDOW_LOG);
                 (Form::Brotli(Box::new(encoder)), BUFFER_BYTES)
             }
-            Container::Zstd | Container::ZstdSeekable => {
-                let compressor = Box::new(zstd::bulk::Compressor::new(level)?);
-                (Form::Zstd { out, compressor, frames: Vec::new() }, ZSTD_FRAME_BYTES)
+            Container::Snappy | Container::Gzip | Container::Zstd | Container::ZstdSeekable => {
+                match container {
+                    Container::Snappy => out.write_all(&SNAPPY_MAGIC)?,
+                    Container::Gzip => out.write_all(&GZIP_HEADER)?,
+                    _ => {}
+                }
+                let is_zstd = matches!(container, Container::Zstd | Container::ZstdSeekable);
+                let flush_at = if is_zstd { ZSTD_FRAME_BYTES } else { SNAPPY_CHUNK_BYTES };
+                let presses = Presses::new(container, level, workers)?;
+                let pieces = Pieces { out, container, presses, sizes: Vec::new(), checksum: flate2::Crc::new() };
+                (Form::Pieces(Box::new(pieces)), flush_at)
             }
         };
         Ok(Self { form, buffer: Vec::with_capacity(flush_at), flush_at })
@@ -103,25 +124,8 @@ impl<'a> Wrapper<'a> {
     fn flush(&mut self) -> Result<(), Error> {
         match &mut self.form {
             Form::Raw(out) => out.write_all(&self.buffer)?,
-            Form::Gzip(encoder) => encoder.write_all(&self.buffer)?,
             Form::Brotli(encoder) => encoder.write_all(&self.buffer)?,
-            Form::Snappy { out, encoder, block, has_magic } => {
-                if !std::mem::replace(has_magic, true) {
-                    out.write_all(&SNAPPY_MAGIC)?;
-                }
-                if !self.buffer.is_empty() {
-                    let length = encoder.compress(&self.buffer, block).map_err(|e| Error::io("Snappy", e.into()))?;
-                    let head = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
-                    out.write_all(&head)?;
-                    out.write_all(block.get(..length).unwrap_or_default())?;
-                }
-            }
-            Form::Zstd { out, compressor, frames } => {
-                let frame = compressor.compress(&self.buffer)?;
-                out.write_all(&frame)?;
-                let size = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-                frames.push((size(frame.len()), size(self.buffer.len())));
-            }
+            Form::Pieces(pieces) => pieces.add(&mut self.buffer)?,
         }
         self.buffer.clear();
         Ok(())
@@ -130,29 +134,63 @@ impl<'a> Wrapper<'a> {
     /// Ends the container; a zstd one gets the table of its frames where it is to be seekable.
     pub(crate) fn finish(mut self, is_seekable: bool) -> Result<(), Error> {
         let is_unbegun = match &self.form {
-            Form::Snappy { has_magic, .. } => !has_magic,
-            Form::Zstd { frames, .. } => frames.is_empty(),
+            // A frame of nothing says that it is one.
+            Form::Pieces(pieces) => pieces.sizes.is_empty() && pieces.presses.is_idle() && pieces.is_zstd(),
             _ => false,
         };
         if !self.buffer.is_empty() || is_unbegun {
             self.flush()?;
         }
         match self.form {
-            Form::Raw(out) | Form::Snappy { out, .. } => out.flush()?,
-            Form::Gzip(encoder) => encoder.finish()?.flush()?,
+            Form::Raw(out) => out.flush()?,
             Form::Brotli(mut encoder) => {
                 // The stream is ended when the writer is taken apart.
                 encoder.flush()?;
                 encoder.into_inner().flush()?;
             }
-            Form::Zstd { out, frames, .. } => {
-                if is_seekable {
-                    out.write_all(&seek_table(&frames))?;
-                }
-                out.flush()?;
-            }
+            Form::Pieces(pieces) => pieces.finish(is_seekable)?,
         }
         Ok(())
+    }
+}
+
+impl Pieces<'_> {
+    fn is_zstd(&self) -> bool {
+        matches!(self.container, Container::Zstd | Container::ZstdSeekable)
+    }
+
+    fn add(&mut self, raw: &mut Vec<u8>) -> Result<(), Error> {
+        let due = self.presses.push(raw)?;
+        due.map_or(Ok(()), |piece| self.put(piece))
+    }
+
+    fn put(&mut self, piece: Pressed) -> Result<(), Error> {
+        self.out.write_all(&piece.bytes)?;
+        if self.container == Container::Gzip {
+            self.checksum.update(&piece.raw);
+        }
+        if self.is_zstd() {
+            let size = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            self.sizes.push((size(&piece.bytes), size(&piece.raw)));
+        }
+        self.presses.reuse(piece);
+        Ok(())
+    }
+
+    fn finish(mut self, is_seekable: bool) -> Result<(), Error> {
+        while let Some(piece) = self.presses.take()? {
+            self.put(piece)?;
+        }
+        if self.container == Container::Gzip {
+            // An empty block that is the last, then checksum and size (RFC 1951, 3.2.6; RFC 1952, 2.3.1).
+            self.out.write_all(&[3, 0])?;
+            self.out.write_all(&self.checksum.sum().to_le_bytes())?;
+            self.out.write_all(&self.checksum.amount().to_le_bytes())?;
+        }
+        if self.is_zstd() && is_seekable {
+            self.out.write_all(&seek_table(&self.sizes))?;
+        }
+        Ok(self.out.flush()?)
     }
 }
 

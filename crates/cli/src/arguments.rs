@@ -456,7 +456,7 @@ fn style(text: &str) -> Option<Style> {
     }
 }
 
-fn byte_count(text: &str) -> Result<u64, String> {
+pub(crate) fn byte_count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
         Some(b'M') => (&text[..text.len() - 1], 1 << 20),

@@ -188,6 +188,20 @@ impl Cursor {
         self.base == 0
     }
 
+    /// Goes to any offset of an input that is mapped or in memory; false, and nothing changes, for streams and behind the
+    /// end.
+    pub fn seek(&mut self, offset: u64) -> bool {
+        let length = match &self.body {
+            Source::Map(map) => map.len(),
+            Source::Bytes(bytes) => bytes.len(),
+            Source::Stream { .. } => return false,
+        };
+        let Some(start) = usize::try_from(offset).ok().filter(|start| *start <= length) else { return false };
+        (self.start, self.end) = (start, start);
+        self.extend_in_memory(STEP_BYTES);
+        true
+    }
+
     fn all(&self) -> &[u8] {
         match &self.body {
             Source::Map(map) => map,
@@ -292,6 +306,19 @@ mod tests {
         }
         assert!(long.as_slice().is_none() && !long.rewind());
         assert_eq!(long.offset(), 200_000);
+    }
+
+    #[test]
+    fn memory_is_sought_and_streams_are_not() {
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        let mut memory = Cursor::new(Input::from_bytes("x", bytes.clone()));
+        assert!(memory.seek(2_500_000) && !memory.seek(3_000_001));
+        assert_eq!((memory.offset(), memory.window()), (2_500_000, &bytes[2_500_000..]));
+        assert!(memory.seek(5) && memory.window().starts_with(&bytes[5..1000]));
+        assert!(memory.seek(3_000_000) && memory.window().is_empty() && memory.is_last_window());
+        let mut stream = Cursor::new(Input::from_read("x", Box::new(io::Cursor::new(bytes)), None).unwrap());
+        assert!(!stream.seek(5));
+        assert_eq!(stream.offset(), 0);
     }
 
     #[test]

@@ -76,6 +76,48 @@ impl Input {
         })
     }
 
+    /// Maps a file as it stands on disk, compressed or not: for what is measured or sought in file bytes.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Io`] when the file cannot be opened or mapped, as pipes and empty files cannot.
+    pub fn open_as_is(path: &Path) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {name}"), error))?;
+        let map = map_file(&file).map_err(|error| Error::io(format_args!("cannot map {name}"), error))?;
+        let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(map.len() as u64));
+        Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), drip_bytes: None })
+    }
+
+    /// Takes the bytes of a file in memory as they stand, compressed or not.
+    pub fn from_bytes_as_is(name: &str, bytes: Vec<u8>) -> Self {
+        let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(bytes.len() as u64));
+        Self { name: name.to_owned(), file_bytes, layers, progress, body: Body::Bytes(bytes), drip_bytes: None }
+    }
+
+    /// The input from an offset in its bytes on, as if it began there: compression layers are recognised and removed.
+    ///
+    /// # Errors
+    /// As [`Self::from_read`].
+    pub fn from_offset(self, offset: u64) -> Result<Self, Error> {
+        let (name, file_bytes) = (self.name.clone(), self.file_bytes);
+        fn late<T>(bytes: T, offset: u64) -> io::Cursor<T> {
+            let mut reader = io::Cursor::new(bytes);
+            reader.set_position(offset);
+            reader
+        }
+        let reader: Box<dyn Read + Send> = match self.body {
+            Body::Map(map) => Box::new(late(map, offset)),
+            Body::Bytes(bytes) => Box::new(late(bytes, offset)),
+            Body::Stream { .. } => {
+                let mut reader = self.into_read();
+                io::copy(&mut (&mut reader).take(offset), &mut io::sink())
+                    .map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+                reader
+            }
+        };
+        Self::from_read(&name, reader, file_bytes)
+    }
+
     /// Takes bytes in memory; compression layers are removed.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
         let length = bytes.len() as u64;
@@ -84,14 +126,7 @@ impl Input {
         {
             return input;
         }
-        Self {
-            name: name.to_owned(),
-            file_bytes: Some(length),
-            layers: Vec::new(),
-            progress: Arc::default(),
-            body: Body::Bytes(bytes),
-            drip_bytes: None,
-        }
+        Self::from_bytes_as_is(name, bytes)
     }
 
     /// Takes any reader; compression layers are removed. `file_bytes` is the length where it is known.
@@ -224,6 +259,18 @@ mod tests {
         let mut out = Vec::new();
         input.into_read().read_to_end(&mut out).unwrap();
         assert_eq!(out, b"payload");
+    }
+
+    #[test]
+    fn an_input_can_begin_at_a_later_frame() {
+        let folder = std::env::temp_dir().join(format!("anytrace-input-{}", std::process::id()));
+        let [one, two] = [&b"one"[..], b"two"].map(|bytes| zstd::encode_all(bytes, 1).unwrap());
+        std::fs::write(&folder, [one.as_slice(), &two].concat()).unwrap();
+        let as_is = Input::open_as_is(&folder).unwrap();
+        assert_eq!((as_is.layers().len(), as_is.as_slice().map(<[u8]>::len)), (0, Some(one.len() + two.len())));
+        let later = as_is.from_offset(one.len() as u64).unwrap();
+        assert_eq!((later.layers().len(), later.head().bytes), (1, &b"two"[..]));
+        std::fs::remove_file(&folder).unwrap();
     }
 
     #[test]

@@ -89,6 +89,14 @@ impl Layer {
         self.state().decompressed_bytes
     }
 
+    /// Says that the layer began inside its data, behind so many compressed and decompressed bytes: offsets count from the
+    /// start.
+    pub fn begins_behind(&self, compressed_bytes: u64, decompressed_bytes: u64) {
+        let mut state = self.state();
+        state.compressed_bytes = state.compressed_bytes.saturating_add(compressed_bytes);
+        state.decompressed_bytes = state.decompressed_bytes.saturating_add(decompressed_bytes);
+    }
+
     /// The last 16 compressed bytes read (zero-padded in front): where a seekable zstd file has its footer.
     pub fn tail(&self) -> [u8; 16] {
         self.state().tail
@@ -153,7 +161,7 @@ impl Read for Counted {
         match self.inner.read(buffer) {
             Ok(n) => {
                 let mut state = self.layer.state();
-                state.compressed_bytes += n as u64;
+                state.compressed_bytes = state.compressed_bytes.saturating_add(n as u64);
                 let fresh = buffer.get(n.saturating_sub(16)..n).unwrap_or_default();
                 state.tail.rotate_left(fresh.len());
                 let keep = 16 - fresh.len();
@@ -187,7 +195,7 @@ impl Read for Watched {
         let error = match self.decoder.read(buffer) {
             Ok(n) => {
                 let mut state = self.layer.state();
-                state.decompressed_bytes += n as u64;
+                state.decompressed_bytes = state.decompressed_bytes.saturating_add(n as u64);
                 if n == 0 {
                     self.done = true;
                     state.end = LayerEnd::Clean;

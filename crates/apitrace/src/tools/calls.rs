@@ -2,7 +2,8 @@
 //!
 //! A call's values stay the bytes they are on the wire; only definitions are taken out, so that the bytes can be
 //! walked by [`super::wire::Wire`] at any time with a [`super::dictionary::Dictionary`]. Calls never left come at
-//! the end, in the order of their enters, marked incomplete.
+//! the end, in the order of their enters, marked incomplete. A reader that begins inside of a trace ([`super::index`]) gives
+//! the calls left from there on, after the definitions known there; of calls entered before, those that the index holds.
 //!
 //! Memory is bounded: calls that are open hold at most [`CallOptions::open_bytes_max`] (beyond it the oldest are
 //! given out unfinished, which is an error), and what one call keeps is bounded by
@@ -12,10 +13,11 @@ use std::hash::{DefaultHasher, Hasher};
 
 use anytrace_core::{Error, Limits, Sink};
 
-use crate::reader::{Context, Reader, Totals, Visitor};
+use crate::reader::{Before, Context, Reader, Totals, Visitor};
 use crate::record::{BytesKind, Event, EventKind, Header, Pairing, SignatureRef, Space, Token, VERSION_THREADS};
 use crate::rules;
 use crate::scan::push_uint;
+use crate::seek::SPACES;
 use crate::signatures::Signatures;
 use crate::tools::dictionary::Definition;
 use crate::tools::wire::{LEFT_OUT, LEFT_OUT_HASHED, Wire};
@@ -437,6 +439,19 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
     fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
         self.has_threads = header.version >= VERSION_THREADS;
         self.visitor.header(header)
+    }
+
+    fn resume(&mut self, before: &Before<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        for space in SPACES {
+            for (slot, row) in (0..).zip(before.signatures.table(space).rows()).filter(|(_, row)| row.is_at_hand()) {
+                self.visitor.define(&Definition { space, id: row.id, slot, bytes: &row.definition });
+            }
+        }
+        Ok(())
+    }
+
+    fn resume_call(&mut self, enter: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+        Ok(self.enter(enter, details_of(bytes, 1 + usize::from(self.has_threads))))
     }
 
     fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {

@@ -108,6 +108,16 @@ impl CallSet {
         number <= self.last && self.ranges.iter().any(|range| range.has(number, flags))
     }
 
+    /// No call below this number is in the set; `None` when none is.
+    pub fn first(&self) -> Option<u64> {
+        self.ranges.iter().map(|range| range.start).min()
+    }
+
+    /// True when a call with these flags is in the set whatever its number, from this one on.
+    pub fn has_all_from(&self, number: u64, flags: CallFlags) -> bool {
+        self.ranges.iter().any(|range| range.stop == u64::MAX && range.step == 1 && range.has(number, flags))
+    }
+
     /// No call above this number is in the set.
     #[inline]
     pub fn last(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! What the format's own tools say of a function by its name: does it draw, does it end a frame, is it worth showing.
 
+use crate::signatures::Signatures;
 use crate::tools::flags_table::CALL_FLAGS;
 
 /// Flags of a call. The numbers are those of apitrace 11.1, as its pickles show them.
@@ -51,6 +52,29 @@ pub fn call_flags(name: &[u8]) -> CallFlags {
     }
     let found = CALL_FLAGS.binary_search_by(|(known, _)| known.as_bytes().cmp(name));
     CallFlags(found.ok().and_then(|at| CALL_FLAGS.get(at)).map_or(0, |(_, flags)| *flags))
+}
+
+/// The flags of the functions of a trace, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionFlags(Vec<CallFlags>);
+
+impl FunctionFlags {
+    /// Takes note of the function in a slot.
+    pub(crate) fn learn(&mut self, slot: u32, signatures: &Signatures) {
+        let (at, Some(row)) = (slot as usize, signatures.function(slot)) else { return };
+        if self.0.len() <= at {
+            self.0.resize(at + 1, CallFlags::default());
+        }
+        if let Some(place) = self.0.get_mut(at) {
+            *place = call_flags(row.name());
+        }
+    }
+
+    /// The flags of a function; none for unknown ones.
+    #[inline]
+    pub(crate) fn of(&self, slot: Option<u32>) -> CallFlags {
+        slot.and_then(|slot| self.0.get(slot as usize)).copied().unwrap_or_default()
+    }
 }
 
 /// Flags of families of functions, known and to come, by their names (section 3 of the page, and what apitrace 11.1

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::dump::{DumpOptions, Escape, dump};
+use anytrace_apitrace::tools::index::Wanted;
 use anytrace_core::{Error, NameMatch};
 use clap::{Args, ValueEnum};
 
@@ -53,6 +54,8 @@ pub(crate) struct DumpArguments {
     /// How strings are written: as apitrace writes them, or so that C and Python read them back
     #[arg(long, value_enum, value_name = "HOW", default_value_t = EscapeArgument::Peer)]
     escape: EscapeArgument,
+    #[command(flatten)]
+    index: super::IndexChoice,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -112,7 +115,8 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut opened = match super::open_reader(file, &options.input)? {
+        let wanted = Wanted { first_call: how.calls.first(), keeps_blobs: options.blobs, ..Wanted::default() };
+        let mut opened = match super::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

@@ -1,0 +1,259 @@
+//! Beginning to read in the middle of a trace: what must be known there, and going on with it.
+
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
+
+use crate::calls::{Call, Calls};
+use crate::container::Container;
+use crate::parse::Walker;
+use crate::reader::{Before, Reader, Visitor};
+use crate::record::{Event, EventKind, Header, Origin, Pairing, Space, Token};
+use crate::stream::{Place, Stream};
+
+/// Most calls that may wait at a point.
+pub(crate) const WAITING_MAX: usize = 6000;
+
+/// The spaces in the order their tables are kept.
+pub(crate) const SPACES: [Space; 5] = [Space::Function, Space::Struct, Space::Enum, Space::Bitmask, Space::Frame];
+
+/// A call that is open at a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Waiting {
+    pub(crate) number: u64,
+    pub(crate) thread: u64,
+    pub(crate) frame: u64,
+    pub(crate) seq: u64,
+    pub(crate) function: u32,
+}
+
+/// The enter event of a call that is open at a point, without definitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OpenEnter {
+    pub(crate) call: u64,
+    /// Its offset in the raw stream.
+    pub(crate) offset: u64,
+    pub(crate) bytes: Box<[u8]>,
+}
+
+/// A border between two events and the state of a reader there: what it takes to begin in the middle of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SeekPoint {
+    /// Offset in the raw stream.
+    pub(crate) raw: u64,
+    /// Where decoding begins to get there.
+    pub(crate) place: Place,
+    /// Number of the next event.
+    pub(crate) seq: u64,
+    /// Number of the next call.
+    pub(crate) call: u64,
+    /// Frames ended.
+    pub(crate) frame: u64,
+    /// Highest thread number.
+    pub(crate) thread_max: u64,
+    /// Signatures known, by space.
+    pub(crate) rows: [u32; 5],
+    /// Calls open, in the order of their numbers.
+    pub(crate) waiting: Vec<Waiting>,
+    /// How many of them, the last ones, the reader holds as recent.
+    pub(crate) recent: u32,
+}
+
+impl SeekPoint {
+    /// Offset in the raw stream.
+    pub fn raw_offset(&self) -> u64 {
+        self.raw
+    }
+
+    /// Offset in the file of the chunk or frame that decoding begins with.
+    pub fn file_offset(&self) -> u64 {
+        self.place.file
+    }
+
+    /// Number of the next event.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Number of the next call.
+    pub fn call(&self) -> u64 {
+        self.call
+    }
+
+    /// Frames ended before it.
+    pub fn frame(&self) -> u64 {
+        self.frame
+    }
+
+    /// Numbers of the calls open there.
+    pub fn waiting(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().map(|waiting| waiting.number)
+    }
+}
+
+/// Signatures of a space in the order of their definitions: ids, and definitions one behind the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    ids: Vec<(u64, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Rows {
+    pub(crate) fn push(&mut self, id: u64, definition: &[u8]) {
+        self.bytes.extend_from_slice(definition);
+        self.ids.push((id, self.bytes.len()));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The definition in a slot.
+    pub(crate) fn get(&self, slot: u32) -> Option<&[u8]> {
+        let at = slot as usize;
+        let from = at.checked_sub(1).map_or(Some(0), |before| self.ids.get(before).map(|(_, end)| *end))?;
+        self.bytes.get(from..self.ids.get(at)?.1)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut from = 0;
+        self.ids
+            .iter()
+            .map(move |&(id, end)| (id, self.bytes.get(std::mem::replace(&mut from, end)..end).unwrap_or(&[])))
+    }
+}
+
+/// What a reader needs to begin at a point.
+pub(crate) struct Start<'a> {
+    pub(crate) point: &'a SeekPoint,
+    pub(crate) header: Header,
+    /// The container inside any zstd.
+    pub(crate) own: Container,
+    /// A zstd container has a table of its frames.
+    pub(crate) is_seekable: bool,
+    /// Ids and definitions, by space; at least as many as the point knows.
+    pub(crate) definitions: &'a [Rows; 5],
+    /// Enter events, in the order of the calls; those of calls that are open at the point are used.
+    pub(crate) enters: &'a [OpenEnter],
+    /// What is to be reported when reading begins.
+    pub(crate) reports: Vec<Diagnostic>,
+}
+
+/// What is said first by a reader that does not begin at the start.
+pub(crate) struct Resumed {
+    reports: Vec<Diagnostic>,
+    enters: Vec<OpenEnter>,
+}
+
+impl Reader {
+    /// Opens a trace at a point. For zstd the input begins at the point's place, otherwise at the start of the file.
+    /// `None` where the trace cannot be sought or ends before the point.
+    ///
+    /// Calls that are open at the point are handed to [`Visitor::resume_call`], if their enter events are there.
+    pub(crate) fn begin_at(input: Input, options: &OpenOptions, start: Start<'_>) -> Result<Option<Self>, Error> {
+        let Start { point, header, own, is_seekable, definitions, enters, reports } = start;
+        let Some(stream) = Stream::at(input, own, point.place, is_seekable, options)? else { return Ok(None) };
+        let mut reader = Self::over(stream, options);
+        let Some(ahead) = point.raw.checked_sub(point.place.raw) else { return Ok(None) };
+        if !reader.stream.skip(ahead)? {
+            return Ok(None);
+        }
+        for ((space, rows), count) in SPACES.into_iter().zip(definitions).zip(point.rows) {
+            for (id, definition) in rows.iter().take(count as usize) {
+                reader.signatures.define(space, id, definition, false);
+            }
+        }
+        reader.walker = Walker::new(header.version, &options.limits);
+        reader.header = header;
+        let waiting = point.waiting.iter().map(|waiting| {
+            let &Waiting { number, thread, frame, seq, function } = waiting;
+            (number, Call { thread, frame, mark: 0, seq, function, is_damaged: false })
+        });
+        reader.calls = Calls::restore(point.call, waiting, point.recent as usize);
+        (reader.seq, reader.frame, reader.thread_max) = (point.seq, point.frame, point.thread_max);
+        let mut known = Vec::new();
+        for waiting in &point.waiting {
+            let Ok(at) = enters.binary_search_by_key(&waiting.number, |enter| enter.call) else { continue };
+            let Some(enter) = enters.get(at) else { continue };
+            if !reader.is_enter(&enter.bytes, waiting.function) {
+                return Ok(None);
+            }
+            known.push(enter.clone());
+        }
+        reader.resumed = Some(Box::new(Resumed { reports, enters: known }));
+        Ok(Some(reader))
+    }
+
+    /// True for the bytes of one enter event of a function without definitions: those who take them trust them.
+    fn is_enter(&mut self, bytes: &[u8], function: u32) -> bool {
+        let mut at = 0;
+        self.walker.reset();
+        self.signatures.begin_trial();
+        let is_enter = loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Ok((token, used)) = self.walker.next(rest, &mut self.signatures) else { break false };
+            let is_right = match token {
+                Token::Enter { .. } => true,
+                Token::Function(signature) => signature.origin == Origin::Known && signature.slot == function,
+                Token::Frame(signature)
+                | Token::Struct(signature, _)
+                | Token::Enum(signature, _)
+                | Token::Bitmask(signature, _) => signature.origin == Origin::Known,
+                _ => at > 0,
+            };
+            at += used;
+            if !is_right || token == Token::EndEvent {
+                break is_right && at == bytes.len();
+            }
+        };
+        self.signatures.end_trial();
+        is_enter
+    }
+
+    /// Tells the visitor what is known where reading begins.
+    pub(crate) fn resume<V: Visitor>(
+        &mut self,
+        resumed: Resumed,
+        visitor: &mut V,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        self.report_header(sink)?;
+        resumed.reports.into_iter().try_for_each(|report| sink.report(report))?;
+        visitor.header(&self.header, sink)?;
+        let is_end = |call: &&Call| self.signatures.function(call.function).is_some_and(|row| row.ends_frame);
+        let frames_open = self.calls.waiting().map(|(_, call)| call).filter(is_end).count() as u64;
+        let frames_left = self.frame.saturating_sub(frames_open);
+        let before = Before { calls: self.calls.next(), frames_left, signatures: &self.signatures };
+        visitor.resume(&before, sink)?;
+        for OpenEnter { call: number, offset, bytes } in resumed.enters {
+            let Some(call) = self.calls.waiting_mut(number) else { continue };
+            let &mut Call { thread, frame, seq, function, .. } = call;
+            let (kind, pairing, function) = (EventKind::Enter, Pairing::Paired, Some(function));
+            let enter = Event { seq, offset, kind, call: number, thread, function, frame, pairing, mark: 0 };
+            call.mark = visitor.resume_call(&enter, &bytes, &self.signatures, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Makes ready for [`Self::point`]; to be called before anything is read.
+    pub(crate) fn track_places(&mut self) {
+        self.stream.track_places();
+    }
+
+    /// The point at the current position, between two events. `None` where not everything before was read and kept.
+    pub(crate) fn point(&mut self) -> Option<SeekPoint> {
+        let (count, recent) = self.calls.waiting_count();
+        let is_whole = self.calls.is_whole() && self.lost_bytes == 0 && !self.signatures.may_be_lost;
+        if !is_whole || self.is_short != Default::default() || count > WAITING_MAX {
+            return None;
+        }
+        let waiting = self.calls.waiting().map(|(number, call)| {
+            let &Call { thread, frame, seq, function, .. } = call;
+            Waiting { number, thread, frame, seq, function }
+        });
+        let waiting = waiting.collect();
+        let rows = SPACES.map(|space| u32::try_from(self.signatures.table(space).rows().len()).unwrap_or(u32::MAX));
+        let (seq, call, frame, thread_max) = (self.seq, self.calls.next(), self.frame, self.thread_max);
+        let (raw, place) = (self.stream.offset(), self.stream.place()?);
+        let recent = u32::try_from(recent).unwrap_or(0);
+        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent })
+    }
+}

@@ -1,0 +1,255 @@
+//! Events written again as they stand, with the definitions they need and the numbers they get.
+
+use std::collections::{HashMap, HashSet};
+
+use anytrace_core::Error;
+
+use crate::record::{SignatureRef, Space, Token};
+use crate::scan::push_uint;
+use crate::signatures::{Signature, Signatures};
+use crate::tools::wire::{Detail, Value, Wire};
+use crate::wrap::Wrapper;
+
+/// A signature that an event names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reference {
+    space: Space,
+    id: u64,
+    slot: u32,
+    /// Where in the event's bytes the definition stands, or would stand.
+    at: usize,
+    /// Bytes of the definition that stands there; 0 where none does.
+    length: usize,
+}
+
+impl Reference {
+    /// The reference of a token that is added to an event of so many bytes.
+    pub(crate) fn of(token: &Token<'_>, event_bytes: usize) -> Option<Self> {
+        let (space, signature): (_, &SignatureRef<'_>) = match token {
+            Token::Function(signature) => (Space::Function, signature),
+            Token::Frame(signature) => (Space::Frame, signature),
+            Token::Struct(signature, _) => (Space::Struct, signature),
+            Token::Enum(signature, _) => (Space::Enum, signature),
+            Token::Bitmask(signature, _) => (Space::Bitmask, signature),
+            _ => return None,
+        };
+        let &SignatureRef { id, slot, id_end, definition, .. } = signature;
+        Some(Self { space, id, slot, at: event_bytes + id_end, length: definition.map_or(0, <[u8]>::len) })
+    }
+}
+
+/// The bytes of an event, or of a part of it, and the signatures named there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Piece {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) references: Vec<Reference>,
+}
+
+impl Piece {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.references.clear();
+    }
+
+    /// Adds a token.
+    pub(crate) fn push(&mut self, token: &Token<'_>, bytes: &[u8]) {
+        self.references.extend(Reference::of(token, self.bytes.len()));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes a plain event: one whose signatures are all known, without definitions and backtraces.
+    pub(crate) fn set_plain(&mut self, bytes: &[u8], has_thread: bool, signatures: &Signatures) {
+        self.clear();
+        self.bytes.extend_from_slice(bytes);
+        find_references(bytes, has_thread, signatures, &mut self.references);
+    }
+
+    /// Memory it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.references.capacity() * size_of::<Reference>()
+    }
+}
+
+/// Finds the signatures that a plain event of version 3 or later names.
+fn find_references(bytes: &[u8], has_thread: bool, signatures: &Signatures, found: &mut Vec<Reference>) {
+    let mut wire = Wire::new(bytes, true);
+    let mut add = |space: Space, id: u64, wire: &Wire<'_>| {
+        let slot = signatures.table(space).slot(id).unwrap_or(u32::MAX);
+        found.push(Reference { space, id, slot, at: bytes.len() - wire.rest().len(), length: 0 });
+    };
+    let is_enter = wire.byte() == 0;
+    if is_enter && has_thread {
+        wire.uint();
+    }
+    let id = wire.uint();
+    if is_enter {
+        add(Space::Function, id, &wire);
+    }
+    loop {
+        // How many values are to come: those of a detail and all they hold.
+        let mut left = match wire.detail() {
+            Detail::End => return,
+            Detail::Argument(_) | Detail::Return => 1_u64,
+            Detail::Backtrace(_) | Detail::Flags(_) | Detail::Thread(_) => 0,
+        };
+        while left > 0 && !wire.rest().is_empty() {
+            left -= 1;
+            // The place right after the id is asked for, so the type is looked at before the value is passed over.
+            let mut ahead = wire;
+            match ahead.byte() {
+                9 => add(Space::Enum, ahead.uint(), &ahead),
+                10 => add(Space::Bitmask, ahead.uint(), &ahead),
+                12 => add(Space::Struct, ahead.uint(), &ahead),
+                _ => {}
+            }
+            left = left.saturating_add(match wire.value() {
+                Value::Array(count) => count,
+                Value::Struct(id) => members(signatures, id),
+                Value::Repr => 2,
+                _ => 0,
+            });
+        }
+    }
+}
+
+/// How many members a structure has.
+pub(crate) fn members(signatures: &Signatures, id: u64) -> u64 {
+    let slot = signatures.table(Space::Struct).slot(id);
+    slot.and_then(|slot| signatures.get(Space::Struct, slot)).map_or(0, |row| row.count)
+}
+
+/// What became of the definitions, counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Carried {
+    /// Definitions written at another event than in the source.
+    pub(crate) definitions: u64,
+    /// Events left out because a definition they need is lost.
+    pub(crate) lost_events: u64,
+}
+
+/// Writes events and takes care that every signature is defined where it is first named.
+pub(crate) struct Carrier<'a> {
+    wrapper: Wrapper<'a>,
+    /// Ids that were defined, with the slots of their definitions.
+    written: [HashMap<u64, u32>; 5],
+    /// The ids that the current piece defined, with what they stood for before.
+    fresh: Vec<(Space, u64, Option<u32>)>,
+    /// Those of its references that need a definition.
+    missing: HashSet<usize>,
+    out: Vec<u8>,
+    pub(crate) carried: Carried,
+}
+
+impl<'a> Carrier<'a> {
+    pub(crate) fn new(wrapper: Wrapper<'a>) -> Self {
+        Self {
+            wrapper,
+            written: Default::default(),
+            fresh: Vec::new(),
+            missing: HashSet::new(),
+            out: Vec::new(),
+            carried: Carried::default(),
+        }
+    }
+
+    /// True when all signatures of the source were defined: events can be copied without looking at them.
+    #[inline]
+    pub(crate) fn has_all(&self, signatures: &Signatures) -> bool {
+        let spaces = [Space::Function, Space::Struct, Space::Enum, Space::Bitmask, Space::Frame];
+        // Where an id was defined twice there are more rows than ids.
+        spaces.into_iter().zip(&self.written).all(|(space, ids)| signatures.table(space).rows().len() == ids.len())
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.wrapper.write(bytes)
+    }
+
+    /// Writes a piece of an event. `number` is the call number that a leave gets in place of its own, which ends at
+    /// the offset given. False when a definition is lost: nothing is written then.
+    pub(crate) fn put(
+        &mut self,
+        piece: &Piece,
+        number: Option<(usize, u64)>,
+        signatures: &Signatures,
+    ) -> Result<bool, Error> {
+        self.fresh.clear();
+        self.missing.clear();
+        for (at, reference) in piece.references.iter().enumerate() {
+            if !self.provide(at, reference, signatures) {
+                self.carried.lost_events += 1;
+                self.take_back();
+                return Ok(false);
+            }
+        }
+        if number.is_none() && self.missing.is_empty() {
+            self.wrapper.write(&piece.bytes)?;
+            return Ok(true);
+        }
+        let mut from = 0;
+        self.out.clear();
+        if let Some((end, number)) = number {
+            self.out.push(1);
+            push_uint(&mut self.out, number);
+            from = end;
+        }
+        for (at, reference) in piece.references.iter().enumerate() {
+            if self.missing.contains(&at)
+                && let Some(row) = signatures.get(reference.space, reference.slot)
+            {
+                self.out.extend_from_slice(piece.bytes.get(from..reference.at).unwrap_or_default());
+                self.out.extend_from_slice(&row.definition);
+                from = reference.at;
+            }
+        }
+        self.carried.definitions += self.missing.len() as u64;
+        self.out.extend_from_slice(piece.bytes.get(from..).unwrap_or_default());
+        self.wrapper.write(&self.out)?;
+        Ok(true)
+    }
+
+    /// Sees to the definition of one reference; false when it is lost.
+    fn provide(&mut self, at: usize, reference: &Reference, signatures: &Signatures) -> bool {
+        let &Reference { space, id, slot, length, .. } = reference;
+        let Some(written) = self.written.get_mut(space as usize) else { return false };
+        let before = written.get(&id).copied();
+        if length == 0 && before == Some(slot) {
+            return true;
+        }
+        let row = signatures.get(space, slot);
+        if length == 0 {
+            // A definition that was repeated word for word is the same one.
+            let same = before.and_then(|before| signatures.get(space, before)).zip(row);
+            if same.is_some_and(|(a, b)| a.is_at_hand() && b.is_at_hand() && a.definition == b.definition) {
+                return true;
+            }
+            // There was no room for it in the table: what was written must do.
+            if before.is_some() && row.is_none() {
+                return true;
+            }
+            if !row.is_some_and(Signature::is_at_hand) {
+                return false;
+            }
+            self.missing.insert(at);
+        }
+        written.insert(id, slot);
+        self.fresh.push((space, id, before));
+        true
+    }
+
+    /// Forgets what the current piece would have defined.
+    fn take_back(&mut self) {
+        for (space, id, before) in self.fresh.drain(..).rev() {
+            let Some(written) = self.written.get_mut(space as usize) else { continue };
+            match before {
+                Some(slot) => written.insert(id, slot),
+                None => written.remove(&id),
+            };
+        }
+    }
+
+    /// Ends the container.
+    pub(crate) fn finish(self, is_seekable: bool) -> Result<(), Error> {
+        self.wrapper.finish(is_seekable)
+    }
+}

@@ -1,0 +1,188 @@
+//! Events on their way from a reader to a writer, token by token, one at a time.
+
+use anytrace_core::Error;
+
+use crate::fill::Fill;
+use crate::record::{Event, EventKind, Pairing, Token};
+use crate::signatures::Signatures;
+use crate::tools::carry::{Carrier, Piece};
+use crate::tools::flags::CallFlags;
+use crate::tools::waiting::{Fate, Waiting};
+
+/// What becomes of the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// An enter whose function is not known yet.
+    Head,
+    Dropped,
+    Enter(Fate, CallFlags),
+    /// The leave of a call that is kept; where its head ends.
+    Leave(usize),
+    /// A leave without an enter.
+    Stray,
+    /// An event too long to be held, a part of which was written; the mark of an enter.
+    Stream(u64),
+}
+
+/// The event that is being read, and those that wait to be written.
+pub(crate) struct Flow<'a> {
+    pub(crate) waiting: Waiting<'a>,
+    pub(crate) state: State,
+    piece: Piece,
+    fill: Fill,
+    event_bytes_max: usize,
+    /// Calls of the source entered so far.
+    pub(crate) calls: u64,
+}
+
+impl<'a> Flow<'a> {
+    /// Events of more than so many bytes are not held as a whole.
+    pub(crate) fn new(carrier: Carrier<'a>, event_bytes_max: usize) -> Self {
+        Self {
+            waiting: Waiting::new(carrier),
+            state: State::Dropped,
+            piece: Piece::default(),
+            fill: Fill::default(),
+            event_bytes_max,
+            calls: 0,
+        }
+    }
+
+    /// An event begins.
+    pub(crate) fn begin(&mut self, event: &Event, state: State) {
+        self.state = state;
+        self.piece.clear();
+        self.fill.begin();
+        if event.kind == EventKind::Enter {
+            self.calls = event.call + 1;
+        }
+    }
+
+    /// Decides about a leave whose head is so long. `is_wanted` says whether a call is kept that is left now.
+    pub(crate) fn leave_state(
+        &mut self,
+        event: &Event,
+        head: usize,
+        is_wanted: impl FnOnce(CallFlags) -> bool,
+    ) -> State {
+        match event.pairing {
+            Pairing::Paired if self.waiting.decide(event.call, event.mark, is_wanted) => State::Leave(head),
+            Pairing::Paired => State::Dropped,
+            Pairing::Lost => {
+                self.waiting.tallies.leaves_of_lost += 1;
+                State::Dropped
+            }
+            Pairing::Repeated | Pairing::Unknown => State::Stray,
+        }
+    }
+
+    /// Adds a token that stands in these bytes; they need not be those of the source.
+    pub(crate) fn push(
+        &mut self,
+        (token, bytes): (&Token<'_>, &[u8]),
+        event: &Event,
+        signatures: &Signatures,
+        is_wanted: impl FnMut(CallFlags) -> bool,
+    ) -> Result<(), Error> {
+        self.fill.follow(token);
+        self.piece.push(token, bytes);
+        let has_part = matches!(self.state, State::Stream(_)) && !self.piece.references.is_empty();
+        if has_part || self.piece.bytes.len() > self.event_bytes_max {
+            self.stream(event, signatures, is_wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Takes all of a plain event.
+    pub(crate) fn set_plain(&mut self, bytes: &[u8], has_thread: bool, signatures: &Signatures) {
+        self.waiting.set_plain(&mut self.piece, bytes, has_thread, signatures);
+    }
+
+    /// Takes an enter event from before the start of reading.
+    pub(crate) fn begin_early(
+        &mut self,
+        call: (Fate, u64, CallFlags),
+        enter: &[u8],
+        has_thread: bool,
+        signatures: &Signatures,
+    ) {
+        self.piece.set_plain(enter, has_thread, signatures);
+        self.waiting.begin_early(call, &mut self.piece);
+    }
+
+    /// Hands on the event that is over; returns the mark of an enter.
+    pub(crate) fn end(
+        &mut self,
+        event: &Event,
+        signatures: &Signatures,
+        is_wanted: impl FnMut(CallFlags) -> bool,
+    ) -> Result<u64, Error> {
+        let (piece, waiting) = (&mut self.piece, &mut self.waiting);
+        let mut mark = Waiting::DROPPED;
+        match self.state {
+            State::Head | State::Dropped => {}
+            State::Enter(fate, flags) => mark = waiting.begin((fate, event.call, flags), piece, signatures)?,
+            State::Leave(head) => waiting.leave((event.call, event.mark, head), piece, signatures)?,
+            State::Stray => waiting.stray(self.calls, piece),
+            State::Stream(enter_mark) => {
+                waiting.stream(piece, signatures)?;
+                mark = enter_mark;
+            }
+        }
+        waiting.flush(signatures, is_wanted)?;
+        // A long event must not keep its memory.
+        if self.piece.bytes.capacity() > 1 << 20 {
+            self.piece = Piece::default();
+        }
+        Ok(mark)
+    }
+
+    /// Writes the part that is there of an event too long to be held, after all that waits.
+    fn stream(
+        &mut self,
+        event: &Event,
+        signatures: &Signatures,
+        mut is_wanted: impl FnMut(CallFlags) -> bool,
+    ) -> Result<(), Error> {
+        let (piece, waiting) = (&mut self.piece, &mut self.waiting);
+        if matches!(self.state, State::Enter(..) | State::Leave(_) | State::Stray) {
+            waiting.tallies.guessed += waiting.force(signatures, &mut is_wanted)?;
+        }
+        match self.state {
+            State::Enter(fate, flags) if fate == Fate::Kept || is_wanted(flags) => {
+                waiting.tallies.guessed += u64::from(fate == Fate::Open);
+                self.state = State::Stream(waiting.begin_stream(None, piece, signatures)?);
+            }
+            State::Leave(head) => {
+                let leave = Some((event.call, event.mark, head));
+                self.state = State::Stream(waiting.begin_stream(leave, piece, signatures)?);
+            }
+            State::Stream(_) => waiting.stream(piece, signatures)?,
+            _ => self.state = State::Dropped,
+        }
+        piece.clear();
+        Ok(())
+    }
+
+    /// The event breaks off: what of it was written is ended. `more` was held back of a string of it.
+    pub(crate) fn abandon(&mut self, event: &Event, more: &[u8]) -> Result<(), Error> {
+        if let State::Stream(_) = self.state {
+            let zeros = self.fill.zeros().ok_or_else(|| {
+                Error::limit(format!(
+                    "event {} is damaged after more than {} bytes of it were written; raise the limit",
+                    event.seq, self.event_bytes_max
+                ))
+            })?;
+            self.waiting.raw(&self.piece.bytes)?;
+            self.waiting.raw(more)?;
+            self.waiting.fill(zeros)?;
+        }
+        self.state = State::Dropped;
+        Ok(())
+    }
+}
+
+/// Where the head of a plain leave event ends: its type and the call's number.
+pub(crate) fn head_length(bytes: &[u8]) -> usize {
+    2 + bytes.iter().skip(1).take_while(|byte| **byte >= 0x80).count()
+}

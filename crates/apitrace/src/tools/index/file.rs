@@ -1,0 +1,395 @@
+//! The bytes of an index file: small, checked, and believed in nothing.
+//!
+//! ```text
+//! file   = magic, number version, body, checksum of all before (XXH3, 8 bytes, little-endian)
+//! body   = file bytes, log2 of piece bytes, digests (count, 8 bytes each)
+//!          container (0 raw, 1 Snappy, 2 Brotli), flags (1 zstd, 2 with a table, 4 sound with blobs, 8 plain frames)
+//!          record limit, raw bytes, events, calls, frames, incomplete, errors, warnings
+//!          place of the first error (0, or 1 + offset, stream), obstacle (0, or 1 + kind, offset)
+//!          header (length, bytes), five spaces (count, (id, length, definition)*)
+//!          frame step, frames (count, (call, raw offset)*), points (count, point*)
+//!          enters of open calls (count, (call, raw offset, length, bytes)*)
+//! point  = raw offset, file offset, raw offset of the place, event, call, frame, thread, five counts
+//!          open calls (count, (number, thread, frame, event, 1 + function)*), recent
+//! ```
+//!
+//! All are numbers of the raw stream's kind, seven bits a byte. Numbers that grow from row to row stand as differences.
+
+use std::fmt;
+
+use anytrace_core::Limits;
+use twox_hash::XxHash3_64;
+
+use crate::container::{Container, parse_header};
+use crate::parse::pass_definition;
+use crate::scan::{Scan, Stop, push_uint};
+use crate::seek::{OpenEnter, Rows, SPACES, SeekPoint, WAITING_MAX as WAITING_EACH_MAX, Waiting};
+use crate::stream::Place;
+use crate::tools::index::build::{ENTERS_BYTES_MAX, FRAMES_MAX, POINTS_MAX, WAITING_MAX};
+use crate::tools::index::fit::{PIECES_MAX, Pieces, piece_bytes};
+use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle};
+
+/// The first bytes. The eighth bit and the line ends show when a transfer has taken the file for text.
+const MAGIC: [u8; 8] = *b"\x89atidx\r\n";
+
+const VERSION: u64 = 1;
+
+const CHECKSUM_BYTES: usize = 8;
+
+/// Largest index file. What an index can hold takes less.
+pub(super) const INDEX_BYTES_MAX: u64 = 96 << 20;
+
+/// Most definitions: as many as a reader keeps.
+const ROWS_MAX: usize = 1 << 20;
+
+const OBSTACLES: [Obstacle; 5] =
+    [Obstacle::Container, Obstacle::Damage, Obstacle::OpenCalls, Obstacle::Leave, Obstacle::LongValue];
+
+const OWN: [Container; 3] = [Container::Raw, Container::Snappy, Container::Brotli];
+
+/// Why bytes are no index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexFault {
+    /// They do not begin as one.
+    Magic,
+    /// They are of a version that is not known.
+    Version(u64),
+    /// They are cut or changed.
+    Checksum,
+    /// What stands there makes no sense: the byte offset.
+    Content(u64),
+}
+
+impl fmt::Display for IndexFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic => f.write_str("this is no index of an apitrace trace"),
+            Self::Version(version) => write!(f, "the index has version {version}, known is {VERSION}"),
+            Self::Checksum => f.write_str("the index is cut or damaged"),
+            Self::Content(offset) => write!(f, "the index makes no sense at byte {offset:#x}"),
+        }
+    }
+}
+
+impl std::error::Error for IndexFault {}
+
+impl Index {
+    /// The bytes of an index file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(MAGIC.to_vec());
+        out.number(VERSION);
+        out.pieces(&self.pieces);
+        out.number(OWN.iter().position(|own| *own == self.own).unwrap_or(0) as u64);
+        let flags = [self.is_zstd, self.is_seekable, self.is_sound_with_blobs, self.has_plain_frames];
+        out.number(flags.iter().enumerate().map(|(bit, is_set)| u64::from(*is_set) << bit).sum());
+        let t = &self.totals;
+        for number in
+            [self.record_bytes_max, t.raw_bytes, t.events, t.calls, t.frames, t.incomplete, t.errors, t.warnings]
+        {
+            out.number(number);
+        }
+        out.option(self.first_error.map(|(offset, is_raw)| (offset, u64::from(is_raw))));
+        let kind = |obstacle| OBSTACLES.iter().position(|known| *known == obstacle).unwrap_or(0) as u64;
+        out.option(self.obstacle.map(|(offset, obstacle)| (offset, kind(obstacle))));
+        out.bytes(&self.header.raw);
+        for rows in &self.definitions {
+            out.number(rows.len() as u64);
+            for (id, definition) in rows.iter() {
+                out.number(id);
+                out.bytes(definition);
+            }
+        }
+        out.number(self.frame_step);
+        out.number(self.frames.len() as u64);
+        let mut last = FrameStart { call: 0, raw_offset: 0 };
+        for frame in &self.frames {
+            out.difference(frame.call, last.call);
+            out.difference(frame.raw_offset, last.raw_offset);
+            last = *frame;
+        }
+        out.number(self.points.len() as u64);
+        let mut before = SeekPoint::default();
+        for point in &self.points {
+            out.point(point, &before);
+            before = SeekPoint { waiting: Vec::new(), ..*point };
+        }
+        out.number(self.enters.len() as u64);
+        let mut last = 0;
+        for enter in &self.enters {
+            out.difference(enter.call, last);
+            out.number(enter.offset);
+            out.bytes(&enter.bytes);
+            last = enter.call;
+        }
+        let checksum = XxHash3_64::oneshot(&out.0);
+        out.0.extend(checksum.to_le_bytes());
+        out.0
+    }
+
+    /// Reads an index file.
+    ///
+    /// # Errors
+    /// What is wrong with it. Nothing in it can do harm: counts are bounded, definitions parsed, numbers in order.
+    pub fn decode(bytes: &[u8]) -> Result<Self, IndexFault> {
+        let rest = bytes.strip_prefix(&MAGIC).ok_or(IndexFault::Magic)?;
+        let version = Scan::new(rest).uint().map_err(|_| IndexFault::Checksum)?;
+        if version != VERSION {
+            return Err(IndexFault::Version(version));
+        }
+        let (content, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(IndexFault::Checksum)?;
+        if XxHash3_64::oneshot(content) != u64::from_le_bytes(*checksum) || bytes.len() as u64 > INDEX_BYTES_MAX {
+            return Err(IndexFault::Checksum);
+        }
+        let mut scan = Scan::new(content);
+        scan.at = MAGIC.len();
+        let mut reader = Parser { scan };
+        let index = reader.index().ok_or(IndexFault::Content(reader.scan.at as u64))?;
+        if reader.scan.rest().is_empty() { Ok(index) } else { Err(IndexFault::Content(reader.scan.at as u64)) }
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, number: u64) {
+        push_uint(&mut self.0, number);
+    }
+
+    fn difference(&mut self, number: u64, before: u64) {
+        self.number(number.saturating_sub(before));
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn option(&mut self, pair: Option<(u64, u64)>) {
+        match pair {
+            None => self.number(0),
+            Some((offset, kind)) => {
+                self.number(1 + kind);
+                self.number(offset);
+            }
+        }
+    }
+
+    fn pieces(&mut self, pieces: &Pieces) {
+        self.number(pieces.file_bytes);
+        self.number(u64::from(pieces.piece_bytes.trailing_zeros()));
+        self.number(pieces.digests.len() as u64);
+        for digest in &pieces.digests {
+            self.0.extend(digest.to_le_bytes());
+        }
+    }
+
+    fn point(&mut self, point: &SeekPoint, before: &SeekPoint) {
+        for (now, then) in growing(point).into_iter().zip(growing(before)) {
+            self.difference(now, then);
+        }
+        self.number(point.waiting.len() as u64);
+        let mut last = 0;
+        for &Waiting { number, thread, frame, seq, function } in &point.waiting {
+            self.difference(number, last);
+            last = number;
+            self.number(thread);
+            self.number(frame);
+            self.number(seq);
+            self.number(u64::from(function.wrapping_add(1)));
+        }
+        self.number(u64::from(point.recent));
+    }
+}
+
+/// The numbers of a point that never get smaller from one to the next.
+fn growing(point: &SeekPoint) -> [u64; 12] {
+    let [a, b, c, d, e] = point.rows.map(u64::from);
+    let &SeekPoint { raw, place, seq, call, frame, thread_max, .. } = point;
+    [raw, place.file, place.raw, seq, call, frame, thread_max, a, b, c, d, e]
+}
+
+/// Reads the body; `None` where it makes no sense.
+struct Parser<'a> {
+    scan: Scan<'a>,
+}
+
+impl Parser<'_> {
+    fn number(&mut self) -> Option<u64> {
+        self.scan.uint().ok()
+    }
+
+    /// A count of things that take a byte at least.
+    fn count(&mut self, most: usize) -> Option<usize> {
+        let count = usize::try_from(self.number()?).ok()?;
+        (count <= most && count <= self.scan.rest().len()).then_some(count)
+    }
+
+    fn option(&mut self) -> Option<Option<(u64, u64)>> {
+        match self.number()? {
+            0 => Some(None),
+            kind => Some(Some((self.number()?, kind - 1))),
+        }
+    }
+
+    fn index(&mut self) -> Option<Index> {
+        let _version = self.number()?;
+        let pieces = self.pieces()?;
+        let own = *OWN.get(usize::try_from(self.number()?).ok()?)?;
+        let flags = self.number()?;
+        let mut totals = IndexTotals { file_bytes: pieces.file_bytes, ..IndexTotals::default() };
+        let record_bytes_max = self.number()?;
+        for place in [
+            &mut totals.raw_bytes,
+            &mut totals.events,
+            &mut totals.calls,
+            &mut totals.frames,
+            &mut totals.incomplete,
+            &mut totals.errors,
+            &mut totals.warnings,
+        ] {
+            *place = self.number()?;
+        }
+        let first_error = self.option()?.map(|(offset, is_raw)| (offset, is_raw == 1));
+        let obstacle = match self.option()? {
+            None => None,
+            Some((offset, kind)) => Some((offset, *OBSTACLES.get(usize::try_from(kind).ok()?)?)),
+        };
+        let raw = self.scan.string().ok()?;
+        let header = parse_header(raw, &Limits::default().with_record_bytes_max(INDEX_BYTES_MAX))
+            .ok()
+            .filter(|header| header.raw == raw)?;
+        let definitions = self.definitions(header.version)?;
+        let frame_step = self.number()?;
+        let frames = self.frames()?;
+        let points = self.points(&totals, &definitions)?;
+        let enters = self.enters()?;
+        Some(Index {
+            totals,
+            pieces,
+            own,
+            is_zstd: flags & 1 != 0,
+            is_seekable: flags & 2 != 0,
+            is_sound_with_blobs: flags & 4 != 0,
+            record_bytes_max,
+            first_error,
+            obstacle,
+            header,
+            definitions,
+            frame_step,
+            frames,
+            has_plain_frames: flags & 8 != 0,
+            points,
+            enters,
+        })
+    }
+
+    fn pieces(&mut self) -> Option<Pieces> {
+        let file_bytes = self.number()?;
+        let piece_log = u32::try_from(self.number()?).ok()?;
+        let most = usize::try_from(PIECES_MAX).unwrap_or(usize::MAX);
+        let count = self.count(most)?;
+        let piece = 1_u64.checked_shl(piece_log).filter(|piece| *piece == piece_bytes(file_bytes))?;
+        if count as u64 != file_bytes.div_ceil(piece) {
+            return None;
+        }
+        let mut digests = Vec::new();
+        for _ in 0..count {
+            digests.push(u64::from_le_bytes(self.scan.array().ok()?));
+        }
+        Some(Pieces { file_bytes, piece_bytes: piece, digests })
+    }
+
+    fn definitions(&mut self, version: u64) -> Option<[Rows; 5]> {
+        let mut definitions: [Rows; 5] = Default::default();
+        let mut left = ROWS_MAX;
+        for (space, rows) in SPACES.into_iter().zip(&mut definitions) {
+            let count = self.count(left)?;
+            left -= count;
+            for _ in 0..count {
+                let id = self.number()?;
+                let definition = self.scan.string().ok()?;
+                // Those who take a definition trust its counts.
+                let mut scan = Scan::new(definition);
+                let passed: Result<(), Stop> = pass_definition(&mut scan, space, version);
+                if passed.is_err() || !scan.rest().is_empty() {
+                    return None;
+                }
+                rows.push(id, definition);
+            }
+        }
+        Some(definitions)
+    }
+
+    fn frames(&mut self) -> Option<Vec<FrameStart>> {
+        let mut frames = Vec::new();
+        let mut last = FrameStart { call: 0, raw_offset: 0 };
+        for _ in 0..self.count(FRAMES_MAX)? {
+            last.call = last.call.checked_add(self.number()?)?;
+            last.raw_offset = last.raw_offset.checked_add(self.number()?)?;
+            frames.push(last);
+        }
+        Some(frames)
+    }
+
+    fn points(&mut self, totals: &IndexTotals, definitions: &[Rows; 5]) -> Option<Vec<SeekPoint>> {
+        let mut points: Vec<SeekPoint> = Vec::new();
+        let mut waiting_left = WAITING_MAX.max(WAITING_EACH_MAX);
+        for _ in 0..self.count(POINTS_MAX)? {
+            let point = self.point(points.last(), definitions, &mut waiting_left)?;
+            let is_inside = point.place.file <= totals.file_bytes && point.place.raw <= point.raw;
+            if !is_inside || point.raw > totals.raw_bytes || point.call > totals.calls {
+                return None;
+            }
+            points.push(point);
+        }
+        Some(points)
+    }
+
+    /// The bytes are looked at where reading begins.
+    fn enters(&mut self) -> Option<Vec<OpenEnter>> {
+        let mut enters: Vec<OpenEnter> = Vec::new();
+        let mut call = 0_u64;
+        for at in 0..self.count(ENTERS_BYTES_MAX / size_of::<OpenEnter>() + 1)? {
+            let step = self.number()?;
+            call = call.checked_add(step).filter(|_| at == 0 || step > 0)?;
+            let offset = self.number()?;
+            enters.push(OpenEnter { call, offset, bytes: self.scan.string().ok()?.into() });
+        }
+        Some(enters)
+    }
+
+    fn point(
+        &mut self,
+        before: Option<&SeekPoint>,
+        definitions: &[Rows; 5],
+        waiting_left: &mut usize,
+    ) -> Option<SeekPoint> {
+        let mut numbers = before.map_or([0; 12], growing);
+        for number in &mut numbers {
+            *number = number.checked_add(self.number()?)?;
+        }
+        let [raw, file, place_raw, seq, call, frame, thread_max, a, b, c, d, e] = numbers;
+        let mut rows = [0; 5];
+        for ((place, number), known) in rows.iter_mut().zip([a, b, c, d, e]).zip(definitions) {
+            *place = u32::try_from(number).ok().filter(|number| *number as usize <= known.len())?;
+        }
+        let [functions, ..] = rows;
+        let count = self.count(WAITING_EACH_MAX)?;
+        *waiting_left = waiting_left.checked_sub(count)?;
+        let mut waiting = Vec::new();
+        let mut number = 0_u64;
+        for at in 0..count {
+            let step = self.number()?;
+            number = number.checked_add(step).filter(|_| at == 0 || step > 0)?;
+            let (thread, frame, seq) = (self.number()?, self.number()?, self.number()?);
+            let function = u32::try_from(self.number()?).ok()?.wrapping_sub(1);
+            if number >= call || function >= functions && function != u32::MAX {
+                return None;
+            }
+            waiting.push(Waiting { number, thread, frame, seq, function });
+        }
+        let recent = u32::try_from(self.number()?).ok().filter(|recent| *recent as usize <= count)?;
+        let place = Place { file, raw: place_raw };
+        Some(SeekPoint { raw, place, seq, call, frame, thread_max, rows, waiting, recent })
+    }
+}

@@ -1,0 +1,227 @@
+//! Whether an index belongs to a file: digests of its pieces.
+//!
+//! The index is of use only where it saves time, so all of the file cannot be read each time: its size, its first and last
+//! piece and some between are looked at ([`Depth::Samples`]). That tells another trace, and one that was recorded again.
+//! One that was changed in place is told by its time: then every piece is looked at ([`Depth::Whole`]).
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use twox_hash::XxHash3_64;
+
+/// Smallest piece, and most pieces: the index stays small however long the file is.
+const PIECE_BYTES_MIN: u64 = 1 << 16;
+pub(super) const PIECES_MAX: u64 = 1 << 16;
+
+/// How many pieces are looked at, spread over the file.
+const SAMPLES: usize = 16;
+
+/// How much of a file is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Size, first and last piece, and some between.
+    Samples,
+    /// All of it.
+    Whole,
+}
+
+/// Why an index does not belong to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfit {
+    /// The file has another size.
+    Size {
+        /// Bytes when the index was made.
+        expected: u64,
+        /// Bytes now.
+        found: u64,
+    },
+    /// The file holds something else.
+    Content {
+        /// Offset of the piece.
+        offset: u64,
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size { expected, found } => {
+                write!(f, "the trace has {found} bytes, the index is of one of {expected}")
+            }
+            Self::Content { offset, bytes } => {
+                write!(f, "the trace holds something else in the {bytes} bytes at {offset:#x}")
+            }
+        }
+    }
+}
+
+/// Digests of a file's pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pieces {
+    pub(super) file_bytes: u64,
+    pub(super) piece_bytes: u64,
+    pub(super) digests: Vec<u64>,
+}
+
+/// The size of pieces for a file of that size.
+pub(super) fn piece_bytes(file_bytes: u64) -> u64 {
+    file_bytes.div_ceil(PIECES_MAX).next_power_of_two().max(PIECE_BYTES_MIN)
+}
+
+impl Pieces {
+    /// Compares.
+    pub(super) fn check(&self, file: &[u8], depth: Depth) -> Result<(), Misfit> {
+        let found = file.len() as u64;
+        if found != self.file_bytes {
+            return Err(Misfit::Size { expected: self.file_bytes, found });
+        }
+        let step = match depth {
+            Depth::Whole => 1,
+            Depth::Samples => self.digests.len().div_ceil(SAMPLES).max(1),
+        };
+        let piece = usize::try_from(self.piece_bytes).unwrap_or(usize::MAX);
+        let last = self.digests.len().saturating_sub(1);
+        for at in (0..self.digests.len()).step_by(step).chain([last]) {
+            let start = at.saturating_mul(piece).min(file.len());
+            let bytes = file.get(start..start.saturating_add(piece).min(file.len())).unwrap_or_default();
+            if self.digests.get(at).is_some_and(|digest| *digest != XxHash3_64::oneshot(bytes)) {
+                return Err(Misfit::Content { offset: start as u64, bytes: bytes.len() as u64 });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Passes bytes on and digests them on the way.
+pub(super) struct Digester {
+    inner: Box<dyn Read + Send>,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    piece_bytes: u64,
+    left: u64,
+    hash: XxHash3_64,
+    pieces: Pieces,
+}
+
+/// What a [`Digester`] found so far.
+#[derive(Clone)]
+pub(super) struct Digest(Arc<Mutex<State>>);
+
+impl Digester {
+    pub(super) fn new(inner: Box<dyn Read + Send>, file_bytes: u64) -> (Self, Digest) {
+        let piece_bytes = piece_bytes(file_bytes);
+        let pieces = Pieces { file_bytes: 0, piece_bytes, digests: Vec::new() };
+        let state = State { piece_bytes, left: piece_bytes, hash: XxHash3_64::new(), pieces };
+        let state = Arc::new(Mutex::new(state));
+        (Self { inner, state: Arc::clone(&state) }, Digest(state))
+    }
+}
+
+impl Digest {
+    /// The digests, of a file read to its end.
+    pub(super) fn pieces(&self) -> Pieces {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.left < state.piece_bytes {
+            state.finish_piece();
+        }
+        state.pieces.clone()
+    }
+}
+
+impl State {
+    fn add(&mut self, mut bytes: &[u8]) {
+        self.pieces.file_bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+            let (now, later) = bytes.split_at(length);
+            bytes = later;
+            if length as u64 == self.piece_bytes {
+                // A whole piece at once: without the copy that a hash in steps makes.
+                self.note(XxHash3_64::oneshot(now));
+                continue;
+            }
+            std::hash::Hasher::write(&mut self.hash, now);
+            self.left -= length as u64;
+            if self.left == 0 {
+                self.finish_piece();
+            }
+        }
+    }
+
+    fn finish_piece(&mut self) {
+        let hash = std::mem::replace(&mut self.hash, XxHash3_64::new());
+        self.note(std::hash::Hasher::finish(&hash));
+        self.left = self.piece_bytes;
+    }
+
+    fn note(&mut self, digest: u64) {
+        // A file that grows while it is read must not take memory without end.
+        if (self.pieces.digests.len() as u64) <= PIECES_MAX {
+            self.pieces.digests.push(digest);
+        }
+    }
+}
+
+impl Read for Digester {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.add(buffer.get(..n).unwrap_or_default());
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(bytes: &[u8], at_once: usize) -> Pieces {
+        let (mut digester, digest) = Digester::new(Box::new(io::Cursor::new(bytes.to_vec())), bytes.len() as u64);
+        let mut buffer = vec![0; at_once];
+        while digester.read(&mut buffer).unwrap() > 0 {}
+        digest.pieces()
+    }
+
+    #[test]
+    fn digests_do_not_depend_on_how_a_file_is_read() {
+        let bytes: Vec<u8> = (0..300_001_u32).map(|n| (n * n % 251) as u8).collect();
+        let all = pieces(&bytes, bytes.len());
+        assert_eq!((all.digests.len(), all.file_bytes), (5, 300_001));
+        for at_once in [999, 65_536, 65_537, 131_072] {
+            assert_eq!(pieces(&bytes, at_once), all);
+        }
+        assert_eq!(all.check(&bytes, Depth::Whole), Ok(()));
+        assert!(pieces(b"", 10).check(b"", Depth::Whole).is_ok());
+    }
+
+    #[test]
+    fn every_changed_byte_is_found_when_all_is_looked_at() {
+        let mut bytes: Vec<u8> = (0..2_500_000_u32).map(|n| (n % 251) as u8).collect();
+        let all = pieces(&bytes, 1 << 18);
+        for at in (0..bytes.len()).step_by(90_001) {
+            bytes[at] ^= 1;
+            assert!(matches!(all.check(&bytes, Depth::Whole), Err(Misfit::Content { .. })), "{at}");
+            bytes[at] ^= 1;
+        }
+        for at in [0, 65_535, 2_499_999] {
+            bytes[at] ^= 1;
+            assert!(all.check(&bytes, Depth::Samples).is_err(), "{at}");
+            bytes[at] ^= 1;
+        }
+        assert_eq!(all.check(&bytes, Depth::Samples), Ok(()));
+        bytes.pop();
+        assert_eq!(all.check(&bytes, Depth::Samples), Err(Misfit::Size { expected: 2_500_000, found: 2_499_999 }));
+    }
+
+    #[test]
+    fn the_number_of_pieces_is_bounded() {
+        for bytes in [0, 1, 65_536, 1 << 32, (1 << 32) + 1, u64::MAX >> 1] {
+            assert!(bytes.div_ceil(piece_bytes(bytes)) <= PIECES_MAX);
+        }
+    }
+}

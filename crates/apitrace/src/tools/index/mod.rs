@@ -1,0 +1,277 @@
+//! An index of a trace: where reading can begin, where frames begin, and what there is in all.
+//!
+//! [`build`] reads a trace once and notes about every MiB what a reader must know to begin there: where its container can
+//! be decoded from, the numbers of the next event, call and frame, the calls that are open, the signatures defined so
+//! far. [`Index::encode`] makes a small file of it and [`Index::decode`] trusts nothing in one. [`find::reader_from_call`]
+//! is what verbs call that want a late part of a trace only.
+//!
+//! What is read with an index is what is read without: so there are no points behind the first damage, nor where
+//! limits would make a reader forget or leave out something, and an index that does not fit the trace is not used.
+
+mod build;
+mod file;
+pub mod find;
+mod fit;
+mod zstd_frames;
+
+use anytrace_core::{Error, Input, OpenOptions};
+
+use crate::container::Container;
+use crate::reader::Reader;
+use crate::record::{Header, ends_frame};
+use crate::rules;
+use crate::scan::Scan;
+use crate::seek::{OpenEnter, Rows, SeekPoint, Start};
+
+pub use build::{IndexOptions, build, build_file};
+pub use file::IndexFault;
+pub use fit::{Depth, Misfit};
+
+use fit::Pieces;
+
+/// Where a frame begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameStart {
+    /// Number of its first call.
+    pub call: u64,
+    /// Offset of that call's enter event in the raw stream.
+    pub raw_offset: u64,
+}
+
+/// What there is in a trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexTotals {
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of the raw stream.
+    pub raw_bytes: u64,
+    /// Whole events.
+    pub events: u64,
+    /// Calls entered.
+    pub calls: u64,
+    /// Frames begun.
+    pub frames: u64,
+    /// Calls never left.
+    pub incomplete: u64,
+    /// Errors that were reported while the index was made.
+    pub errors: u64,
+    /// Warnings.
+    pub warnings: u64,
+}
+
+/// Why there are no seek points from some offset on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The container can only be decoded from its start.
+    Container,
+    /// The trace is damaged.
+    Damage,
+    /// So many calls are open, or such large ones, that readers give up some of them.
+    OpenCalls,
+    /// A call is left that was not entered, or left twice.
+    Leave,
+    /// A value is so long that readers leave it out.
+    LongValue,
+}
+
+impl Obstacle {
+    /// One line for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Container => {
+                "this container can only be read from its start; snappy, zstd and raw ones can be sought"
+            }
+            Self::Damage => "the trace is damaged",
+            Self::OpenCalls => "the calls that are open take more memory than is kept for them",
+            Self::Leave => "a call is left that is not open",
+            Self::LongValue => "a value is nearly as long as the record limit, or longer",
+        }
+    }
+}
+
+/// An index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    totals: IndexTotals,
+    pieces: Pieces,
+    /// The container inside any zstd.
+    own: Container,
+    is_zstd: bool,
+    /// A zstd container has a table of its frames.
+    is_seekable: bool,
+    /// Longest record when the index was made.
+    record_bytes_max: u64,
+    /// Readers that keep long blobs give the same with the index.
+    is_sound_with_blobs: bool,
+    /// Where the first error is, and in which stream: true for the raw one.
+    first_error: Option<(u64, bool)>,
+    obstacle: Option<(u64, Obstacle)>,
+    header: Header,
+    definitions: [Rows; 5],
+    /// Every so many frames have a start here.
+    frame_step: u64,
+    frames: Vec<FrameStart>,
+    /// The reader and [`crate::tools::flags`] agree on which functions end frames.
+    has_plain_frames: bool,
+    points: Vec<SeekPoint>,
+    /// Enter events of calls that are open at points, in the order of the calls.
+    enters: Vec<OpenEnter>,
+}
+
+/// What is wanted of a trace. At least one of the first two must be known for an index to be of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// No call with a lower number, unless it is left in a frame that is wanted.
+    pub first_call: Option<u64>,
+    /// No call that is left in an earlier frame, unless its number is wanted. Frames are counted from 0 as calls that end
+    /// one are left.
+    pub first_frame: Option<u64>,
+    /// Blobs of any length are kept.
+    pub keeps_blobs: bool,
+}
+
+impl Wanted {
+    /// Calls from a number on.
+    pub fn from_call(first_call: u64) -> Self {
+        Self { first_call: Some(first_call), ..Self::default() }
+    }
+
+    /// True when reading must begin at the start.
+    pub fn is_all(&self) -> bool {
+        let is_late = self.first_call.is_none_or(|call| call > 0) && self.first_frame.is_none_or(|frame| frame > 0);
+        !is_late || self.first_call.is_none() && self.first_frame.is_none()
+    }
+
+    /// Calls left from a frame on.
+    pub fn from_frame(first_frame: u64) -> Self {
+        Self { first_frame: Some(first_frame), ..Self::default() }
+    }
+}
+
+impl Index {
+    /// What there is in the trace.
+    pub fn totals(&self) -> &IndexTotals {
+        &self.totals
+    }
+
+    /// The header of the raw stream.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The points where reading can begin, in order.
+    pub fn points(&self) -> &[SeekPoint] {
+        &self.points
+    }
+
+    /// From where on there are no points, and why; `None` where they reach to the end.
+    pub fn obstacle(&self) -> Option<(u64, Obstacle)> {
+        self.obstacle
+    }
+
+    /// Starts of frames: of every [`Self::frame_step`]-th from 0.
+    pub fn frames(&self) -> &[FrameStart] {
+        &self.frames
+    }
+
+    /// 1, and more for traces of more than a million frames.
+    pub fn frame_step(&self) -> u64 {
+        self.frame_step
+    }
+
+    /// The first call of a frame, or of an earlier one where its start is not noted. `None` when there is no such frame.
+    pub fn first_call_of_frame(&self, frame: u64) -> Option<u64> {
+        if frame >= self.totals.frames {
+            return None;
+        }
+        let at = usize::try_from(frame / self.frame_step.max(1)).ok()?;
+        self.frames.get(at).map(|start| start.call)
+    }
+
+    /// The last point from which on everything wanted can be read.
+    pub fn point_before(&self, wanted: &Wanted) -> Option<&SeekPoint> {
+        let before_call = |call| self.points.partition_point(|point| point.call <= call);
+        let mut end = wanted.first_call.map_or(self.points.len(), before_call);
+        let Some(frame) = wanted.first_frame else {
+            return self.points.get(end.checked_sub(1).filter(|_| wanted.first_call.is_some())?);
+        };
+        if !self.has_plain_frames {
+            return None;
+        }
+        end = end.min(self.points.partition_point(|point| self.frames_left(point) < frame));
+        // Calls open there may be wanted. One whose enter is not known must be entered later than reading begins; what is
+        // open at that earlier point is left before this one.
+        let point = self.points.get(end.checked_sub(1)?)?;
+        let unknown = point.waiting().find(|call| self.enters.binary_search_by_key(call, |enter| enter.call).is_err());
+        match unknown {
+            None => Some(point),
+            Some(call) => self.points.get(before_call(call).checked_sub(1)?),
+        }
+    }
+
+    /// Calls that end a frame and were left before a point.
+    fn frames_left(&self, point: &SeekPoint) -> u64 {
+        let [functions, ..] = &self.definitions;
+        let is_end =
+            |function: &u32| functions.get(*function).is_some_and(|definition| ends_frame(name_of(definition)));
+        let open = point.waiting.iter().map(|waiting| waiting.function).filter(|function| is_end(function)).count();
+        point.frame.saturating_sub(open as u64)
+    }
+
+    /// Compares a file, as it stands on disk, with the one the index was made of.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn check(&self, file: &[u8], depth: Depth) -> Result<(), Misfit> {
+        self.pieces.check(file, depth)
+    }
+
+    /// Why reading from a point on would not give with these options what reading from the start gives.
+    fn refusal(&self, options: &OpenOptions, wanted: &Wanted) -> Option<String> {
+        let (limit, limit_then) = (options.limits.record_bytes_max, self.record_bytes_max);
+        if limit < limit_then {
+            return Some(format!("it was made with a record limit of {limit_then} bytes, not {limit}"));
+        }
+        let has_huge = wanted.keeps_blobs && !self.is_sound_with_blobs;
+        has_huge.then(|| "the trace has blobs that are too large to be kept".to_owned())
+    }
+
+    /// A reader that begins at the last point before what is wanted. `None` where there is none, or where the
+    /// trace turns out to be another.
+    ///
+    /// `file` is the file as it stands on disk. Calls open at the point are known to the reader; those that may be wanted
+    /// come out of it whole.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn reader(&self, file: Input, options: &OpenOptions, wanted: &Wanted) -> Result<Option<Reader>, Error> {
+        if self.refusal(options, wanted).is_some() {
+            return Ok(None);
+        }
+        let Some(point) = self.point_before(wanted) else { return Ok(None) };
+        let input = if self.is_zstd { file.from_offset(point.place.file)? } else { file };
+        if input.layers().len() != usize::from(self.is_zstd) {
+            return Ok(None);
+        }
+        let reports = self.first_error.map(|(offset, is_raw)| {
+            let diagnostic = rules::DAMAGED_WHEN_INDEXED.at(offset);
+            let diagnostic = if is_raw { diagnostic.within(crate::reader::RAW) } else { diagnostic };
+            diagnostic.found(format!("{} errors, the first here", self.totals.errors))
+        });
+        let start = Start {
+            point,
+            header: self.header.clone(),
+            own: self.own,
+            is_seekable: self.is_seekable,
+            definitions: &self.definitions,
+            enters: &self.enters,
+            reports: reports.into_iter().collect(),
+        };
+        Reader::begin_at(input, options, start)
+    }
+}
+
+/// The name in the definition of a function.
+fn name_of(definition: &[u8]) -> &[u8] {
+    Scan::new(definition).string().unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! Where the frames of a zstd file begin: any of them can be decoded by itself.
+
+use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
+
+use crate::stream::Place;
+
+/// Most frames remembered; of more of them every second, fourth, …
+const FRAMES_MAX: usize = 1 << 16;
+
+/// Skippable frames hold no data (RFC 8878, 3.1.2).
+const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
+
+/// The places of frames, as far as each says how many bytes it holds. The table that may stand at the end is not
+/// believed: the frames themselves are asked.
+pub(super) fn places(file: &[u8]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut step = 1_u64;
+    let mut number = 0_u64;
+    let mut place = Place { file: 0, raw: 0 };
+    loop {
+        let rest = usize::try_from(place.file).ok().and_then(|at| file.get(at..)).unwrap_or_default();
+        let Ok(length) = find_frame_compressed_size(rest) else { return places };
+        let is_skippable = rest.get(1..4) == Some(&SKIPPABLE);
+        if !is_skippable && number.is_multiple_of(step) {
+            places.push(place);
+        }
+        if places.len() > FRAMES_MAX {
+            step = step.saturating_mul(2);
+            let mut is_kept = false;
+            places.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+        let raw = match get_frame_content_size(rest) {
+            _ if is_skippable => Some(0),
+            Ok(Some(raw)) => place.raw.checked_add(raw).map(|_| raw),
+            _ => None,
+        };
+        let (Some(raw), true) = (raw, length > 0) else { return places };
+        number += u64::from(!is_skippable);
+        place = Place { file: place.file + length as u64, raw: place.raw + raw };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_with_and_without_a_table_and_rubbish_ends_them() {
+        let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+        let (one, two) = (frame(&[7; 5000]), frame(b"two"));
+        let skippable = [&[0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let file = [one.as_slice(), &skippable, &two, b"rubbish"].concat();
+        let later = Place { file: (one.len() + skippable.len()) as u64, raw: 5000 };
+        assert_eq!(places(&file), [Place { file: 0, raw: 0 }, later]);
+        for cut in 0..file.len() {
+            assert!(places(&file[..cut]).len() <= 2);
+        }
+        assert!(places(b"").is_empty());
+    }
+
+    #[test]
+    fn a_frame_that_does_not_say_its_size_is_the_last() {
+        let streamed = zstd::encode_all(&[7_u8; 5000][..], 1).unwrap();
+        let known = zstd::bulk::compress(b"abc", 1).unwrap();
+        let file = [known.as_slice(), &streamed, &known].concat();
+        assert_eq!(places(&file), [Place::default(), Place { file: known.len() as u64, raw: 3 }]);
+    }
+}

@@ -1,0 +1,123 @@
+//! What the verbs that write an edited trace share: where it goes and in which container.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anytrace_apitrace::tools::index::Wanted;
+use anytrace_apitrace::tools::index::find::Choice;
+use anytrace_apitrace::{Container, Reader};
+use anytrace_core::{Error, Outcome, Sink, Target};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Verdict, verbs};
+
+/// Where the edited trace goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct EditedArguments {
+    /// Trace to write, which appears whole or not at all; - is standard output [default: see above]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Container to write, if not that of the input: snappy, gzip, brotli, zstd, zstd-seekable, raw
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Container::ALL.map(|(_, name)| name)))]
+    container: Option<String>,
+    /// Compression level of the container
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    level: Option<i32>,
+}
+
+impl EditedArguments {
+    /// The container to write; `None`: that of the input.
+    pub(crate) fn container(&self) -> Option<Container> {
+        self.container.as_deref().and_then(Container::from_name)
+    }
+
+    /// The level of compression; `None`: the container's usual one.
+    pub(crate) fn level(&self) -> Option<i32> {
+        self.level
+    }
+
+    /// Edits a trace: `edit` writes it, `done` is the word for it, `suffix` what a name made up ends with.
+    pub(crate) fn write(
+        &self,
+        file: &Path,
+        input: &InputArguments,
+        words: (&str, &str),
+        edit: impl FnOnce(Reader, &mut dyn Target, &mut dyn Sink) -> Result<Outcome, Error>,
+    ) -> Result<Verdict, Failure> {
+        self.write_late(file, input, (&Choice::None, &Wanted::default()), words, edit)
+    }
+
+    /// Edits a part of a trace that an index may find; otherwise as [`Self::write`].
+    pub(crate) fn write_late(
+        &self,
+        file: &Path,
+        input: &InputArguments,
+        (choice, wanted): (&Choice, &Wanted),
+        (done, suffix): (&str, &str),
+        edit: impl FnOnce(Reader, &mut dyn Target, &mut dyn Sink) -> Result<Outcome, Error>,
+    ) -> Result<Verdict, Failure> {
+        let path = match &self.output {
+            Some(path) => path.clone(),
+            None => made_up(file, suffix)?,
+        };
+        let mut output = Output::create(&path, self.force)?;
+        let opened = super::open_reader_late(file, input, choice, wanted);
+        let super::Opened { reader, mut reporter, name, _progress: progress } = match opened? {
+            Ok(opened) => opened,
+            Err(_) => {
+                let message = format!("{}: there are no calls; nothing was written", file.display());
+                return Err(Failure::breach(message));
+            }
+        };
+        let outcome = edit(reader, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+        drop(progress);
+        reporter.print_rest()?;
+        if reporter.nothing_could_be_read(&output) {
+            return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
+        }
+        output.commit()?;
+        if !outcome.notes.is_empty() {
+            verbs::repair::print_outcome(&name, &outcome);
+        }
+        if path.as_os_str() != "-" {
+            let path = path.display().to_string();
+            let path = anytrace_core::text::printable(&path);
+            writeln!(std::io::stdout(), "{done} trace is available as {path}")?;
+        }
+        Ok(reporter.verdict())
+    }
+}
+
+/// The name of the trace beside the input, as apitrace makes it up: `game.trace` becomes `game-trim.trace`.
+fn made_up(file: &Path, suffix: &str) -> Result<PathBuf, Failure> {
+    match file.file_stem().filter(|_| file.as_os_str() != "-") {
+        Some(stem) => {
+            let mut name = stem.to_owned();
+            name.push(suffix);
+            Ok(file.with_file_name(name))
+        }
+        None => Err(Failure::usage("-o must say where the trace goes")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_up_beside_the_input() {
+        let made = |path: &str| made_up(Path::new(path), "-trim.trace").ok();
+        assert_eq!(made("game.trace"), Some("game-trim.trace".into()));
+        assert_eq!(made("a.b/game"), Some("a.b/game-trim.trace".into()));
+        assert_eq!(made("/x/game.trace.gz"), Some("/x/game.trace-trim.trace".into()));
+        assert_eq!(made("-"), None);
+    }
+}

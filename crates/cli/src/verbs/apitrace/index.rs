@@ -1,0 +1,179 @@
+//! `anytrace apitrace index`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anytrace_apitrace::tools::index::find::beside;
+use anytrace_apitrace::tools::index::{Depth, Index, IndexOptions, build_file};
+use anytrace_core::{Input, text};
+use anytrace_export::json;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::arguments::{InputArguments, ResultForm, byte_count};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::table::{Align, Table};
+use crate::units::grouped;
+use crate::{Verdict, open};
+
+/// `apitrace index`.
+#[derive(Debug, Args)]
+pub(crate) struct IndexArguments {
+    /// Trace
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// Index file [default: TRACE.index]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+    /// Bytes of the raw stream between two places where reading can begin; suffixes k, M, G
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "1M")]
+    every: u64,
+    /// Show what the index that is there holds, and whether all of the trace is as it was
+    #[arg(long, conflicts_with_all = ["every", "force"])]
+    show: bool,
+    /// List the frames too: first and last call, and where they begin
+    #[arg(long)]
+    frames: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
+    format: ResultForm,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &IndexArguments) -> Result<Verdict, Failure> {
+    let path = options.output.clone().unwrap_or_else(|| beside(&options.file));
+    if options.file.as_os_str() == "-" {
+        return Err(Failure::usage("standard input cannot be indexed: an index is for finding places in a file"));
+    }
+    if options.show { show(options, &path) } else { make(options, &path) }
+}
+
+fn make(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
+    let name = options.file.display().to_string();
+    let mut output = Output::create(path, options.force)?;
+    // Says whether there is a trace; what reads it is made below.
+    let Ok(super::Opened { mut reporter, .. }) = super::open_reader(&options.file, &options.input)? else {
+        return Err(Failure::breach(format!("{name}: there is nothing to index")));
+    };
+    let how = IndexOptions::default().every_bytes(options.every);
+    let mut progress = None;
+    let mut watch = |input: &Input| progress = Some(Progress::watch(input));
+    let open_options = open::open_options(&options.input);
+    let built = build_file(&options.file, &open_options, how, &mut watch, &mut reporter);
+    let index = built.map_err(|error| Failure::of(&name, &error))?;
+    drop(progress);
+    reporter.print_rest()?;
+    let Some(index) = index else {
+        return Err(Failure::breach(format!("{name}: nothing could be read; no index was written")));
+    };
+    output.write_all(&index.encode())?;
+    output.commit()?;
+    let out = if path.as_os_str() == "-" { Out::Stderr } else { Out::Stdout };
+    print(options, path, &index, "made", out)?;
+    Ok(reporter.verdict())
+}
+
+fn show(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
+    let cannot = |what: &Path, error| Failure::usage(format!("cannot read {}: {error}", what.display()));
+    let bytes = std::fs::read(path).map_err(|error| cannot(path, error))?;
+    let index = Index::decode(&bytes).map_err(|fault| Failure::breach(format!("{}: {fault}", path.display())))?;
+    let file = Input::open_as_is(&options.file).map_err(|error| Failure::bare(&error))?;
+    let misfit = index.check(file.as_slice().unwrap_or_default(), Depth::Whole).err();
+    let state = misfit.map_or("fits".to_owned(), |misfit| format!("does not fit: {misfit}"));
+    print(options, path, &index, &state, Out::Stdout)?;
+    let is_fine = misfit.is_none() && index.totals().errors == 0;
+    Ok(if is_fine { Verdict::Fine } else { Verdict::Breach })
+}
+
+enum Out {
+    Stdout,
+    /// The index itself has standard output.
+    Stderr,
+}
+
+fn print(options: &IndexArguments, path: &Path, index: &Index, state: &str, out: Out) -> Result<(), Failure> {
+    let text = match options.format {
+        ResultForm::Text => as_text(options, path, index, state),
+        ResultForm::Json => format!("{:#}\n", as_json(options, path, index, state)),
+    };
+    match out {
+        Out::Stdout => anstream::stdout().write_all(text.as_bytes())?,
+        Out::Stderr => anstream::stderr().write_all(text.as_bytes())?,
+    }
+    Ok(())
+}
+
+fn as_text(options: &IndexArguments, path: &Path, index: &Index, state: &str) -> String {
+    let totals = index.totals();
+    let mut text = format!("{}\n", text::printable(&path.display().to_string()));
+    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<15}{value}\n"));
+    line("state", state.to_owned());
+    for (name, number) in [
+        ("seek points", index.points().len() as u64),
+        ("frames", totals.frames),
+        ("calls", totals.calls),
+        ("events", totals.events),
+        ("raw bytes", totals.raw_bytes),
+        ("file bytes", totals.file_bytes),
+        ("errors", totals.errors),
+    ] {
+        line(name, grouped(u128::from(number)));
+    }
+    if let Some((offset, obstacle)) = index.obstacle() {
+        line("seek points end", format!("at raw byte {offset:#x}: {}", obstacle.text()));
+    }
+    if options.frames {
+        let columns = ["frame", "first call", "last call", "raw offset"].map(|name| (name, Align::Right));
+        let mut table = Table::new(&columns);
+        for (frame, first, last, offset) in frames(index) {
+            table.row([frame, first, last, offset].map(|number| number.to_string()).to_vec());
+        }
+        text.push('\n');
+        text.push_str(&table.render());
+    }
+    text
+}
+
+/// Number, first and last call and raw offset of the frames that the index holds.
+fn frames(index: &Index) -> impl Iterator<Item = (u64, u64, u64, u64)> {
+    let starts = index.frames();
+    let numbers = (0..).step_by(usize::try_from(index.frame_step()).unwrap_or(1).max(1));
+    let next = starts.iter().skip(1).map(|start| start.call).chain([index.totals().calls]);
+    numbers
+        .zip(starts)
+        .zip(next)
+        .map(|((frame, start), next)| (frame, start.call, next.saturating_sub(1), start.raw_offset))
+}
+
+fn as_json(options: &IndexArguments, path: &Path, index: &Index, state: &str) -> Value {
+    let totals = index.totals();
+    let mut value = json!({
+        "version": json::VERSION,
+        "file": options.file.display().to_string(),
+        "index": path.display().to_string(),
+        "state": state,
+        "seek_points": index.points().len(),
+        "seek_points_end": index.obstacle().map(|(offset, obstacle)| json!({"raw_offset": offset, "why": obstacle.text()})),
+        "frames": totals.frames,
+        "calls": totals.calls,
+        "events": totals.events,
+        "incomplete_calls": totals.incomplete,
+        "raw_bytes": totals.raw_bytes,
+        "file_bytes": totals.file_bytes,
+        "errors": totals.errors,
+        "warnings": totals.warnings,
+    });
+    if options.frames {
+        let rows = frames(index).map(|(frame, first_call, last_call, raw_offset)| {
+            json!({"frame": frame, "first_call": first_call, "last_call": last_call, "raw_offset": raw_offset})
+        });
+        value["frame_list"] = rows.collect();
+    }
+    value
+}
