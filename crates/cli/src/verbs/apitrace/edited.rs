@@ -25,7 +25,7 @@ pub(crate) struct EditedArguments {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Container to write, if not that of the input: snappy, gzip, brotli, zstd, zstd-seekable, raw
+    /// Container to write, if not that of the input
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Container::ALL.map(|(_, name)| name)))]
     container: Option<String>,
     /// Compression level of the container

@@ -9,6 +9,7 @@ mod state;
 mod stats;
 mod edited;
 mod index;
+mod repack;
 mod sed;
 mod trim;
 
@@ -93,19 +94,29 @@ enum ApitraceVerb {
                       anytrace apitrace index --frames game.trace"
     )]
     Index(index::IndexArguments),
+    /// Write a trace in another container: the same raw stream to the byte
+    #[command(
+        after_help = "-z is gzip, as in apitrace 11.1; later versions take it for Zstandard and have -g for gzip, which is\n\
+                      gzip here too. Of several containers the last counts. apitrace 11.1 does not read Zstandard, and no\n\
+                      apitrace reads a trace without a container (--container=raw).\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged (what can be read is written), 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace repack game.trace game.snappy.trace\n  \
+                      anytrace apitrace repack --zstd=19 game.trace small.trace"
+    )]
+    Repack(repack::RepackArguments),
     /// Replace strings, names of enumerations, flags and pointers, and set properties; all else stays as it is
     #[command(after_help = "Without -o the edited game.trace is game-sed.trace.\n\n\
-                      EXPRESSION: s/SEARCH/REPLACE/ with any character for the slash; either part may be @file(PATH). Whole values\n\
-                      are replaced: strings, names that enumerations show, flags of bit masks (by a flag, a number, several\n\
-                      joined by |, or nothing), and pointers where SEARCH is 0x and a number.\n\n\
+                      EXPRESSION: s/SEARCH/REPLACE/ with any character for the slash; either part may be @file(PATH).\n\
+                      Whole values are replaced: strings, names that enumerations show, flags of bit masks (by a flag, a\n\
+                      number, several joined by |, or nothing), and pointers where SEARCH is 0x and a number.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged (what can be read is written), 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace sed -e s/GL_LINEAR/GL_NEAREST/ --calls=100-200 game.trace\n  \
                       anytrace apitrace sed -e 's,@file(old.glsl),@file(new.glsl),' --property=note=shader game.trace")]
     Sed(sed::SedArguments),
     /// Write a part of a trace: some calls, frames or threads, each event as it is
     #[command(
-        after_help = "Without -o the part of game.trace is game-trim.trace. Without --calls and --frames all calls are kept; with both,\n\
-                      those of either.\n\n\
+        after_help = "Without -o the part of game.trace is game-trim.trace. Without --calls and --frames all calls are\n\
+                      kept; with both, those of either.\n\n\
                       CALLSET: items separated by commas, each @FILE or ranges: N, N-M, N-, * (with /STEP or /KIND) or a\n\
                       KIND: frame, rendertarget or fbo, render or draw. FRAMESET: the same with numbers of frames; a kind\n\
                       chooses among their calls. A call belongs to the frame in which it is left.\n\n\
@@ -144,6 +155,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::State(options) => state::run(options),
         ApitraceVerb::Stats(options) => stats::run(options),
         ApitraceVerb::Index(options) => index::run(options),
+        ApitraceVerb::Repack(options) => repack::run(options),
         ApitraceVerb::Sed(options) => sed::run(options),
         ApitraceVerb::Trim(options) => trim::run(options),
     }
