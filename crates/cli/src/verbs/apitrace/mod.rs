@@ -1,6 +1,7 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod dump;
+mod pickle;
 
 use std::path::Path;
 
@@ -35,12 +36,21 @@ enum ApitraceVerb {
                       anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace"
     )]
     Dump(dump::DumpArguments),
+    /// Write each call as a pickle of Python, as `apitrace pickle` does
+    #[command(
+        after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace pickle --symbolic --plain-pointers game.trace > game.pickles\n  \
+                      anytrace apitrace pickle --calls='*/frame' game.trace | python3 my-script.py"
+    )]
+    Pickle(pickle::PickleArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
+        ApitraceVerb::Pickle(options) => pickle::run(options),
     }
 }
 
