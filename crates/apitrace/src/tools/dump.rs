@@ -89,10 +89,15 @@ pub fn dump<'a>(
     let call_options = call_options.with_limits(&reader.limits);
     if options.workers > 0 && blobs.is_none() {
         let style = options.style();
-        return Crew::run(options.workers, || Printer::new(style), out, |crew| {
-            let mut selector = Selector::new(options, crew);
-            read_calls(reader, call_options, &mut selector, sink)
-        });
+        return Crew::run(
+            options.workers,
+            || Printer::new(style),
+            out,
+            |crew| {
+                let mut selector = Selector::new(options, crew);
+                read_calls(reader, call_options, &mut selector, sink)
+            },
+        );
     }
     let alone = Alone {
         printer: Printer::new(options.style()),
@@ -200,7 +205,9 @@ impl<'a, P: Press> Selector<'a, P> {
         if !chosen.is_match || !self.options.calls.has(call.number, chosen.flags) {
             return false;
         }
-        self.options.verbose || !(chosen.flags.has(CallFlags::VERBOSE) || chosen.may_be_idle && is_idle(call, self.has_enum_values, &self.zeros))
+        self.options.verbose
+            || !(chosen.flags.has(CallFlags::VERBOSE)
+                || chosen.may_be_idle && is_idle(call, self.has_enum_values, &self.zeros))
     }
 }
 

@@ -249,11 +249,8 @@ impl CallWriter for Parts {
 
     #[inline]
     fn label(&mut self, out: &mut Vec<u8>, slot: u32, index: u64, function: &Named) {
-        let label = if index < function.count() {
-            self.labels.get(slot, function, &self.manner).argument(index)
-        } else {
-            None
-        };
+        let label =
+            if index < function.count() { self.labels.get(slot, function, &self.manner).argument(index) } else { None };
         match label {
             Some(label) => out.extend_from_slice(label),
             None => self.manner.push_label(out, index, function),
@@ -290,10 +287,9 @@ impl CallWriter for Parts {
                 let names = dictionary.enumeration(id);
                 match names.filter(|_| manner.is_symbolic).and_then(|names| names.name(value)) {
                     Some(name) => manner.string(out, name),
-                    None => manner.signed(
-                        out,
-                        value.map_or_else(|| names.map_or(0, |names| names.value(None)), number),
-                    ),
+                    None => {
+                        manner.signed(out, value.map_or_else(|| names.map_or(0, |names| names.value(None)), number))
+                    }
                 }
             }
             Value::Bitmask(id, value) if manner.is_symbolic => manner.bitmask(out, id, value, dictionary),

@@ -60,8 +60,13 @@ pub(crate) trait CallWriter {
     fn after_argument(&self, out: &mut Vec<u8>);
 
     /// A value that holds no others.
-    fn leaf(&self, out: &mut Vec<u8>, value: Value<'_>, dictionary: &Dictionary, flow: &mut Flow<'_>)
-    -> Result<(), Error>;
+    fn leaf(
+        &self,
+        out: &mut Vec<u8>,
+        value: Value<'_>,
+        dictionary: &Dictionary,
+        flow: &mut Flow<'_>,
+    ) -> Result<(), Error>;
 
     /// A value that holds others begins.
     fn open(&self, out: &mut Vec<u8>, level: Level, dictionary: &Dictionary);

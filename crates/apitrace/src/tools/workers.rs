@@ -188,12 +188,7 @@ impl Crew<'_> {
 }
 
 /// Makes the text of batches until there are no more.
-fn work<S: Scribe>(
-    mut scribe: S,
-    dictionary: &RwLock<Dictionary>,
-    batches: &Receiver<Batch>,
-    made: &SyncSender<Made>,
-) {
+fn work<S: Scribe>(mut scribe: S, dictionary: &RwLock<Dictionary>, batches: &Receiver<Batch>, made: &SyncSender<Made>) {
     while let Ok(mut batch) = batches.recv() {
         let known = dictionary.read().unwrap_or_else(PoisonError::into_inner);
         let result = print(&mut scribe, &mut batch, &known, made);

@@ -1,6 +1,8 @@
 //! `anytrace apitrace …`: options and output of apitrace's own tools, one file a verb.
 
 mod dump;
+mod from_jsonl;
+mod jsonl;
 mod pickle;
 
 use std::path::Path;
@@ -36,13 +38,21 @@ enum ApitraceVerb {
                       anytrace apitrace dump -v --grep='^glTex' --thread-ids game.trace"
     )]
     Dump(dump::DumpArguments),
+    /// Make a trace of JSON lines of calls, edited or not
+    #[command(after_help = "Exit codes: 0 fine, 1 a line is no call, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace jsonl game.trace | sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
+                      anytrace apitrace from-jsonl - -o nearest.trace")]
+    FromJsonl(from_jsonl::FromJsonlArguments),
+    /// Write each call as a JSON object in a line, with all that is known of it
+    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace jsonl --blobs=sha256 game.trace | jq -r 'select(.flags/8%2==1).name'")]
+    Jsonl(jsonl::JsonlArguments),
     /// Write each call as a pickle of Python, as `apitrace pickle` does
-    #[command(
-        after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace pickle --symbolic --plain-pointers game.trace > game.pickles\n  \
-                      anytrace apitrace pickle --calls='*/frame' game.trace | python3 my-script.py"
-    )]
+                      anytrace apitrace pickle --calls='*/frame' game.trace | python3 my-script.py")]
     Pickle(pickle::PickleArguments),
 }
 
@@ -50,6 +60,8 @@ enum ApitraceVerb {
 pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         ApitraceVerb::Dump(options) => dump::run(options),
+        ApitraceVerb::FromJsonl(options) => from_jsonl::run(options),
+        ApitraceVerb::Jsonl(options) => jsonl::run(options),
         ApitraceVerb::Pickle(options) => pickle::run(options),
     }
 }
