@@ -12,6 +12,9 @@ mod index;
 mod repack;
 mod sed;
 mod trim;
+mod from_jsonl;
+mod jsonl;
+mod pickle;
 
 use std::path::Path;
 
@@ -142,6 +145,22 @@ fn parse_choice(text: &str) -> Result<Choice, String> {
         "" => return Err("expected auto, none or a file".to_owned()),
         file => Choice::File(file.into()),
     })
+    /// Make a trace of JSON lines of calls, edited or not
+    #[command(after_help = "Exit codes: 0 fine, 1 a line is no call, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace jsonl game.trace | sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
+                      anytrace apitrace from-jsonl - -o nearest.trace")]
+    FromJsonl(from_jsonl::FromJsonlArguments),
+    /// Write each call as a JSON object in a line, with all that is known of it
+    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace jsonl --blobs=sha256 game.trace | jq -r 'select(.flags/8%2==1).name'")]
+    Jsonl(jsonl::JsonlArguments),
+    /// Write each call as a pickle of Python, as `apitrace pickle` does
+    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace pickle --symbolic --plain-pointers game.trace > game.pickles\n  \
+                      anytrace apitrace pickle --calls='*/frame' game.trace | python3 my-script.py")]
+    Pickle(pickle::PickleArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -158,6 +177,9 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::Repack(options) => repack::run(options),
         ApitraceVerb::Sed(options) => sed::run(options),
         ApitraceVerb::Trim(options) => trim::run(options),
+        ApitraceVerb::FromJsonl(options) => from_jsonl::run(options),
+        ApitraceVerb::Jsonl(options) => jsonl::run(options),
+        ApitraceVerb::Pickle(options) => pickle::run(options),
     }
 }
 
