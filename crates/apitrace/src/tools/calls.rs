@@ -451,7 +451,7 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
     }
 
     fn resume_call(&mut self, enter: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        Ok(self.enter(enter, details_of(bytes, 1 + usize::from(self.has_threads))))
+        self.enter(enter, bytes.len() as u64, details_of(bytes, 1 + usize::from(self.has_threads)))
     }
 
     fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {

@@ -213,8 +213,6 @@ fn print<S: Scribe>(
         rest = after;
         let &Row { number, thread, function, is_incomplete, .. } = row;
         let call = Call { number, thread, function, is_incomplete, enter, leave, ..Call::NONE };
-        printer.call(&mut batch.text, &call, dictionary, &mut ways)?;
-        let call = Call { number, thread, function, frame: 0, seq: 0, offset: 0, is_incomplete, enter, leave };
         scribe.call(&mut batch.text, &call, dictionary, &mut drain)?;
         if batch.text.len() > BATCH_BYTES * 8 {
             drain(&mut batch.text)?;

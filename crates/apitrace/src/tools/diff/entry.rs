@@ -9,8 +9,9 @@ use crate::tools::calls::Call;
 use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::diff::number::Digits;
 use crate::tools::diff::value::Values;
-use crate::tools::print::{Printer, Style, Ways, until_nul};
+use crate::tools::print::{Printer, Style, until_nul};
 use crate::tools::wire::{Detail, Wire};
+use crate::tools::workers::Scribe;
 
 /// Most arguments looked at; real functions have at most some dozens.
 const ARGUMENTS_MAX: usize = 1 << 16;
@@ -253,8 +254,7 @@ impl Maker {
             text.clear();
             Ok(())
         };
-        let mut ways = Ways { drain: &mut drain, blobs: None };
-        self.printer.call(&mut self.text, call, &self.dictionary, &mut ways)?;
+        self.printer.call(&mut self.text, call, &self.dictionary, &mut drain)?;
         drain(&mut self.text)?;
         self.text = kept;
         self.name_end = 0;

@@ -46,10 +46,8 @@ impl Machine {
                 return;
             }
             let Some(function) = values.dictionary().function(kept.function) else { continue };
-            let (thread, frame, seq, offset) = (0, 0, 0, 0);
-            let (enter, leave) = (kept.enter.bytes(), &[][..]);
-            let (number, slot) = (at.number, kept.function);
-            let call = Call { number, thread, function: slot, frame, seq, offset, is_incomplete: false, enter, leave };
+            let (number, slot, enter) = (at.number, kept.function, kept.enter.bytes());
+            let call = Call { number, function: slot, is_incomplete: false, enter, ..Call::NONE };
             let inner = Values::new(&call, values.dictionary());
             self.apply(kept.op, At { function, ..at }, &inner, depth + 1);
         }

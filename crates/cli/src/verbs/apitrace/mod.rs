@@ -4,17 +4,17 @@ mod diff;
 mod diff_images;
 mod diff_state;
 mod dump;
-mod leaks;
-mod state;
-mod stats;
 mod edited;
+mod from_jsonl;
 mod index;
+mod jsonl;
+mod leaks;
+mod pickle;
 mod repack;
 mod sed;
+mod state;
+mod stats;
 mod trim;
-mod from_jsonl;
-mod jsonl;
-mod pickle;
 
 use std::path::Path;
 
@@ -128,6 +128,22 @@ enum ApitraceVerb {
                       anytrace apitrace trim --calls='*/draw,*/frame' --thread=0 -o draws.trace game.trace"
     )]
     Trim(trim::TrimArguments),
+    /// Make a trace of JSON lines of calls, edited or not
+    #[command(after_help = "Exit codes: 0 fine, 1 a line is no call, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace jsonl game.trace | sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
+                      anytrace apitrace from-jsonl - -o nearest.trace")]
+    FromJsonl(from_jsonl::FromJsonlArguments),
+    /// Write each call as a JSON object in a line, with all that is known of it
+    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace jsonl --blobs=sha256 game.trace | jq -r 'select(.flags/8%2==1).name'")]
+    Jsonl(jsonl::JsonlArguments),
+    /// Write each call as a pickle of Python, as `apitrace pickle` does
+    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace pickle --symbolic --plain-pointers game.trace > game.pickles\n  \
+                      anytrace apitrace pickle --calls='*/frame' game.trace | python3 my-script.py")]
+    Pickle(pickle::PickleArguments),
 }
 
 /// Which index to use.
@@ -145,22 +161,6 @@ fn parse_choice(text: &str) -> Result<Choice, String> {
         "" => return Err("expected auto, none or a file".to_owned()),
         file => Choice::File(file.into()),
     })
-    /// Make a trace of JSON lines of calls, edited or not
-    #[command(after_help = "Exit codes: 0 fine, 1 a line is no call, 2 the command failed.\n\n\
-                      Example:\n  anytrace apitrace jsonl game.trace | sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
-                      anytrace apitrace from-jsonl - -o nearest.trace")]
-    FromJsonl(from_jsonl::FromJsonlArguments),
-    /// Write each call as a JSON object in a line, with all that is known of it
-    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
-                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
-                      Example:\n  anytrace apitrace jsonl --blobs=sha256 game.trace | jq -r 'select(.flags/8%2==1).name'")]
-    Jsonl(jsonl::JsonlArguments),
-    /// Write each call as a pickle of Python, as `apitrace pickle` does
-    #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
-                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
-                      Example:\n  anytrace apitrace pickle --symbolic --plain-pointers game.trace > game.pickles\n  \
-                      anytrace apitrace pickle --calls='*/frame' game.trace | python3 my-script.py")]
-    Pickle(pickle::PickleArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -266,11 +266,6 @@ fn call_set(texts: &[String]) -> Result<CallSet, Failure> {
 
 /// The set of an option that is given.
 fn parse_call_set(option: &str, texts: &[String]) -> Result<CallSet, Failure> {
-    call_set_of(texts, "--calls")
-}
-
-/// The set of an option.
-fn call_set_of(texts: &[String], option: &str) -> Result<CallSet, Failure> {
     let mut read = |name: &str| std::fs::read_to_string(name);
     CallSet::parse(texts.iter().map(String::as_str), &mut read)
         .map_err(|error| Failure::usage(format!("{option}={error}")))
