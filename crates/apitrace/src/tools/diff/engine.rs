@@ -130,8 +130,11 @@ fn wanted(fates: &[Fate], walks_all: bool, is_first: bool) -> Vec<bool> {
     wanted
 }
 
-/// Names of properties that differ, with both values.
-pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>)> {
+/// A property that differs: its name, and its value on both sides.
+type Differing = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// The properties that differ.
+pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<Differing> {
     let mut rows: std::collections::BTreeMap<&[u8], [Option<&Vec<u8>>; 2]> = std::collections::BTreeMap::new();
     for (name, value) in a {
         rows.entry(name).or_default()[0] = Some(value);

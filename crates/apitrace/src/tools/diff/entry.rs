@@ -8,7 +8,7 @@ use anytrace_core::Error;
 use crate::tools::calls::Call;
 use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::diff::number::Digits;
-use crate::tools::diff::value::Values;
+use crate::tools::diff::value::{Values, push_name};
 use crate::tools::print::{Printer, Style, until_nul};
 use crate::tools::wire::{Detail, Wire};
 use crate::tools::workers::Scribe;
@@ -188,7 +188,7 @@ impl Maker {
             return self.dumped(call);
         }
         let function = self.dictionary.function(call.function);
-        self.text.extend_from_slice(function.map_or(b"?", |function| until_nul(function.name())));
+        push_name(&mut self.text, function.map_or(b"?", |function| function.name()), self.values.digits);
         self.name_end = self.text.len();
         self.name_hash = hash_of(&self.text);
         let (returned, is_fake) = self.find(call);
@@ -327,7 +327,7 @@ impl Maker {
 
     fn label(&mut self, index: u64, function: u32) {
         match self.dictionary.function(function).and_then(|function| function.get(index)) {
-            Some(name) => self.text.extend_from_slice(until_nul(name)),
+            Some(name) => push_name(&mut self.text, name, self.values.digits),
             None => {
                 self.text.push(b'#');
                 anytrace_core::text::push_dec(&mut self.text, index);

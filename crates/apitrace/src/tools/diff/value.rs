@@ -96,7 +96,7 @@ impl Values {
                         self.piece.extend_from_slice(b", ");
                     }
                     let name = dictionary.structure(*id).and_then(|names| names.get(*next)).unwrap_or_default();
-                    self.piece.extend_from_slice(until_nul(name));
+                    push_name(&mut self.piece, name, self.digits);
                     self.piece.extend_from_slice(b" = ");
                     *next += 1;
                 }
@@ -174,7 +174,7 @@ impl Values {
             Value::Float(value) => push_f32(out, value, Digits::Plain),
             Value::Double(value) => push_f64(out, value, Digits::Plain),
             Value::Enum(id, value) => match dictionary.enumeration(id).and_then(|names| names.name(value)) {
-                Some(name) => out.extend_from_slice(name),
+                Some(name) => push_name(out, name, Digits::Plain),
                 None => text::push_dec(out, value.map_or(0, number)),
             },
             Value::Bitmask(id, value) => {
@@ -183,7 +183,7 @@ impl Values {
                     if out.len() > start {
                         out.extend_from_slice(b" | ");
                     }
-                    out.extend_from_slice(name);
+                    push_name(out, name, Digits::Plain);
                 });
                 if rest != 0 || out.len() == start {
                     if out.len() > start {
@@ -321,6 +321,16 @@ impl Values {
             push_wide(&mut self.piece, char, Quoting { escape: Escape::C, line_end: b"\\n" });
         }
         self.piece.push(b'"');
+    }
+}
+
+/// Appends a name. What is no text is escaped, but for Python's sake.
+pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8], digits: Digits) {
+    let name = until_nul(name);
+    if digits == Digits::Python || name.iter().all(u8::is_ascii_graphic) {
+        out.extend_from_slice(name);
+    } else {
+        push_text(out, name, Quoting { escape: Escape::C, line_end: b"\\n" });
     }
 }
 

@@ -429,9 +429,8 @@ mod tests {
             let dictionary = Dictionary::new(6);
             let number = self.number;
             self.number += 1;
-            let (function, frame, seq, offset) = (0, 0, 0, 0);
             let (enter, leave) = (enter.as_slice(), leave.as_slice());
-            let call = Call { number, thread, function, frame, seq, offset, is_incomplete: false, enter, leave };
+            let call = Call { number, thread, function: 0, is_incomplete: false, enter, leave, ..Call::NONE };
             let action = context_action(name.as_bytes()).unwrap();
             self.contexts.take(action, &Values::new(&call, &dictionary), thread, number)
         }

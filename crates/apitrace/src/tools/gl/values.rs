@@ -200,8 +200,7 @@ mod tests {
     use super::*;
 
     fn call<'a>(enter: &'a [u8], leave: &'a [u8]) -> Call<'a> {
-        let (number, thread, function, frame, seq, offset) = (0, 0, 0, 0, 0, 0);
-        Call { number, thread, function, frame, seq, offset, is_incomplete: false, enter, leave }
+        Call { function: 0, is_incomplete: false, enter, leave, ..Call::NONE }
     }
 
     #[test]
