@@ -117,7 +117,7 @@ fn assert_agrees(ours: &Value, theirs: &Value) -> usize {
 #[test]
 fn a_driver_that_replayed_the_calls_says_the_same() {
     let bytes = std::fs::read(corpus("peer/fbo.trace")).unwrap();
-    let theirs: Value = serde_json::from_slice(&std::fs::read(corpus("peer/fbo.state-81.json")).unwrap()).unwrap();
+    let theirs: Value = serde_json::from_slice(&std::fs::read(corpus("peer/fbo.parameters-81.json")).unwrap()).unwrap();
     let ours = json_at(&bytes, Some(81));
     assert!(assert_agrees(&ours, &theirs) > 55);
     let framebuffer = object(&ours, "framebuffer", 1).unwrap();
