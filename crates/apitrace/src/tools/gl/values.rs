@@ -4,8 +4,9 @@ use crate::tools::calls::Call;
 use crate::tools::dictionary::{Dictionary, number};
 use crate::tools::wire::{Detail, Value, Wire};
 
-/// Arguments beyond these are not looked at; no function of OpenGL or its window systems has so many.
-const ARGUMENTS_MAX: usize = 32;
+/// Arguments beyond these are not looked at; no function of OpenGL or its window systems has more
+/// (`glCopyImageSubData` has 15).
+const ARGUMENTS_MAX: usize = 16;
 
 /// Where the arguments and the return value of a call stand.
 ///

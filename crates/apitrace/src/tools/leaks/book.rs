@@ -59,6 +59,8 @@ pub(super) struct Book {
     stacks: Vec<Box<[u64]>>,
     stack_numbers: HashMap<Box<[u64]>, u32>,
     stack_bytes: usize,
+    /// What was bound last and is there, by kind: context and name.
+    last_bound: [(u32, u64); Kind::ALL.len()],
 }
 
 impl Book {
@@ -72,6 +74,7 @@ impl Book {
             stacks: vec![Box::default()],
             stack_numbers: HashMap::new(),
             stack_bytes: 0,
+            last_bound: [(0, 0); Kind::ALL.len()],
         }
     }
 
@@ -112,6 +115,11 @@ impl Book {
     /// Follows a call that makes, deletes, binds or ties objects.
     pub(super) fn take(&mut self, action: &Action, call: &Call<'_>, values: &Values<'_>) {
         let context = self.contexts.current(call.thread);
+        if !matches!(action.verb, Verb::Bind { .. })
+            && let Some(last) = self.last_bound.get_mut(action.kind.index())
+        {
+            *last = (0, 0);
+        }
         match action.verb {
             Verb::MakeMany { count, names } => {
                 let count = values.integer(count).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
@@ -188,11 +196,14 @@ impl Book {
 
     /// Names that were not generated make objects when they are bound, except in the core profile.
     fn bind(&mut self, action: &Action, name: u64, call: &Call<'_>, values: &Values<'_>, context: u32) {
-        let is_new = name != 0
-            && action.makes_when_bound()
-            && !self.contexts.get(context).is_core
-            && !self.objects.has(action.kind, name, context, &self.contexts);
-        if !is_new {
+        if name == 0 || !action.makes_when_bound() || self.contexts.get(context).is_core {
+            return;
+        }
+        // Programs bind the same things over and over.
+        let Some(last) = self.last_bound.get_mut(action.kind.index()) else { return };
+        if std::mem::replace(last, (context, name)) == (context, name)
+            || self.objects.has(action.kind, name, context, &self.contexts)
+        {
             return;
         }
         let entry = Entry { was_bound: true, ..self.entry(action, call, values, context) };
@@ -267,6 +278,7 @@ impl Book {
         values: &Values<'_>,
     ) -> Vec<Ended> {
         let mut ended = Vec::new();
+        self.last_bound = [(0, 0); Kind::ALL.len()];
         for change in self.contexts.take(action, values, call.thread, call.number) {
             match change {
                 Change::Created(_) | Change::Current(_) => {}

@@ -78,7 +78,9 @@ impl Machine {
         object.function = "glNewList".into();
         object.detail = Detail::List(List(Rc::new(list.calls)));
         let key = (Kind::List, Kind::List.scope());
-        self.objects.insert(key, list.name, object, at.context, &self.contexts);
+        if let Some(before) = self.objects.insert(key, list.name, object, at.context, &self.contexts) {
+            self.budget.free(before.entries());
+        }
     }
 
     pub(super) fn push_attributes(&mut self, at: At<'_>, values: &Values<'_>) {

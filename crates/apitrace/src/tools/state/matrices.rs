@@ -200,7 +200,7 @@ mod tests {
         let mut stack = Stack::default();
         stack.apply(MatrixOp::Ortho, &[-2.0, 2.0, -1.0, 3.0, 0.0, 10.0], 1);
         let x = at(&stack.top, 0, 0) * 2.0 + at(&stack.top, 3, 0);
-        let y = at(&stack.top, 1, 1) * -1.0 + at(&stack.top, 3, 1);
+        let y = at(&stack.top, 3, 1) - at(&stack.top, 1, 1);
         let z = at(&stack.top, 2, 2) * -10.0 + at(&stack.top, 3, 2);
         assert_eq!((x, y, z), (1.0, -1.0, 1.0));
         assert_eq!(transpose(&transpose(&stack.top)), stack.top);

@@ -300,7 +300,8 @@ impl Object {
     /// How many entries its tables have.
     pub(super) fn entries(&self) -> usize {
         let detail = match &self.detail {
-            Detail::None | Detail::Shader(_) | Detail::List(_) => 0,
+            Detail::None | Detail::Shader(_) => 0,
+            Detail::List(list) => list.count(),
             Detail::Texture(levels) => levels.len(),
             Detail::Framebuffer(attachments) => attachments.len(),
             Detail::Program(program) => {

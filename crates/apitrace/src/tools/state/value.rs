@@ -207,7 +207,7 @@ mod tests {
         let mut wire = dictionary.wire(&many);
         assert_eq!(Val::read(&mut wire, &dictionary), Val::Many(4097));
         assert_eq!(Val::read(&mut wire, &dictionary), Val::Int(9));
-        let deep = [vec![11, 1].repeat(100), vec![0]].concat();
+        let deep = [[11, 1].repeat(100), vec![0]].concat();
         let mut wire = dictionary.wire(&deep);
         assert!(Val::read(&mut wire, &dictionary).to_string().ends_with("1 values}}}}}}}}"));
         assert!(wire.rest().is_empty());
