@@ -83,6 +83,12 @@ impl<'a> Wire<'a> {
         self.bytes
     }
 
+    /// The place so many bytes further on, or the end.
+    #[inline]
+    pub(crate) fn skip_to(&self, bytes: usize) -> Self {
+        Self { bytes: self.bytes.get(bytes..).unwrap_or_default(), ..*self }
+    }
+
     /// One byte; 0 at the end.
     #[inline(always)]
     pub fn byte(&mut self) -> u8 {

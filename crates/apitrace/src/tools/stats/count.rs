@@ -336,7 +336,7 @@ fn state_row(function: &str, state: &StateCounts, dictionary: &Dictionary, has_e
 #[inline]
 fn measure<'a>(call: &Call<'a>, dictionary: &Dictionary, role: Role) -> (Figures, Arguments<'a>) {
     let mut figures = Figures { calls: 1, raw_bytes: call.raw_bytes, ..Figures::default() };
-    let mut arguments = Arguments::default();
+    let mut arguments = Arguments::new(dictionary.wire(call.enter), dictionary.wire(call.leave));
     for (details, is_enter) in [(call.enter, true), (call.leave, false)] {
         let mut wire = dictionary.wire(details);
         let before = figures.blob_bytes;
@@ -345,10 +345,10 @@ fn measure<'a>(call: &Call<'a>, dictionary: &Dictionary, role: Role) -> (Figures
                 Detail::End => break,
                 Detail::Argument(index) => {
                     if role.acts() {
-                        arguments.add(index, wire);
+                        arguments.add(index, &wire, is_enter);
                     }
                 }
-                Detail::Return => arguments.returned = Some(wire),
+                Detail::Return => arguments.set_returned(&wire, is_enter),
                 Detail::Backtrace(count) => {
                     for _ in 0..count.min(details.len() as u64) {
                         wire.uint();

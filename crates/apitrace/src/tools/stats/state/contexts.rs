@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Context, FAMILIES, OWN};
+use super::store::{Context, List};
 
 /// Most contexts at a time; of those beyond nothing is known.
 const CONTEXTS_MAX: usize = 256;
@@ -64,7 +64,7 @@ impl Contexts {
             _ => self.threads.get(&thread).copied(),
         };
         match current {
-            Some(Current::Is(at)) => self.get(at).is_some_and(|context| context.is_recording),
+            Some(Current::Is(at)) => self.get(at).is_some_and(|context| context.list == List::Compiled),
             _ => false,
         }
     }
@@ -85,17 +85,7 @@ impl Contexts {
     }
 
     fn add(&mut self, now: u64) -> Option<usize> {
-        let context = Context {
-            entries: HashMap::new(),
-            families: [0; FAMILIES],
-            all: now,
-            unit: OWN | now,
-            vertex_array: OWN | now,
-            program: None,
-            is_recording: false,
-            users: 0,
-            has_handle: false,
-        };
+        let context = Context::new(now);
         if let Some(at) = self.slots.iter().position(Option::is_none) {
             *self.slots.get_mut(at)? = Some(context);
             return Some(at);
@@ -179,7 +169,7 @@ impl Contexts {
     /// Forgets what is known of all.
     pub(super) fn forget(&mut self) {
         for context in self.slots.iter_mut().flatten() {
-            context.entries = HashMap::new();
+            context.entries = HashMap::default();
         }
     }
 }
