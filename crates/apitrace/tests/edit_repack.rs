@@ -165,7 +165,7 @@ fn a_chunk_that_is_damaged_leaves_a_gap_and_the_rest_is_there() {
         let (out, done, sink) = packed(input(&boxed), Container::Raw, None, workers);
         assert_eq!((sink.errors(), done.gaps.len()), (1, 1));
         let gap = usize::try_from(done.gaps[0]).unwrap();
-        assert!(gap >= 2 << 20 && gap <= 3 << 20);
+        assert!((2 << 20..=3 << 20).contains(&gap));
         assert!(out[..gap] == bytes[..gap] && out.ends_with(&bytes[3 << 20..]));
     }
 }

@@ -19,7 +19,7 @@ use crate::{Verdict, verbs};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct EditedArguments {
-    /// Trace to write, which appears whole or not at all; - is standard output [default: see above]
+    /// Trace to write, which appears whole or not at all; - is standard output [default: see below]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace an existing file
