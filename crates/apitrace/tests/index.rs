@@ -145,9 +145,8 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         assert!(first.is_none_or(|first| first == start.call) || t.errors > 0, "{name}: frame {frame}");
         assert_eq!(index.first_call_of_frame(frame), Some(start.call), "{name}");
     }
-    assert_trims_alike(name, bytes, threads, &index, random);
+    let mut sought = assert_trims_alike(name, bytes, threads, &index, random);
     let (all_events, event_totals, event_diagnostics) = events(plain(bytes, threads));
-    let mut sought = 0;
     for _ in 0..6 {
         let first = random.below(totals.calls + 2);
         let what = format!("{name} every {every} from {first} in {threads} threads");
@@ -192,7 +191,9 @@ fn trimmed(reader: Reader, options: &TrimOptions) -> (Vec<u8>, Vec<String>, Vec<
     (out.0, outcome.notes, sink.0)
 }
 
-fn assert_trims_alike(name: &str, bytes: &[u8], threads: usize, index: &Index, random: &mut Random) {
+/// Trims with and without the index; returns how often it was of use.
+fn assert_trims_alike(name: &str, bytes: &[u8], threads: usize, index: &Index, random: &mut Random) -> usize {
+    let mut late = 0;
     let set = |text: String| Some(CallSet::parse([text.as_str()], &mut |_| unreachable!()).unwrap());
     for _ in 0..4 {
         let (call, frame) = (random.below(index.totals().calls + 1), random.below(index.totals().frames + 1));
@@ -207,12 +208,14 @@ fn assert_trims_alike(name: &str, bytes: &[u8], threads: usize, index: &Index, r
         };
         let wanted = options.wanted();
         let Some(reader) = late_for(index, bytes, threads, &wanted) else { continue };
+        late += usize::from(reader.next_call() > 0);
         let what = format!("{name}: trim {options:?}");
         let (expected, notes, _) = trimmed(plain(bytes, threads), &options);
         let (found, found_notes, _) = trimmed(reader, &options);
         assert!(found == expected, "{what}");
         assert_eq!(found_notes, notes, "{what}");
     }
+    late
 }
 
 fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -385,6 +388,51 @@ fn a_long_blob_keeps_only_those_from_the_index_who_keep_blobs() {
     let mut smaller = options(1);
     smaller.limits.record_bytes_max = 1000;
     assert!(index.reader(file(), &smaller, &wanted(false)).unwrap().is_none());
+}
+
+/// Thread 1 enters a call in the first frame and leaves it in the last but one.
+fn held_open(bytes: usize) -> build::Build {
+    let mut b = build::Build::version(6);
+    b.enter_new(0, 1, "f", &["a"]).end().leave(0).end();
+    b.enter_new(1, 2, "g", &["a"]).argument(0, &build::blob(&vec![7; bytes])).end();
+    let mut number = 2;
+    for frame in 0..20 {
+        b.calls(1, number, 30);
+        number += 30;
+        if frame == 18 {
+            b.leave(1).add(&[2]).add(&build::uint(9)).end();
+        }
+        if frame == 0 {
+            b.enter_new(0, 3, "glXSwapBuffers", &[]).end().leave(number).end();
+        } else {
+            b.enter(0, 3).end().leave(number).end();
+        }
+        number += 1;
+    }
+    b
+}
+
+#[test]
+fn a_call_left_in_a_frame_that_is_wanted_comes_whole_however_long_it_was_open() {
+    for (bytes, begins_late) in [(100, true), (5000, false)] {
+        let b = held_open(bytes);
+        let index = index(&b.bytes, 1, 1).0.unwrap();
+        let wanted = Wanted::from_frame(18);
+        let reader = late_for(&index, &b.bytes, 1, &wanted).unwrap();
+        assert_eq!(reader.next_call() > 500, begins_late, "{}", reader.next_call());
+        assert_eq!(reader.next_call() > 1, begins_late);
+        let frames = CallSet::parse(["18-19"], &mut |_| unreachable!()).unwrap();
+        let options = TrimOptions { frames: Some(frames), ..TrimOptions::default() };
+        assert_eq!(options.wanted(), wanted);
+        let (expected, notes, _) = trimmed(plain(&b.bytes, 1), &options);
+        assert!(expected.len() > bytes, "{bytes}");
+        assert_eq!(trimmed(reader, &options), (expected, notes, Vec::new()), "{bytes}");
+        let (late_calls, ..) = calls(late_for(&index, &b.bytes, 1, &wanted).unwrap());
+        let (all, ..) = calls(plain(&b.bytes, 1));
+        let of = |calls: &Calls| calls.rows.iter().find(|row| row.0 == 1).cloned();
+        assert!(of(&all).is_some_and(|row| row.8 == [2, 4, 9, 0]));
+        assert_eq!(of(&late_calls), of(&all), "{bytes}");
+    }
 }
 
 #[test]

@@ -63,6 +63,23 @@ pub(super) const BARS: [Bar; 39] = [
     Bar { input: "casemate-wider", verb: &["casemate", "check"], unit: Unit::Records, at_least: 1.0 },
 ];
 
+/// A job that an index must make short, whatever the trace's size.
+pub(super) struct LateBar {
+    pub(super) verb: &'static [&'static str],
+    /// Wall time with everything, the start of the program too.
+    pub(super) wall_ms_max: f64,
+}
+
+/// Megabytes of the raw stream a second of CPU time at which an index is made, at least.
+pub(super) const INDEX_AT_LEAST: f64 = 1200.0;
+
+/// Calls and frames lie late in the trace of the usual size; in smaller ones there is nothing to find, which is quicker still.
+pub(super) const LATE_BARS: [LateBar; 3] = [
+    LateBar { verb: &["apitrace", "dump", "--calls=9000000"], wall_ms_max: 20.0 },
+    LateBar { verb: &["apitrace", "dump", "--calls=16000000"], wall_ms_max: 20.0 },
+    LateBar { verb: &["apitrace", "trim", "--frames=5000-5009", "--force", "-o"], wall_ms_max: 50.0 },
+];
+
 impl Bar {
     /// Most memory the job may take when its input comes through a pipe, in MiB; `None` where all of it is needed.
     pub(super) fn piped_mib_max(&self) -> Option<i64> {

@@ -9,6 +9,7 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod heph;
+mod late;
 pub(crate) mod measure;
 mod record;
 mod xray;
@@ -91,6 +92,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
         let path = make(input, &folder, options.megabytes)?;
         bench(input, &path, &options, &mut missed)?;
+        if input.name == "apitrace" {
+            late::bench(&path, &options, &mut missed)?;
+        }
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
         }

@@ -39,6 +39,9 @@ const CHECKSUM_BYTES: usize = 8;
 /// Largest index file. What an index can hold takes less.
 pub(super) const INDEX_BYTES_MAX: u64 = 96 << 20;
 
+/// Largest number of an event, call or byte: no count that begins here can overflow.
+const NUMBER_MAX: u64 = 1 << 60;
+
 /// Most definitions: as many as a reader keeps.
 const ROWS_MAX: usize = 1 << 20;
 
@@ -259,7 +262,7 @@ impl Parser<'_> {
             .ok()
             .filter(|header| header.raw == raw)?;
         let definitions = self.definitions(header.version)?;
-        let frame_step = self.number()?;
+        let frame_step = self.number().filter(|step| *step <= NUMBER_MAX / (FRAMES_MAX as u64 + 1))?;
         let frames = self.frames()?;
         let points = self.points(&totals, &definitions)?;
         let enters = self.enters()?;
@@ -366,7 +369,7 @@ impl Parser<'_> {
     ) -> Option<SeekPoint> {
         let mut numbers = before.map_or([0; 12], growing);
         for number in &mut numbers {
-            *number = number.checked_add(self.number()?)?;
+            *number = number.checked_add(self.number()?).filter(|number| *number <= NUMBER_MAX)?;
         }
         let [raw, file, place_raw, seq, call, frame, thread_max, a, b, c, d, e] = numbers;
         let mut rows = [0; 5];

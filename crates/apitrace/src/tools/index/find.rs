@@ -83,9 +83,12 @@ pub fn late_reader(trace: &Path, choice: &Choice, options: &OpenOptions, wanted:
     if let Some(why) = index.refusal(options, wanted) {
         return Ok(Found::Unused(why));
     }
+    if index.point_before(wanted).is_none() {
+        return Ok(Found::Nothing);
+    }
     Ok(match index.reader(file, options, wanted)? {
         Some(reader) => Found::Reader(Box::new(reader)),
-        None => Found::Nothing,
+        None => Found::Unused("it names a place that the trace does not have".to_owned()),
     })
 }
 

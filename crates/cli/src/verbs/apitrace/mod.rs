@@ -88,13 +88,13 @@ enum ApitraceVerb {
     Stats(stats::StatsArguments),
     /// Make an index of a trace, so that other verbs find late calls and frames at once
     #[command(
-        after_help = "The index lies beside the trace and is found there by the verbs that gain by it; they say so when it \
-                      does\nnot fit the trace and read from the start. Snappy, zstd of several frames and no container can be \
-                      sought.\n\n\
+        after_help = "The index lies beside the trace and is found there by the verbs that gain by it; they say so\n\
+                      when it does not fit the trace, and read from the start. Snappy, zstd of several frames and no\n\
+                      container can be sought.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged or the index does not fit, 2 the command failed.\n\n\
                       Example:\n  anytrace apitrace index game.trace\n  \
                       anytrace apitrace dump --calls=9000000-9000010 game.trace\n  \
-                      anytrace apitrace index --frames game.trace"
+                      anytrace apitrace index --show --frames game.trace"
     )]
     Index(index::IndexArguments),
     /// Write a trace in another container: the same raw stream to the byte
