@@ -17,6 +17,7 @@ mod from_jsonl_values;
 mod guids;
 mod guids_table;
 mod idle;
+pub mod info;
 pub mod jsonl;
 mod labels;
 mod picked;
