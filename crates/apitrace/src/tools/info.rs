@@ -89,7 +89,7 @@ impl FrameList {
     }
 }
 
-/// A graphics interface, as the format's own tools tell them apart: by the first call whose name says it.
+/// A graphics interface, as the format's own tools tell them apart: by the first call entered whose name says it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Api {
     /// None is said.
@@ -141,7 +141,7 @@ pub fn info(reader: &mut Reader, options: InfoOptions, sink: &mut dyn Sink) -> R
     let mut counter = Counter {
         has_frames: options.has_frames,
         partly: is_gzip.then_some(0),
-        functions: Vec::new(),
+        ends_frame: Vec::new(),
         api: Api::Unknown,
         frame: None,
         frames: 0,
@@ -222,20 +222,14 @@ impl TraceInfo {
     }
 }
 
-/// What of a function counts here.
-#[derive(Debug, Clone, Copy, Default)]
-struct Function {
-    ends_frame: bool,
-    api: Api,
-}
-
 /// Counts calls as they are left.
 struct Counter {
     has_frames: bool,
     /// Bytes as the format's own reader of gzip counts them, where they are wanted: only those it reads several of at
     /// once.
     partly: Option<u64>,
-    functions: Vec<Function>,
+    /// Which functions end a frame, by slot.
+    ends_frame: Vec<bool>,
     api: Api,
     /// First call and number of calls of the frame that is not over.
     frame: Option<(u64, u64)>,
@@ -249,13 +243,10 @@ struct Counter {
 impl Counter {
     #[inline]
     fn left(&mut self, number: u64, slot: Option<u32>, end: u64) -> Result<(), Error> {
-        let function = slot.and_then(|slot| self.functions.get(slot as usize)).copied().unwrap_or_default();
-        if self.api == Api::Unknown {
-            self.api = function.api;
-        }
+        let ends_frame = slot.and_then(|slot| self.ends_frame.get(slot as usize)).copied().unwrap_or_default();
         let (first, calls) = self.frame.unwrap_or((number, 0));
         self.frame = Some((first, calls + 1));
-        if function.ends_frame { self.end_frame(first, number, calls + 1, end) } else { Ok(()) }
+        if ends_frame { self.end_frame(first, number, calls + 1, end) } else { Ok(()) }
     }
 
     #[cold]
@@ -271,11 +262,15 @@ impl Counter {
     fn learn(&mut self, signature: &SignatureRef<'_>, signatures: &Signatures) {
         let Some(row) = signatures.function(signature.slot) else { return };
         let at = signature.slot as usize;
-        if self.functions.len() <= at {
-            self.functions.resize(at + 1, Function::default());
+        if self.ends_frame.len() <= at {
+            self.ends_frame.resize(at + 1, false);
         }
-        if let Some(place) = self.functions.get_mut(at) {
-            *place = Function { ends_frame: row.ends_frame, api: Api::of(row.name()) };
+        if let Some(place) = self.ends_frame.get_mut(at) {
+            *place = row.ends_frame;
+        }
+        // Functions are defined where they are entered first.
+        if self.api == Api::Unknown {
+            self.api = Api::of(row.name());
         }
     }
 }
