@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use anytrace_core::{Error, jsonl};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
 use serde_json::Value;
 
 use crate::scan::{push_signed, push_string, push_uint};
@@ -137,7 +136,7 @@ impl Writer {
             let Some(Value::String(text)) = get("base64") else {
                 return Err(bad("a blob with its content in base64: write the lines with --blobs=base64"));
             };
-            let bytes = STANDARD.decode(text).map_err(|_| bad("base64"))?;
+            let bytes = STANDARD.decode_to_vec(text).map_err(|_| bad("base64"))?;
             out.push(8);
             push_string(out, &bytes);
         } else if let Some(float) = get("float") {

@@ -7,8 +7,7 @@
 use std::io::Write;
 
 use anytrace_core::{Error, Sink, text};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::reader::{Reader, Totals};
@@ -16,9 +15,9 @@ use crate::record::Header;
 use crate::tools::calls::Call;
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Dictionary, Frame, Named, number};
-use crate::tools::labels::{LabelCache, Labelling};
+use crate::tools::labels::Labelling;
 use crate::tools::picked::{Order, write_calls};
-use crate::tools::walk::{CallWriter, Flow, Level, Pair, Rest, Walk};
+use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
 use crate::tools::wire::{Value, Wire};
 use crate::tools::workers::{Drain, Scribe};
 
@@ -99,12 +98,12 @@ struct Liner {
 /// The part of it that a walk writes with.
 struct Parts {
     blobs: BlobForm,
-    labels: LabelCache,
+    number: Counting,
 }
 
 impl Liner {
     fn new(blobs: BlobForm) -> Self {
-        Self { part: Parts { blobs, labels: LabelCache::default() }, walk: Walk::default() }
+        Self { part: Parts { blobs, number: Counting::default() }, walk: Walk::default() }
     }
 }
 
@@ -120,20 +119,45 @@ impl Scribe for Liner {
     }
 }
 
+/// The digits of the last number: the next one is one more nearly always, and counting on is faster than dividing.
+#[derive(Debug, Default)]
+struct Counting {
+    last: Option<u64>,
+    digits: Vec<u8>,
+}
+
+impl Counting {
+    #[inline]
+    fn push(&mut self, out: &mut Vec<u8>, number: u64) {
+        let is_next = self.last.is_some_and(|last| last.checked_add(1) == Some(number));
+        self.last = Some(number);
+        match self.digits.last_mut() {
+            Some(digit) if is_next && *digit < b'9' => *digit += 1,
+            _ => {
+                self.digits.clear();
+                text::push_dec(&mut self.digits, number);
+            }
+        }
+        out.extend_from_slice(&self.digits);
+    }
+}
+
 /// The texts around names, made once a function.
 struct Names;
 
 impl Labelling for Names {
     fn push_head(&self, out: &mut Vec<u8>, function: &Named) {
         out.extend_from_slice(b",\"name\":");
-        text::push_json_bytes(out, function.name());
+        push_text(out, function.name());
         out.extend_from_slice(b",\"args\":[");
     }
 
     fn push_label(&self, out: &mut Vec<u8>, index: u64, function: &Named) {
-        out.extend_from_slice(if index == 0 { b"[" } else { b",[" });
+        // Of a function that is not known the first argument may be missing.
+        let is_first = index == 0 || out.last() == Some(&b'[');
+        out.extend_from_slice(if is_first { b"[" } else { b",[" });
         match function.get(index) {
-            Some(name) => text::push_json_bytes(out, name),
+            Some(name) => push_text(out, name),
             None => text::push_json_str(out, &format!("#{index}")),
         }
         out.push(b',');
@@ -141,30 +165,26 @@ impl Labelling for Names {
 }
 
 impl CallWriter for Parts {
+    type Names = Names;
+
     fn pair(&self) -> Pair {
         Pair::Both
     }
 
-    #[inline]
-    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>, function: Option<&Named>) {
-        out.extend_from_slice(b"{\"no\":");
-        text::push_dec(out, call.number);
-        out.extend_from_slice(b",\"thread\":");
-        push_uint(out, call.thread);
-        match function {
-            Some(function) => out.extend_from_slice(self.labels.get(call.function, function, &Names).head()),
-            None => out.extend_from_slice(b",\"name\":null,\"args\":["),
-        }
+    fn labelling(&self) -> &Names {
+        &Names
     }
 
     #[inline]
-    fn label(&mut self, out: &mut Vec<u8>, slot: u32, index: u64, function: &Named) {
-        let label =
-            if index < function.count() { self.labels.get(slot, function, &Names).argument(index) } else { None };
-        match label {
-            Some(label) => out.extend_from_slice(label),
-            None => Names.push_label(out, index, function),
-        }
+    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>) {
+        out.extend_from_slice(b"{\"no\":");
+        self.number.push(out, call.number);
+        out.extend_from_slice(b",\"thread\":");
+        push_uint(out, call.thread);
+    }
+
+    fn nameless(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"name\":null,\"args\":[");
     }
 
     fn missing(&self, out: &mut Vec<u8>) {
@@ -191,13 +211,13 @@ impl CallWriter for Parts {
             Value::Unsigned(value) => push_uint(out, value),
             Value::Float(value) => push_f32(out, value),
             Value::Double(value) => push_f64(out, value),
-            Value::Text(bytes) => text::push_json_bytes(out, bytes),
+            Value::Text(bytes) => push_text(out, bytes),
             Value::Blob(length, content) => return self.blob(out, length, content, flow),
             Value::Enum(id, value) => {
                 let names = dictionary.enumeration(id);
                 out.extend_from_slice(b"{\"enum\":");
                 match names.and_then(|names| names.name(value)) {
-                    Some(name) => text::push_json_bytes(out, name),
+                    Some(name) => push_text(out, name),
                     None => out.extend_from_slice(b"null"),
                 }
                 out.extend_from_slice(b",\"value\":");
@@ -233,7 +253,7 @@ impl CallWriter for Parts {
         if let Level::Struct { id, next } = level {
             let name = dictionary.structure(id).and_then(|names| names.get(next)).unwrap_or_default();
             out.push(b'[');
-            text::push_json_bytes(out, name);
+            push_text(out, name);
             out.push(b',');
         }
     }
@@ -249,7 +269,7 @@ impl CallWriter for Parts {
             Level::Array { .. } => out.push(b']'),
             Level::Struct { id, .. } => {
                 out.extend_from_slice(b"],\"name\":");
-                text::push_json_bytes(out, dictionary.structure(id).map_or(&[][..], Named::name));
+                push_text(out, dictionary.structure(id).map_or(&[][..], Named::name));
                 out.push(b'}');
             }
             Level::Pair { .. } => out.extend_from_slice(b"]}"),
@@ -262,14 +282,14 @@ impl CallWriter for Parts {
         out: &mut Vec<u8>,
         call: &Call<'_>,
         rest: Rest<'_>,
-        walk: &mut Walk,
+        levels: &mut Levels,
         dictionary: &Dictionary,
         flow: &mut Flow<'_>,
     ) -> Result<(), Error> {
         out.push(b']');
         if let Some(mut wire) = rest.returned {
             out.extend_from_slice(b",\"ret\":");
-            walk.value(self, out, &mut wire, dictionary, flow)?;
+            levels.value(self, out, &mut wire, dictionary, flow)?;
         }
         out.extend_from_slice(b",\"flags\":");
         push_uint(out, u64::from(rest.flags.0));
@@ -311,7 +331,7 @@ impl Parts {
                     if !flow.make_room(out)? {
                         return Ok(());
                     }
-                    push_base64(out, piece);
+                    STANDARD.encode_append(piece, out);
                 }
                 out.push(b'"');
             }
@@ -327,13 +347,17 @@ impl Parts {
     }
 }
 
-fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
-    let start = out.len();
-    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    let place = out.get_mut(start..).unwrap_or_default();
-    // The place is as long as the text, so this cannot fail.
-    let written = STANDARD.encode_slice(bytes, place).unwrap_or(0);
-    out.truncate(start + written);
+/// A string, or `{"hex":…}` where the bytes are no text.
+#[inline]
+fn push_text(out: &mut Vec<u8>, bytes: &[u8]) {
+    // All bytes are looked at whatever the first ones are, which takes many at a time.
+    let is_odd = |byte: u8| !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\';
+    if bytes.iter().fold(false, |found, byte| found | is_odd(*byte)) {
+        return text::push_json_bytes(out, bytes);
+    }
+    out.push(b'"');
+    out.extend_from_slice(bytes);
+    out.push(b'"');
 }
 
 #[inline]
@@ -363,8 +387,10 @@ const NAN_64: u64 = 0x7ff8_0000_0000_0000;
 const TWICE_ROUNDED: u32 = 0x15ae_43fd;
 
 fn push_f32(out: &mut Vec<u8>, value: f32) {
-    if value == value.trunc() && value.abs() < 1e7 {
-        return push_whole(out, value.is_sign_negative(), f64::from(value.abs()) as u64);
+    // Through an integer: without SSE 4.1, which not every machine has, rounding is a call.
+    let whole = value as i32;
+    if whole as f32 == value && whole.unsigned_abs() < 10_000_000 {
+        return push_whole(out, value.is_sign_negative(), u64::from(whole.unsigned_abs()));
     }
     if value.is_finite() {
         let mut buffer = zmij::Buffer::new();
@@ -384,8 +410,9 @@ fn push_f32(out: &mut Vec<u8>, value: f32) {
 fn push_f64(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(b"{\"double\":");
     if value.is_finite() {
-        if value == value.trunc() && value.abs() < 1e15 {
-            push_whole(out, value.is_sign_negative(), value.abs() as u64);
+        let whole = value as i64;
+        if whole as f64 == value && whole.unsigned_abs() < 1_000_000_000_000_000 {
+            push_whole(out, value.is_sign_negative(), whole.unsigned_abs());
         } else {
             out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
         }
@@ -426,7 +453,7 @@ fn push_bitmask(out: &mut Vec<u8>, id: u64, value: u64, dictionary: &Dictionary)
             if is_set {
                 out.extend_from_slice(if is_first { b"[" } else { b",[" });
                 is_first = false;
-                text::push_json_bytes(out, name);
+                push_text(out, name);
                 out.push(b',');
                 text::push_dec(out, flag);
                 out.push(b']');
@@ -482,7 +509,7 @@ fn push_frame(out: &mut Vec<u8>, frame: &Frame<'_>) {
     for (name, value) in texts {
         if let Some(value) = value {
             key(out, name);
-            text::push_json_bytes(out, value);
+            push_text(out, value);
         }
     }
     for (name, value) in [("\"line\":", frame.line), ("\"offset\":", frame.offset)] {

@@ -24,6 +24,7 @@ mod guids;
 mod guids_table;
 mod idle;
 pub mod index;
+pub mod info;
 pub mod jsonl;
 mod labels;
 pub mod leaks;

@@ -11,10 +11,10 @@ use crate::reader::{Reader, Totals};
 use crate::tools::calls::Call;
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Dictionary, Named, number};
-use crate::tools::labels::{LabelCache, Labelling};
+use crate::tools::labels::Labelling;
 use crate::tools::picked::{Order, write_calls};
 use crate::tools::print::until_nul;
-use crate::tools::walk::{CallWriter, Flow, Level, Pair, Rest, Walk};
+use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
 use crate::tools::wire::{Value, Wire};
 use crate::tools::workers::{Drain, Scribe};
 
@@ -85,12 +85,11 @@ struct Pickler {
 /// The part of a pickler that a walk writes with.
 struct Parts {
     manner: Manner,
-    labels: LabelCache,
 }
 
 impl Pickler {
     fn new(manner: Manner) -> Self {
-        Self { part: Parts { manner, labels: LabelCache::default() }, walk: Walk::default() }
+        Self { part: Parts { manner }, walk: Walk::default() }
     }
 }
 
@@ -110,6 +109,9 @@ impl Scribe for Pickler {
 /// could hold sixteen times as much.
 const SHORT_END: u64 = 1 << 27;
 const SHORT_START: i128 = -1 << 27;
+
+/// So many members of a structure are looked at for one without a name.
+const NAMELESS_MAX: u64 = 64;
 
 /// A list begins; it is memoised in the one place apitrace uses.
 const LIST: &[u8] = b"]q\x01(";
@@ -227,34 +229,28 @@ impl Manner {
 }
 
 impl CallWriter for Parts {
+    type Names = Manner;
+
     fn pair(&self) -> Pair {
         if self.manner.is_symbolic { Pair::Human } else { Pair::Machine }
     }
 
+    fn labelling(&self) -> &Manner {
+        &self.manner
+    }
+
     #[inline]
-    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>, function: Option<&Named>) {
+    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>) {
         out.extend_from_slice(b"\x80\x03(");
         self.manner.unsigned(out, call.number);
         if self.manner.has_threads {
             self.manner.unsigned(out, call.thread);
         }
-        match function {
-            Some(function) => out.extend_from_slice(self.labels.get(call.function, function, &self.manner).head()),
-            None => {
-                self.manner.string(out, b"?");
-                out.extend_from_slice(LIST);
-            }
-        }
     }
 
-    #[inline]
-    fn label(&mut self, out: &mut Vec<u8>, slot: u32, index: u64, function: &Named) {
-        let label =
-            if index < function.count() { self.labels.get(slot, function, &self.manner).argument(index) } else { None };
-        match label {
-            Some(label) => out.extend_from_slice(label),
-            None => self.manner.push_label(out, index, function),
-        }
+    fn nameless(&self, out: &mut Vec<u8>) {
+        self.manner.string(out, b"?");
+        out.extend_from_slice(LIST);
     }
 
     fn missing(&self, out: &mut Vec<u8>) {
@@ -311,10 +307,15 @@ impl CallWriter for Parts {
     }
 
     fn before(&self, out: &mut Vec<u8>, level: Level, _: u64, dictionary: &Dictionary) {
-        if let Level::Struct { id, next } = level {
-            let name = dictionary.structure(id).and_then(|names| names.get(next)).unwrap_or_default();
-            self.manner.string(out, name);
+        let Level::Struct { id, next } = level else { return };
+        let Some(names) = dictionary.structure(id) else { return };
+        let name = names.get(next).unwrap_or_default();
+        // Of several members without a name only one would be left in the dictionary.
+        let is_taken = |at: &u64| names.get(*at).is_some_and(<[u8]>::is_empty);
+        if name.is_empty() && !self.manner.is_compatible && (0..next.min(NAMELESS_MAX)).any(|at| is_taken(&at)) {
+            return self.manner.string(out, format!("#{next}").as_bytes());
         }
+        self.manner.string(out, name);
     }
 
     fn after(&self, out: &mut Vec<u8>, level: Level) {
@@ -335,13 +336,13 @@ impl CallWriter for Parts {
         out: &mut Vec<u8>,
         _: &Call<'_>,
         rest: Rest<'_>,
-        walk: &mut Walk,
+        levels: &mut Levels,
         dictionary: &Dictionary,
         flow: &mut Flow<'_>,
     ) -> Result<(), Error> {
         out.push(b'e');
         match rest.returned {
-            Some(mut wire) => walk.value(self, out, &mut wire, dictionary, flow)?,
+            Some(mut wire) => levels.value(self, out, &mut wire, dictionary, flow)?,
             None => out.push(b'N'),
         }
         self.manner.unsigned(out, u64::from(rest.flags.0));

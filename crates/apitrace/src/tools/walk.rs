@@ -7,6 +7,7 @@ use crate::tools::calls::Call;
 use crate::tools::dictionary::{Dictionary, Named};
 use crate::tools::flags::CallFlags;
 use crate::tools::idle::{is_idle, may_be_idle};
+use crate::tools::labels::{LabelCache, Labelling, Labels};
 use crate::tools::wire::{Detail, Value, Wire};
 use crate::tools::workers::{Drain, TEXT_BYTES_MAX};
 
@@ -44,14 +45,19 @@ pub(crate) struct Rest<'a> {
 
 /// Writes a call, part by part.
 pub(crate) trait CallWriter {
+    type Names: Labelling;
+
     /// Which values of pairs are written.
     fn pair(&self) -> Pair;
 
-    /// What stands before the arguments. The function is unknown where its definition was lost.
-    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>, function: Option<&Named>);
+    /// What stands before names and arguments.
+    fn labelling(&self) -> &Self::Names;
 
-    /// What stands before an argument's value; the function as in [`Self::head`], or none of its arguments.
-    fn label(&mut self, out: &mut Vec<u8>, slot: u32, index: u64, function: &Named);
+    /// What stands before the function's name.
+    fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>);
+
+    /// What stands for a function whose definition was lost.
+    fn nameless(&self, out: &mut Vec<u8>);
 
     /// What stands for an argument's value that is not there.
     fn missing(&self, out: &mut Vec<u8>);
@@ -86,7 +92,7 @@ pub(crate) trait CallWriter {
         out: &mut Vec<u8>,
         call: &Call<'_>,
         rest: Rest<'_>,
-        walk: &mut Walk,
+        levels: &mut Levels,
         dictionary: &Dictionary,
         flow: &mut Flow<'_>,
     ) -> Result<(), Error>;
@@ -119,13 +125,40 @@ impl Flow<'_> {
 /// Memory for walking, kept from call to call.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    /// Index, place and event of each argument.
-    arguments: Vec<(u64, usize, bool)>,
-    levels: Vec<(Level, u64)>,
+    labels: LabelCache,
+    arguments: Vec<Place>,
+    levels: Levels,
+}
+
+/// Index of an argument, where in its event the value stands, and whether that is the leave.
+type Place = (u64, usize, bool);
+
+/// What is open around the value to come, and how many values of each were met.
+#[derive(Debug, Default)]
+pub(crate) struct Levels(Vec<(Level, u64)>);
+
+/// A call and what is known of it.
+struct Known<'k, 'c> {
+    call: &'k Call<'c>,
+    function: &'k Named,
+    labels: &'k Labels,
+    dictionary: &'k Dictionary,
+}
+
+impl Known<'_, '_> {
+    /// What stands before an argument's value.
+    #[inline]
+    fn label<W: CallWriter>(&self, writer: &W, out: &mut Vec<u8>, index: u64) {
+        match self.labels.argument(index) {
+            Some(label) => out.extend_from_slice(label),
+            None => writer.labelling().push_label(out, index, self.function),
+        }
+    }
 }
 
 impl Walk {
     /// Writes a call.
+    #[inline]
     pub(crate) fn call<W: CallWriter>(
         &mut self,
         writer: &mut W,
@@ -135,57 +168,66 @@ impl Walk {
         drain: Drain<'_>,
     ) -> Result<(), Error> {
         let mut flow = Flow { drain, may_drain: false, is_long: false };
-        let known = dictionary.function(call.function);
-        writer.head(out, call, known);
+        let Self { labels, arguments, levels } = self;
+        writer.head(out, call);
+        let (nameless, unlabelled) = (Named::default(), Labels::default());
+        let known = match dictionary.function(call.function) {
+            Some(function) => {
+                let labels = labels.get(call.function, function, writer.labelling());
+                out.extend_from_slice(labels.head());
+                Known { call, function, labels, dictionary }
+            }
+            None => {
+                writer.nameless(out);
+                Known { call, function: &nameless, labels: &unlabelled, dictionary }
+            }
+        };
         let start = out.len();
-        let nameless = Named::default();
-        let function = known.unwrap_or(&nameless);
-        let in_order = self.in_order(writer, out, call, function, dictionary, &mut flow)?;
-        let mut rest = match in_order {
+        let mut rest = match known.in_order(writer, out, levels, &mut flow)? {
             Some(rest) => rest,
             None => {
                 out.truncate(start);
                 flow.may_drain = true;
-                self.in_any_order(writer, out, call, function, dictionary, &mut flow)?
+                known.in_any_order(writer, out, arguments, levels, &mut flow)?
             }
         };
         flow.may_drain = true;
-        rest.flags = call_flags(call, function, rest.wire_flags, dictionary);
-        writer.tail(out, call, rest, self, dictionary, &mut flow)
+        rest.flags = known.flags(rest.wire_flags);
+        writer.tail(out, call, rest, levels, dictionary, &mut flow)
     }
+}
 
+impl<'c> Known<'_, 'c> {
     /// Writes arguments that come in order, as nearly all do; `None` when they do not.
     #[inline]
-    fn in_order<'c, W: CallWriter>(
-        &mut self,
-        writer: &mut W,
+    fn in_order<W: CallWriter>(
+        &self,
+        writer: &W,
         out: &mut Vec<u8>,
-        call: &Call<'c>,
-        function: &Named,
-        dictionary: &Dictionary,
+        levels: &mut Levels,
         flow: &mut Flow<'_>,
     ) -> Result<Option<Rest<'c>>, Error> {
         let (mut rest, mut expected) = (Rest::default(), 0);
-        for details in [call.enter, call.leave] {
-            let mut wire = dictionary.wire(details);
+        for details in [self.call.enter, self.call.leave] {
+            let mut wire = self.dictionary.wire(details);
             loop {
                 match wire.detail() {
                     Detail::End => break,
                     Detail::Argument(index) if index == expected => {
-                        writer.label(out, call.function, index, function);
+                        self.label(writer, out, index);
                         expected += 1;
-                        self.value(writer, out, &mut wire, dictionary, flow)?;
+                        levels.value(writer, out, &mut wire, self.dictionary, flow)?;
                         writer.after_argument(out);
                         if flow.is_long {
                             return Ok(None);
                         }
                     }
                     Detail::Argument(_) => return Ok(None),
-                    other => note(&mut rest, other, &mut wire, dictionary),
+                    other => note(&mut rest, other, &mut wire, self.dictionary),
                 }
             }
         }
-        if expected < function.count() {
+        if expected < self.function.count() {
             return Ok(None);
         }
         Ok(Some(rest))
@@ -193,28 +235,26 @@ impl Walk {
 
     /// Writes arguments that stand in any order: the last of each index counts.
     #[cold]
-    fn in_any_order<'c, W: CallWriter>(
-        &mut self,
-        writer: &mut W,
+    fn in_any_order<W: CallWriter>(
+        &self,
+        writer: &W,
         out: &mut Vec<u8>,
-        call: &Call<'c>,
-        function: &Named,
-        dictionary: &Dictionary,
+        arguments: &mut Vec<Place>,
+        levels: &mut Levels,
         flow: &mut Flow<'_>,
     ) -> Result<Rest<'c>, Error> {
         let mut rest = Rest::default();
-        let mut arguments = std::mem::take(&mut self.arguments);
         arguments.clear();
-        for (details, is_leave) in [(call.enter, false), (call.leave, true)] {
-            let mut wire = dictionary.wire(details);
+        for (details, is_leave) in [(self.call.enter, false), (self.call.leave, true)] {
+            let mut wire = self.dictionary.wire(details);
             loop {
                 match wire.detail() {
                     Detail::End => break,
                     Detail::Argument(index) => {
                         arguments.push((index, details.len() - wire.rest().len(), is_leave));
-                        wire.skip_value(&|id| dictionary.members(id));
+                        wire.skip_value(&|id| self.dictionary.members(id));
                     }
-                    other => note(&mut rest, other, &mut wire, dictionary),
+                    other => note(&mut rest, other, &mut wire, self.dictionary),
                 }
             }
         }
@@ -226,20 +266,56 @@ impl Walk {
                 continue;
             }
             // Indexes beyond the signature are a breach: nothing stands for those between.
-            let end = (*index).min(function.count());
-            missing(writer, out, expected..end, call.function, function, flow)?;
+            self.missing(writer, out, expected..(*index).min(self.function.count()), flow)?;
             expected = index.saturating_add(1);
-            writer.label(out, call.function, *index, function);
-            let details = if *is_leave { call.leave } else { call.enter };
-            let mut wire = dictionary.wire(details.get(*at..).unwrap_or_default());
-            self.value(writer, out, &mut wire, dictionary, flow)?;
+            self.label(writer, out, *index);
+            let details = if *is_leave { self.call.leave } else { self.call.enter };
+            let mut wire = self.dictionary.wire(details.get(*at..).unwrap_or_default());
+            levels.value(writer, out, &mut wire, self.dictionary, flow)?;
             writer.after_argument(out);
         }
-        self.arguments = arguments;
-        missing(writer, out, expected..function.count(), call.function, function, flow)?;
+        self.missing(writer, out, expected..self.function.count(), flow)?;
         Ok(rest)
     }
 
+    fn missing<W: CallWriter>(
+        &self,
+        writer: &W,
+        out: &mut Vec<u8>,
+        indexes: std::ops::Range<u64>,
+        flow: &mut Flow<'_>,
+    ) -> Result<(), Error> {
+        for index in indexes {
+            flow.make_room(out)?;
+            self.label(writer, out, index);
+            writer.missing(out);
+            writer.after_argument(out);
+        }
+        Ok(())
+    }
+
+    /// All flags of the call, as the format's own tools give them.
+    #[inline]
+    fn flags(&self, wire_flags: Option<u64>) -> CallFlags {
+        let mut flags = self.function.flags;
+        if wire_flags.is_some_and(|flags| flags & 1 == 1) {
+            flags = flags.with(CallFlags::FAKE);
+        }
+        if self.call.is_incomplete {
+            flags = flags.with(CallFlags::INCOMPLETE);
+        }
+        // The function has this flag, so that the name is looked at only where it may be the one.
+        if flags.has(CallFlags::NO_SIDE_EFFECTS)
+            && may_be_idle(self.function)
+            && is_idle(self.call, self.dictionary.has_enum_values(), self.dictionary)
+        {
+            flags = flags.with(CallFlags::VERBOSE);
+        }
+        flags
+    }
+}
+
+impl Levels {
     /// Writes a value and all it holds.
     #[inline]
     pub(crate) fn value<W: CallWriter>(
@@ -267,16 +343,16 @@ impl Walk {
         flow: &mut Flow<'_>,
     ) -> Result<(), Error> {
         let wants = writer.pair();
-        self.levels.clear();
+        self.0.clear();
         let mut next = Some(outermost);
         loop {
             if let Some(level) = next.take() {
                 if wants == Pair::Both || !matches!(level, Level::Pair { .. }) {
                     writer.open(out, level, dictionary);
                 }
-                self.levels.push((level, 0));
+                self.0.push((level, 0));
             }
-            let Some((level, at)) = self.levels.last_mut() else { return Ok(()) };
+            let Some((level, at)) = self.0.last_mut() else { return Ok(()) };
             let is_over = match level {
                 Level::Array { left } => *left == 0,
                 Level::Struct { id, next } => *next >= dictionary.members(*id),
@@ -285,11 +361,11 @@ impl Walk {
             // Cut values do not come here; a loop over a hostile count must end all the same.
             if is_over || wire.rest().is_empty() {
                 let level = *level;
-                self.levels.pop();
+                self.0.pop();
                 if wants == Pair::Both || !matches!(level, Level::Pair { .. }) {
                     writer.close(out, level, dictionary);
                 }
-                if let Some((outer, _)) = self.levels.last()
+                if let Some((outer, _)) = self.0.last()
                     && (wants == Pair::Both || !matches!(outer, Level::Pair { .. }))
                 {
                     writer.after(out, *outer);
@@ -362,41 +438,4 @@ fn note<'c>(rest: &mut Rest<'c>, detail: Detail, wire: &mut Wire<'c>, dictionary
         }
         Detail::Thread(_) | Detail::Argument(_) | Detail::End => {}
     }
-}
-
-fn missing<W: CallWriter>(
-    writer: &mut W,
-    out: &mut Vec<u8>,
-    indexes: std::ops::Range<u64>,
-    slot: u32,
-    function: &Named,
-    flow: &mut Flow<'_>,
-) -> Result<(), Error> {
-    for index in indexes {
-        flow.make_room(out)?;
-        writer.label(out, slot, index, function);
-        writer.missing(out);
-        writer.after_argument(out);
-    }
-    Ok(())
-}
-
-/// All flags of a call, as the format's own tools give them.
-#[inline]
-fn call_flags(call: &Call<'_>, function: &Named, wire_flags: Option<u64>, dictionary: &Dictionary) -> CallFlags {
-    let mut flags = function.flags;
-    if wire_flags.is_some_and(|flags| flags & 1 == 1) {
-        flags = flags.with(CallFlags::FAKE);
-    }
-    if call.is_incomplete {
-        flags = flags.with(CallFlags::INCOMPLETE);
-    }
-    // All of its name have the flag, so the name itself is looked at only for them.
-    if flags.has(CallFlags::NO_SIDE_EFFECTS)
-        && may_be_idle(function)
-        && is_idle(call, dictionary.has_enum_values(), dictionary)
-    {
-        flags = flags.with(CallFlags::VERBOSE);
-    }
-    flags
 }

@@ -7,6 +7,7 @@ mod dump;
 mod edited;
 mod from_jsonl;
 mod index;
+mod info;
 mod jsonl;
 mod leaks;
 mod pickle;
@@ -17,6 +18,8 @@ mod stats;
 mod trim;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
@@ -133,6 +136,10 @@ enum ApitraceVerb {
                       Example:\n  anytrace apitrace jsonl game.trace | sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
                       anytrace apitrace from-jsonl - -o nearest.trace")]
     FromJsonl(from_jsonl::FromJsonlArguments),
+    /// Tell version, container, interface and frames as JSON, as `apitrace info` does
+    #[command(after_help = "Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                            Example:\n  anytrace apitrace info --dump-frames game.trace")]
+    Info(info::InfoArguments),
     /// Write each call as a JSON object in a line, with all that is known of it
     #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
@@ -178,6 +185,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::Sed(options) => sed::run(options),
         ApitraceVerb::Trim(options) => trim::run(options),
         ApitraceVerb::FromJsonl(options) => from_jsonl::run(options),
+        ApitraceVerb::Info(options) => info::run(options),
         ApitraceVerb::Jsonl(options) => jsonl::run(options),
         ApitraceVerb::Pickle(options) => pickle::run(options),
     }
@@ -188,6 +196,9 @@ struct Opened {
     reader: Reader,
     reporter: Reporter,
     name: String,
+    /// Length of the file, where it has one, and how much of it was read.
+    file_bytes: Option<u64>,
+    bytes_read: Arc<AtomicU64>,
     _progress: Progress,
 }
 
@@ -230,6 +241,9 @@ fn open_reader_late(
         None => Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?,
     };
     Ok(Ok(Opened { reader, reporter, name, _progress: progress }))
+    let (file_bytes, bytes_read) = (input.file_bytes(), input.progress());
+    let reader = Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?;
+    Ok(Ok(Opened { reader, reporter, name, file_bytes, bytes_read, _progress: progress }))
 }
 
 /// A reader that begins late in the trace, where an index allows it.
