@@ -210,20 +210,6 @@ pub fn align_steps<T: Record, E>(
     }
 }
 
-/// A shortest difference of two short sequences (Myers 1986): which elements of each only that one has. Takes time by
-/// length times difference.
-pub fn shortest(a: &[u64], b: &[u64]) -> (Vec<bool>, Vec<bool>) {
-    let (mut only_a, mut only_b) = (vec![false; a.len()], vec![false; b.len()]);
-    for operation in capture_diff_slices(Algorithm::Myers, a, b) {
-        let (_, old, new) = operation.as_tag_tuple();
-        if !matches!(operation, DiffOp::Equal { .. }) {
-            only_a.get_mut(old).into_iter().for_each(|part| part.fill(true));
-            only_b.get_mut(new).into_iter().for_each(|part| part.fill(true));
-        }
-    }
-    (only_a, only_b)
-}
-
 /// One side: a window of records ahead of the position.
 struct Side<I: Iterator> {
     source: I,

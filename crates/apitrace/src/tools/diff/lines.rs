@@ -8,6 +8,7 @@ use anytrace_core::Error;
 
 use crate::tools::diff::engine::Show;
 use crate::tools::diff::entry::Entry;
+use crate::tools::diff::gnu;
 use crate::tools::diff::side::Property;
 use crate::tools::diff::{DiffOptions, DiffTotals, LineForm};
 
@@ -247,8 +248,7 @@ pub(crate) fn compare(a: &[&[u8]], b: &[&[u8]], printer: &mut Printer<'_>) -> Re
     let hashes = [a, b].map(|lines| lines.iter().map(|line| hash(line)).collect::<Vec<_>>());
     let [hashes_a, hashes_b] = &hashes;
     let changed = if a.len().max(b.len()) <= SHORT_LINES {
-        let (in_a, in_b) = anytrace_analysis::diff::shortest(hashes_a, hashes_b);
-        [in_a, in_b]
+        gnu::changed(hashes_a, hashes_b)
     } else {
         aligned(hashes_a, hashes_b)
     };
@@ -280,7 +280,7 @@ pub(crate) fn compare(a: &[&[u8]], b: &[&[u8]], printer: &mut Printer<'_>) -> Re
     Ok(totals)
 }
 
-/// As [`anytrace_analysis::diff::shortest`] for long texts: not the shortest, but soon there.
+/// For long texts: not the shortest difference, but soon found.
 fn aligned(a: &[u64], b: &[u64]) -> [Vec<bool>; 2] {
     let mut changed = [vec![false; a.len()], vec![false; b.len()]];
     let place = |hashes: &[u64]| hashes.iter().map(|hash| Placed(*hash)).collect::<Vec<_>>().into_iter();

@@ -10,6 +10,7 @@
 mod engine;
 mod entry;
 mod frames;
+mod gnu;
 mod json;
 mod lines;
 mod number;

@@ -7,6 +7,7 @@ use anytrace_core::Error;
 use crate::tools::diff::engine::Show;
 use crate::tools::diff::entry::Entry;
 use crate::tools::diff::side::Property;
+use crate::tools::diff::value::push_python_string;
 use crate::tools::diff::{DiffOptions, DiffTotals};
 
 const RED: &[u8] = b"\x1b[31m";
@@ -130,7 +131,14 @@ impl<'a> Python<'a> {
             if index > 0 {
                 self.line.extend_from_slice(b", ");
             }
-            self.replaced(old.0, new.0, old.0 == new.0);
+            // Here the peer writes names as it writes strings.
+            let quoted = [old.0, new.0].map(|name| {
+                let mut text = Vec::new();
+                push_python_string(&mut text, name);
+                text
+            });
+            let [old_name, new_name] = &quoted;
+            self.replaced(old_name, new_name, old.0 == new.0);
             self.line.extend_from_slice(b" = ");
             let is_forced = forced.iter().any(|part| *part as usize == index);
             self.replaced(old.1, new.1, a.key(i) == b.key(j) && has(a) == has(b) && !is_forced);

@@ -352,7 +352,7 @@ fn flags(dictionary: &Dictionary, id: u64, value: u64, tell: &mut dyn FnMut(&[u8
 }
 
 /// Appends a string as the peer's Python has it: what is no ASCII was lost on the way, identifiers are bare.
-fn push_python_string(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_python_string(out: &mut Vec<u8>, text: &[u8]) {
     let text: Vec<u8> = until_nul(text).iter().map(|byte| if byte.is_ascii() { *byte } else { b'?' }).collect();
     // Python's `$` matches before a line end, too.
     let word = text.strip_suffix(b"\n").unwrap_or(&text);
