@@ -99,8 +99,8 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
     let [sink_a, sink_b] = &mut reporters;
     let mut a = Source::new(&openers[0], sink_a);
     let mut b = Source::new(&openers[1], sink_b);
-    a.calls = super::call_set(calls(options, &options.ref_calls).as_slice())?;
-    b.calls = super::call_set(calls(options, &options.src_calls).as_slice())?;
+    a.calls = super::opening::call_set(calls(options, &options.ref_calls).as_slice())?;
+    b.calls = super::opening::call_set(calls(options, &options.src_calls).as_slice())?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let names = format!("{} and {}", options.a.display(), options.b.display());
     let totals = diff(a, b, &how, &mut out).map_err(|error| Failure::of(&names, &error))?;

@@ -55,7 +55,7 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = EscapeArgument::Peer)]
     escape: EscapeArgument,
     #[command(flatten)]
-    index: super::IndexChoice,
+    index: super::opening::IndexChoice,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let has_colour = options.color.is_on();
     let how = DumpOptions {
         verbose: options.verbose,
-        calls: super::call_set(&options.calls)?,
+        calls: super::opening::call_set(&options.calls)?,
         grep: options.grep.clone().map(|regex| Box::new(move |name: &[u8]| regex.is_match(name)) as NameMatch),
         has_colour,
         has_numbers: options.call_nos,
@@ -116,7 +116,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     };
     for_each_file(&options.files, |file| {
         let wanted = Wanted { first_call: how.calls.first(), keeps_blobs: options.blobs, ..Wanted::default() };
-        let mut opened = match super::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
+        let mut opened = match super::opening::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

@@ -69,8 +69,8 @@ impl EditedArguments {
             None => made_up(file, suffix)?,
         };
         let mut output = Output::create(&path, self.force)?;
-        let opened = super::open_reader_late(file, input, choice, wanted);
-        let super::Opened { reader, mut reporter, name, _progress: progress } = match opened? {
+        let opened = super::opening::open_reader_late(file, input, choice, wanted);
+        let super::opening::Opened { reader, mut reporter, name, progress, .. } = match opened? {
             Ok(opened) => opened,
             Err(_) => {
                 let message = format!("{}: there are no calls; nothing was written", file.display());

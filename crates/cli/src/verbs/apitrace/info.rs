@@ -32,7 +32,7 @@ pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
     for_each_file(&options.files, |file| {
         let name = file.display().to_string();
         let mut out = std::io::stdout().lock();
-        let mut opened = match super::open_reader(file, &options.input)? {
+        let mut opened = match super::opening::open_reader(file, &options.input)? {
             Ok(opened) => opened,
             Err(verdict) => {
                 let nothing = TraceInfo {

@@ -40,7 +40,7 @@ enum BlobArgument {
 pub(crate) fn run(options: &JsonlArguments) -> Result<Verdict, Failure> {
     let threads = open::open_options(&options.input).threads;
     let how = JsonlOptions {
-        calls: super::call_set(&options.calls)?,
+        calls: super::opening::call_set(&options.calls)?,
         blobs: match options.blobs {
             BlobArgument::Base64 => BlobForm::Base64,
             BlobArgument::Sha256 => BlobForm::Sha256,
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &JsonlArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut opened = match super::open_reader(file, &options.input)? {
+        let mut opened = match super::opening::open_reader(file, &options.input)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

@@ -8,7 +8,7 @@ use anytrace_apitrace::tools::leaks::{Json, Text, find_leaks};
 use anytrace_core::{Diagnostic, Error, Severity, Sink};
 use clap::Args;
 
-use super::Opened;
+use super::opening::Opened;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::{Verdict, for_each_file};
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &LeaksArguments) -> Result<Verdict, Failure> {
     let mut out = std::io::stdout().lock();
     let mut before = if is_array { "[" } else { "" };
     let verdict = for_each_file(&options.files, |file| {
-        let mut opened = match super::open_reader(file, &options.input)? {
+        let mut opened = match super::opening::open_reader(file, &options.input)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

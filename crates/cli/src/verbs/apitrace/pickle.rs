@@ -39,14 +39,14 @@ pub(crate) fn run(options: &PickleArguments) -> Result<Verdict, Failure> {
     let threads = open::open_options(&options.input).threads;
     let how = PickleOptions {
         is_symbolic: options.symbolic,
-        calls: super::call_set(&options.calls)?,
+        calls: super::opening::call_set(&options.calls)?,
         has_threads: options.thread_ids,
         has_plain_pointers: options.plain_pointers,
         is_compatible: options.compat,
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut opened = match super::open_reader(file, &options.input)? {
+        let mut opened = match super::opening::open_reader(file, &options.input)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

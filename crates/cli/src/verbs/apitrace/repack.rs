@@ -76,10 +76,10 @@ impl RepackArguments {
 pub(crate) fn run(options: &RepackArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.to, options.force)?;
     let name = options.from.display().to_string();
-    let Ok(opened) = super::open_reader(&options.from, &options.input)? else {
+    let Ok(opened) = super::opening::open_reader(&options.from, &options.input)? else {
         return Err(Failure::breach(format!("{name}: there is no trace; nothing was written")));
     };
-    let super::Opened { reader, mut reporter, name, _progress: progress } = opened;
+    let super::opening::Opened { reader, mut reporter, name, progress, .. } = opened;
     let (container, level) = options.container();
     let threads = open::open_options(&options.input).threads;
     let how = RepackOptions { container, level, workers: if threads > 1 { threads } else { 0 } };

@@ -34,7 +34,7 @@ pub(crate) struct StateArguments {
 }
 
 pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
-    let mut opened = match super::open_reader(&options.file, &options.input)? {
+    let mut opened = match super::opening::open_reader(&options.file, &options.input)? {
         Ok(opened) => opened,
         Err(verdict) => return Ok(verdict),
     };

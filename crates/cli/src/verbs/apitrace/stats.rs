@@ -148,7 +148,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     };
     let set = |name, texts: &[String]| match texts.is_empty() {
         true => Ok(None),
-        false => super::parse_call_set(name, texts).map(Some),
+        false => super::opening::parse_call_set(name, texts).map(Some),
     };
     let mut how = StatsOptions::default();
     how.calls = set("--calls", &options.calls)?;
@@ -160,7 +160,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         put(b"[")?;
     }
     let verdict = for_each_file(&options.files, |file| {
-        let (found, verdict) = match super::open_reader(file, &options.input)? {
+        let (found, verdict) = match super::opening::open_reader(file, &options.input)? {
             Ok(mut opened) => {
                 let found = stats(&mut opened.reader, &how, &mut opened.reporter)
                     .map_err(|error| Failure::of(&opened.name, &error))?;
