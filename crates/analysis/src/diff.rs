@@ -123,6 +123,46 @@ pub fn align(a: impl Iterator<Item = Line>, b: impl Iterator<Item = Line>, visit
     align_pairing(a, b, &|_, _| false, visit)
 }
 
+/// What [`align_steps`] aligns: records that know whether they are the same.
+pub trait Record {
+    /// Equal records have equal hashes.
+    fn hash(&self) -> u64;
+
+    /// Bytes that holding the record takes.
+    fn held_bytes(&self) -> usize;
+
+    /// True when the other record is the same.
+    fn is_same(&self, other: &Self) -> bool {
+        self.hash() == other.hash()
+    }
+}
+
+impl Record for Line {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+/// A record and its position in its side, from 0.
+pub type Placed<T> = (u64, T);
+
+/// A step of [`align_steps`].
+#[derive(Debug)]
+pub enum Step<T> {
+    /// Both sides have the record.
+    Same(Placed<T>, Placed<T>),
+    /// Between records that agree, the first side has some and the second has others; one of them may be empty.
+    Differ(Vec<Placed<T>>, Vec<Placed<T>>),
+}
+
 /// Compares two sequences; a removed and an added record of one difference that are `alike` become a change.
 pub fn align_pairing(
     a: impl Iterator<Item = Line>,
@@ -130,46 +170,65 @@ pub fn align_pairing(
     alike: &dyn Fn(&Line, &Line) -> bool,
     visit: &mut dyn FnMut(Change),
 ) -> Totals {
-    let mut sides = (Side::new(a), Side::new(b));
     let mut totals = Totals::default();
+    let result: Result<(), std::convert::Infallible> = align_steps(a, b, &mut |step| {
+        match step {
+            Step::Same(..) => totals.same += 1,
+            Step::Differ(removed, added) => report(removed, added, alike, &mut totals, visit),
+        }
+        Ok(())
+    });
+    match result {
+        Ok(()) => totals,
+    }
+}
+
+/// Compares two sequences and tells all of both, step by step.
+///
+/// # Errors
+/// Whatever `visit` returns; it ends the comparison.
+pub fn align_steps<T: Record, E>(
+    a: impl Iterator<Item = T>,
+    b: impl Iterator<Item = T>,
+    visit: &mut dyn FnMut(Step<T>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut sides = (Side::new(a), Side::new(b));
     loop {
         let (a, b) = &mut sides;
         match (a.peek(), b.peek()) {
-            (None, None) => return totals,
-            (Some(x), Some(y)) if x == y => {
-                a.take();
-                b.take();
-                totals.same += 1;
+            (None, None) => return Ok(()),
+            (Some(x), Some(y)) if x.is_same(y) => {
+                if let (Some(x), Some(y)) = (a.take(), b.take()) {
+                    visit(Step::Same(x, y))?;
+                }
             }
             _ => {
-                a.fill();
-                b.fill();
-                let (i, j) = next_agreement(a, b);
-                compare_block(a.take_many(i), b.take_many(j), alike, &mut totals, visit);
+                let (i, j) = nearest_agreement(a, b);
+                compare_block(a.take_many(i), b.take_many(j), visit)?;
             }
         }
     }
 }
 
 /// One side: a window of records ahead of the position.
-struct Side<I> {
+struct Side<I: Iterator> {
     source: I,
-    window: VecDeque<Line>,
+    window: VecDeque<I::Item>,
     window_bytes: usize,
     position: u64,
     is_drained: bool,
 }
 
-impl<I: Iterator<Item = Line>> Side<I> {
+impl<T: Record, I: Iterator<Item = T>> Side<I> {
     fn new(source: I) -> Self {
         Self { source, window: VecDeque::new(), window_bytes: 0, position: 0, is_drained: false }
     }
 
     fn pull(&mut self) -> bool {
         match self.source.next() {
-            Some(line) => {
-                self.window_bytes += line.text.len();
-                self.window.push_back(line);
+            Some(record) => {
+                self.window_bytes += record.held_bytes();
+                self.window.push_back(record);
                 true
             }
             None => {
@@ -179,26 +238,26 @@ impl<I: Iterator<Item = Line>> Side<I> {
         }
     }
 
-    fn peek(&mut self) -> Option<&Line> {
+    fn peek(&mut self) -> Option<&T> {
         if self.window.is_empty() && !self.is_drained {
             self.pull();
         }
         self.window.front()
     }
 
-    fn take(&mut self) -> Option<(u64, Line)> {
-        let line = self.window.pop_front()?;
-        self.window_bytes -= line.text.len();
+    fn take(&mut self) -> Option<Placed<T>> {
+        let record = self.window.pop_front()?;
+        self.window_bytes -= record.held_bytes();
         self.position += 1;
-        Some((self.position - 1, line))
+        Some((self.position - 1, record))
     }
 
-    fn take_many(&mut self, count: usize) -> Vec<(u64, Line)> {
+    fn take_many(&mut self, count: usize) -> Vec<Placed<T>> {
         (0..count).map_while(|_| self.take()).collect()
     }
 
-    fn fill(&mut self) {
-        while !self.is_drained && self.window.len() < WINDOW_LINES && self.window_bytes < WINDOW_BYTES {
+    fn fill(&mut self, records: usize) {
+        while !self.is_drained && self.window.len() < records && self.window_bytes < WINDOW_BYTES {
             self.pull();
         }
     }
@@ -209,26 +268,46 @@ impl<I: Iterator<Item = Line>> Side<I> {
     }
 }
 
+/// The nearest agreement within the windows. Most differences are short, so a few records are looked at first: what
+/// is found among them nearer than their number is nearest of all.
+fn nearest_agreement<T, I, J>(a: &mut Side<I>, b: &mut Side<J>) -> (usize, usize)
+where
+    T: Record,
+    I: Iterator<Item = T>,
+    J: Iterator<Item = T>,
+{
+    for records in [32, 256, WINDOW_LINES] {
+        a.fill(records + RUN_LINES);
+        b.fill(records + RUN_LINES);
+        let (i, j) = next_agreement(a, b, records);
+        if i + j < records || records == WINDOW_LINES {
+            return (i, j);
+        }
+    }
+    (a.window.len(), b.window.len())
+}
+
 /// The nearest pair of window positions from which a run of records agrees (or both sides end); the
 /// ends of both windows where there is none.
-fn next_agreement<I, J>(a: &Side<I>, b: &Side<J>) -> (usize, usize)
+fn next_agreement<T, I, J>(a: &Side<I>, b: &Side<J>, records: usize) -> (usize, usize)
 where
-    I: Iterator<Item = Line>,
-    J: Iterator<Item = Line>,
+    T: Record,
+    I: Iterator<Item = T>,
+    J: Iterator<Item = T>,
 {
     let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
-    for (at, line) in b.window.iter().enumerate() {
-        let list = places.entry(line.hash).or_default();
+    for (at, record) in b.window.iter().take(records).enumerate() {
+        let list = places.entry(record.hash()).or_default();
         if list.len() < CANDIDATES_MAX {
             list.push(at);
         }
     }
     let mut best = (a.window.len(), b.window.len());
-    for (i, line) in a.window.iter().enumerate() {
+    for (i, record) in a.window.iter().take(records).enumerate() {
         if i >= best.0 + best.1 {
             break;
         }
-        for &j in places.get(&line.hash).into_iter().flatten() {
+        for &j in places.get(&record.hash()).into_iter().flatten() {
             if i + j < best.0 + best.1 && agrees(a, b, i, j) {
                 best = (i, j);
             }
@@ -237,14 +316,15 @@ where
     best
 }
 
-fn agrees<I, J>(a: &Side<I>, b: &Side<J>, i: usize, j: usize) -> bool
+fn agrees<T, I, J>(a: &Side<I>, b: &Side<J>, i: usize, j: usize) -> bool
 where
-    I: Iterator<Item = Line>,
-    J: Iterator<Item = Line>,
+    T: Record,
+    I: Iterator<Item = T>,
+    J: Iterator<Item = T>,
 {
     for step in 0..RUN_LINES {
         match (a.window.get(i + step), b.window.get(j + step)) {
-            (Some(x), Some(y)) if x == y => {}
+            (Some(x), Some(y)) if x.is_same(y) => {}
             (None, None) => return a.ends_at(i + step) && b.ends_at(j + step),
             _ => return false,
         }
@@ -252,29 +332,36 @@ where
     true
 }
 
-/// Reports the difference between two short sequences.
-fn compare_block(
-    a: Vec<(u64, Line)>,
-    b: Vec<(u64, Line)>,
-    alike: &dyn Fn(&Line, &Line) -> bool,
-    totals: &mut Totals,
-    visit: &mut dyn FnMut(Change),
-) {
-    let hashes = |lines: &[(u64, Line)]| lines.iter().map(|(_, line)| line.hash).collect::<Vec<_>>();
+/// Tells the steps between two short sequences.
+fn compare_block<T: Record, E>(
+    a: Vec<Placed<T>>,
+    b: Vec<Placed<T>>,
+    visit: &mut dyn FnMut(Step<T>) -> Result<(), E>,
+) -> Result<(), E> {
+    let hashes = |records: &[Placed<T>]| records.iter().map(|(_, record)| record.hash()).collect::<Vec<_>>();
     let operations = capture_diff_slices(Algorithm::Myers, &hashes(&a), &hashes(&b));
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
     for operation in operations {
         let (_, old, new) = operation.as_tag_tuple();
         if let DiffOp::Equal { len, .. } = operation {
-            totals.same += len as u64;
-            a.by_ref().take(len).for_each(drop);
-            b.by_ref().take(len).for_each(drop);
+            if !removed.is_empty() || !added.is_empty() {
+                visit(Step::Differ(std::mem::take(&mut removed), std::mem::take(&mut added)))?;
+            }
+            for _ in 0..len {
+                if let (Some(x), Some(y)) = (a.next(), b.next()) {
+                    visit(Step::Same(x, y))?;
+                }
+            }
             continue;
         }
-        let removed: Vec<_> = a.by_ref().take(old.len()).collect();
-        let added: Vec<_> = b.by_ref().take(new.len()).collect();
-        report(removed, added, alike, totals, visit);
+        removed.extend(a.by_ref().take(old.len()));
+        added.extend(b.by_ref().take(new.len()));
     }
+    if !removed.is_empty() || !added.is_empty() {
+        visit(Step::Differ(removed, added))?;
+    }
+    Ok(())
 }
 
 /// Pairs what is alike, in order; the rest is removed or added.

@@ -172,6 +172,10 @@ impl Events {
 }
 
 impl Engine for Events {
+    fn wants_attributes(&self) -> bool {
+        true
+    }
+
     fn batch(&mut self, batch: &EdgeBatch, about: About<'_>) {
         let filter = about.filter;
         for edge in batch.edges() {

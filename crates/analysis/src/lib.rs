@@ -24,6 +24,7 @@ pub mod flame;
 pub mod gaps;
 pub mod histogram;
 pub mod longest;
+pub mod matching;
 pub mod migrations;
 pub mod nest;
 pub mod overview;

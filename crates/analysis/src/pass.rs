@@ -47,6 +47,11 @@ pub trait Engine {
     /// The next whole spans that count, at most 1,024; children before their parents.
     fn spans(&mut self, _spans: &[Span], _about: About<'_>) {}
 
+    /// True when [`Self::batch`] looks at attributes.
+    fn wants_attributes(&self) -> bool {
+        false
+    }
+
     /// The next edges, all of them, before the spans that end among them.
     fn batch(&mut self, _batch: &EdgeBatch, _about: About<'_>) {}
 }
@@ -165,6 +170,10 @@ impl SpanSink for Pass<'_> {
         self.directory.set_source(source);
         self.engines.iter_mut().try_for_each(|engine| engine.source(source))?;
         self.filter.set_source(source)
+    }
+
+    fn wants_attributes(&self) -> bool {
+        self.engines.iter().any(|engine| engine.wants_attributes())
     }
 
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {

@@ -39,6 +39,7 @@ rules! {
     LATE_CALL note "late-call" "a call that was asked for is still open where reading ended";
     DAMAGED_WHEN_INDEXED error "damaged-when-indexed" "the trace was damaged when its index was made";
     VALUE_LIMIT error "value-limit" "an argument or return value is longer than the limit and left out";
+    OBJECT_LIMIT error "object-limit" "more objects, contexts or attachments are alive than are followed";
     SIGNATURE_REDEFINED error "signature-redefined" "a function is defined a second time";
     DEEP_NESTING warning "deep-nesting" "values are nested deeper than programs do";
     LONG_NUMBER warning "long-number" "a number takes more than ten bytes";

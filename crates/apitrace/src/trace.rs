@@ -44,6 +44,11 @@ impl Format for Apitrace {
         Ok(Box::new(Opened(Reader::new(input, options)?)))
     }
 
+    #[cfg(feature = "tools")]
+    fn has_spans(&self) -> bool {
+        true
+    }
+
     fn import(
         &self,
         input: Input,
@@ -78,5 +83,15 @@ impl Trace for Opened {
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         rewrite::rewrite(self.0, plan, out, sink)
+    }
+
+    #[cfg(feature = "tools")]
+    fn spans(
+        self: Box<Self>,
+        _: &anytrace_core::SpanOptions,
+        out: &mut dyn anytrace_core::SpanSink,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        crate::tools::spans::tell(self.0, out, sink)
     }
 }

@@ -42,8 +42,8 @@ fn index(bytes: &[u8], every: u64, threads: usize) -> (Option<Index>, Vec<Diagno
     (build("x.trace", bytes.to_vec(), &options(threads), how, &mut sink).unwrap(), sink.0)
 }
 
-/// A call as one value: number, thread, function, frame, seq, offset, whether incomplete, details.
-type Row = (u64, u64, u32, u64, u64, u64, bool, Vec<u8>, Vec<u8>);
+/// A call as one value: number, thread, function, frame, its place, whether incomplete, details.
+type Row = (u64, u64, u32, u64, (u64, u64, u64), bool, Vec<u8>, Vec<u8>);
 
 /// Every call and definition.
 #[derive(Default)]
@@ -65,8 +65,18 @@ impl CallVisitor for Calls {
     }
 
     fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
-        let &Call { number, thread, function, frame, seq, offset, is_incomplete, enter, leave } = call;
-        self.rows.push((number, thread, function, frame, seq, offset, is_incomplete, enter.to_vec(), leave.to_vec()));
+        let &Call { number, thread, function, frame, seq, offset, end_seq, is_incomplete, .. } = call;
+        let place = (seq, offset, end_seq);
+        self.rows.push((
+            number,
+            thread,
+            function,
+            frame,
+            place,
+            is_incomplete,
+            call.enter.to_vec(),
+            call.leave.to_vec(),
+        ));
         Ok(())
     }
 }

@@ -409,7 +409,7 @@ pub(crate) struct ManArguments {
 }
 
 /// The containers of `convert --container`.
-const CONTAINERS: [&str; 6] = ["snappy", "gzip", "brotli", "zstd", "zstd-seekable", "raw"];
+pub(crate) const CONTAINERS: [&str; 6] = ["snappy", "gzip", "brotli", "zstd", "zstd-seekable", "raw"];
 
 /// A parser that completions can list the values of. `read` knows each of them.
 fn one_of<const N: usize, T: Clone + Send + Sync + 'static>(

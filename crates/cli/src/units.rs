@@ -44,7 +44,7 @@ impl Times {
         match self.word() {
             "ns" => "",
             "tick" => "times in ticks",
-            _ => "times in records",
+            _ => "no clock: times count records",
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!((known.length(3000), known.number(3000), known.word()), ("1.500 µs".to_owned(), 1500, "ns"));
         let unknown = Times(TimeUnit::Ticks { per_second: None });
         assert_eq!((unknown.length(3000), unknown.number(3000), unknown.word()), ("3,000".to_owned(), 3000, "tick"));
-        assert_eq!(Times(TimeUnit::Order).heading(), "times in records");
+        assert_eq!(Times(TimeUnit::Order).heading(), "no clock: times count records");
         assert_eq!(known.number(u128::MAX), u64::MAX);
     }
 

@@ -169,6 +169,24 @@ fn compressed_data_damaged_before_their_first_byte_are_no_empty_file() {
 }
 
 #[test]
+fn a_damaged_header_is_told_with_its_place_by_every_verb_of_xray() {
+    let mut bytes = std::fs::read(example("threads4.xray")).unwrap();
+    bytes[2] = 0xee;
+    for verb in [&["account"][..], &["stack"], &["graph"], &["fdr-dump"], &["convert", "-f", "yaml"]] {
+        let arguments: Vec<&str> = ["xray"].iter().chain(verb).copied().chain(["-"]).collect();
+        let output = piped(&arguments, &bytes);
+        assert_eq!(output.status.code(), Some(1), "{verb:?}");
+        assert!(text(&output.stderr).contains("byte 0x2: type: expected 0 (Basic) or 1 (FDR)"), "{verb:?}");
+        // What is clearly of another format is not read.
+        let other = example("relay.heph");
+        let arguments: Vec<&str> = ["xray"].iter().chain(verb).copied().chain([path(&other)]).collect();
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{verb:?}");
+        assert!(text(&output.stderr).contains("an XRay trace was expected, and this is"), "{verb:?}");
+    }
+}
+
+#[test]
 fn json_lines_are_known_whatever_their_spacing() {
     let folder = tempfile::tempdir().unwrap();
     let (lines, back) = (folder.path().join("x.jsonl"), folder.path().join("x.xray"));

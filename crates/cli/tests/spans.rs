@@ -50,7 +50,11 @@ fn samples() -> Vec<PathBuf> {
 
 /// Runs every engine on bytes, and checks what must hold on any trace.
 fn assert_engines_agree(name: &str, bytes: Vec<u8>, tail_chains: bool) {
-    let format = anytrace_formats::by_name("xray").unwrap();
+    assert_engines_agree_on("xray", name, bytes, tail_chains);
+}
+
+fn assert_engines_agree_on(format: &str, name: &str, bytes: Vec<u8>, tail_chains: bool) {
+    let format = anytrace_formats::by_name(format).unwrap();
     let (mut by_name, mut by_thread, mut by_both) =
         (Accounting::new(By::Name), Accounting::new(By::Thread), Accounting::new(By::NameAndThread));
     let (mut weights, mut counts) = (StackWeights::new(Weight::Time), StackWeights::new(Weight::Count));
@@ -315,4 +319,16 @@ fn formats_without_spans_and_empty_files_are_told_so() {
     let damaged = run(&["stats", "crates/xray/corpus/typed-tinybuf.xray"]);
     assert_eq!(damaged.status.code(), Some(1), "{}", text(&damaged.stderr));
     assert!(!damaged.stdout.is_empty());
+}
+
+#[test]
+fn engines_agree_on_graphics_traces() {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(root().join("crates/apitrace/corpus")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "trace"));
+    files.push(root().join("examples/traces/imm.trace"));
+    assert!(files.len() > 15);
+    for path in files {
+        assert_engines_agree_on("apitrace", &path.display().to_string(), std::fs::read(&path).unwrap(), false);
+    }
 }

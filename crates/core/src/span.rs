@@ -315,6 +315,11 @@ pub trait SpanSink {
     /// Whatever ends the pass, here and below.
     fn source(&mut self, source: &SpanSource) -> Result<(), Error>;
 
+    /// True when attributes of spans are used; formats may leave them out otherwise, where they take time to make.
+    fn wants_attributes(&self) -> bool {
+        true
+    }
+
     /// A track; ids are told in order.
     ///
     /// # Errors

@@ -391,6 +391,10 @@ impl SpanSink for Firefox<'_> {
         Ok(())
     }
 
+    fn wants_attributes(&self) -> bool {
+        false
+    }
+
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
         self.threads.push(Thread { track: track.clone(), ..Thread::default() });
         self.lanes.add();

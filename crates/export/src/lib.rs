@@ -13,8 +13,9 @@
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
 //! | SVG flame graph of a trace | browsers | [`svg`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
+//! | SVG plots | browsers | [`plot`] |
 //!
-//! The last seven are timelines: [`timeline`] lists them and opens each by name.
+//! From Chrome trace events to CSV they are timelines: [`timeline`] lists them and opens each by name.
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -33,6 +34,7 @@ pub mod folded;
 pub mod json;
 pub mod junit;
 pub mod perfetto;
+pub mod plot;
 mod proto;
 pub mod sarif;
 pub mod speedscope;

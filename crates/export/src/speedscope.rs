@@ -106,6 +106,10 @@ impl SpanSink for Speedscope<'_> {
         Ok(())
     }
 
+    fn wants_attributes(&self) -> bool {
+        false
+    }
+
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
         self.labels.add(|out| text::push_json_str(out, &full_label(track)));
         self.lanes.add();

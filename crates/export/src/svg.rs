@@ -32,6 +32,10 @@ impl SpanSink for Svg<'_> {
         Ok(())
     }
 
+    fn wants_attributes(&self) -> bool {
+        false
+    }
+
     fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
         self.tally.track(track);
         Ok(())

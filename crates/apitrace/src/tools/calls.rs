@@ -9,6 +9,8 @@
 //! given out unfinished, which is an error), and what one call keeps is bounded by
 //! [`CallOptions::call_bytes_max`]. Blobs of more than 64 KiB are left out unless they are asked for.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use anytrace_core::{Error, Limits, Sink};
 
 use crate::reader::{Before, Context, Reader, Totals, Visitor};
@@ -18,7 +20,7 @@ use crate::scan::push_uint;
 use crate::seek::SPACES;
 use crate::signatures::Signatures;
 use crate::tools::dictionary::Definition;
-use crate::tools::wire::{LEFT_OUT, Wire};
+use crate::tools::wire::{LEFT_OUT, LEFT_OUT_HASHED, Wire};
 
 /// Most calls open at a time.
 const OPEN_MAX: usize = 1 << 18;
@@ -32,6 +34,8 @@ const OPEN_BYTES: usize = size_of::<Open>() + 16;
 pub struct CallOptions {
     /// Keep the content of blobs of more than 64 KiB. Default: no.
     pub keeps_blobs: bool,
+    /// Keep a hash of the content of blobs that are not kept. Default: no.
+    pub hashes_blobs: bool,
     /// Most bytes that one event of a call keeps; values beyond it are left out. Default 16 MiB.
     pub call_bytes_max: usize,
     /// Most bytes kept for all calls that are open. Default 24 MiB.
@@ -40,7 +44,7 @@ pub struct CallOptions {
 
 impl Default for CallOptions {
     fn default() -> Self {
-        Self { keeps_blobs: false, call_bytes_max: 16 << 20, open_bytes_max: 24 << 20 }
+        Self { keeps_blobs: false, hashes_blobs: false, call_bytes_max: 16 << 20, open_bytes_max: 24 << 20 }
     }
 }
 
@@ -69,12 +73,33 @@ pub struct Call<'a> {
     pub seq: u64,
     /// Offset of its enter event in the raw stream.
     pub offset: u64,
+    /// Number of its leave event; of no meaning for calls that were never left.
+    pub end_seq: u64,
+    /// Bytes of its events in the raw stream, definitions included.
+    pub raw_bytes: u64,
     /// It was never left.
     pub is_incomplete: bool,
     /// Details of its enter event, without definitions.
     pub enter: &'a [u8],
     /// Details of its leave event, without definitions.
     pub leave: &'a [u8],
+}
+
+impl Call<'_> {
+    /// No call at all.
+    pub(crate) const NONE: Call<'static> = Call {
+        number: 0,
+        thread: 0,
+        function: u32::MAX,
+        frame: 0,
+        seq: 0,
+        offset: 0,
+        end_seq: 0,
+        raw_bytes: 0,
+        is_incomplete: true,
+        enter: &[],
+        leave: &[],
+    };
 }
 
 /// Receives calls.
@@ -90,6 +115,15 @@ pub trait CallVisitor {
 
     /// Takes a definition, before the first call that uses it.
     fn define(&mut self, definition: &Definition<'_>);
+
+    /// Takes note of a call that is entered and not left at once; [`CallVisitor::call`] gives it later.
+    ///
+    /// # Errors
+    /// As [`CallVisitor::header`].
+    fn entered(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        let _ = call;
+        Ok(())
+    }
 
     /// Takes a call.
     ///
@@ -159,8 +193,10 @@ pub fn read_calls<V: CallVisitor>(
         free: Vec::new(),
         open_bytes: 0,
         event: Vec::new(),
+        event_bytes: 0,
         detail_at: 0,
         left_out: LeftOut::Nothing,
+        hasher: DefaultHasher::new(),
         has_evicted: false,
     };
     let totals = reader.read(&mut assembler, sink)?;
@@ -176,15 +212,33 @@ struct Open {
     frame: u64,
     seq: u64,
     offset: u64,
+    raw_bytes: u64,
     function: u32,
     is_used: bool,
     enter: Vec<u8>,
 }
 
+/// What is known of a call where it ends.
+#[derive(Debug, Clone, Copy)]
+struct End<'a> {
+    seq: u64,
+    raw_bytes: u64,
+    leave: &'a [u8],
+    is_incomplete: bool,
+}
+
+impl End<'static> {
+    /// The call was never left.
+    const NONE: Self = Self { seq: 0, raw_bytes: 0, leave: &[], is_incomplete: true };
+}
+
 impl Open {
-    fn call<'a>(&'a self, leave: &'a [u8], is_incomplete: bool) -> Call<'a> {
+    fn call<'a>(&'a self, end: End<'a>) -> Call<'a> {
         let &Self { number, thread, function, frame, seq, offset, .. } = self;
-        Call { number, thread, function, frame, seq, offset, is_incomplete, enter: &self.enter, leave }
+        let End { seq: end_seq, leave, is_incomplete, .. } = end;
+        let raw_bytes = self.raw_bytes.saturating_add(end.raw_bytes);
+        let enter = &self.enter;
+        Call { number, thread, function, frame, seq, offset, end_seq, raw_bytes, is_incomplete, enter, leave }
     }
 }
 
@@ -207,9 +261,13 @@ struct Assembler<'v, V> {
     open_bytes: usize,
     /// Details of the event that is read token by token.
     event: Vec<u8>,
+    /// Bytes it has in the raw stream.
+    event_bytes: u64,
     /// Where in it the current detail begins.
     detail_at: usize,
     left_out: LeftOut,
+    /// Of the blob that is left out.
+    hasher: DefaultHasher,
     has_evicted: bool,
 }
 
@@ -224,7 +282,7 @@ fn details_of(bytes: &[u8], numbers: usize) -> &[u8] {
 }
 
 impl<V: CallVisitor> Assembler<'_, V> {
-    fn enter(&mut self, event: &Event, details: &[u8]) -> u64 {
+    fn enter(&mut self, event: &Event, raw_bytes: u64, details: &[u8]) -> Result<u64, Error> {
         let at = match self.free.pop() {
             Some(at) => at as usize,
             None => {
@@ -232,15 +290,16 @@ impl<V: CallVisitor> Assembler<'_, V> {
                 self.open.len() - 1
             }
         };
-        let Some(open) = self.open.get_mut(at) else { return 0 };
+        let Some(open) = self.open.get_mut(at) else { return Ok(0) };
         let &Event { seq, offset, call: number, thread, frame, .. } = event;
         let function = event.function.unwrap_or(u32::MAX);
         let mut enter = std::mem::take(&mut open.enter);
         enter.clear();
         enter.extend_from_slice(details);
         self.open_bytes += enter.capacity() + OPEN_BYTES;
-        *open = Open { number, thread, frame, seq, offset, function, is_used: true, enter };
-        at as u64 + 1
+        *open = Open { number, thread, frame, seq, offset, raw_bytes, function, is_used: true, enter };
+        self.visitor.entered(&open.call(End::NONE))?;
+        Ok(at as u64 + 1)
     }
 
     /// The place of the call that an event leaves.
@@ -250,15 +309,15 @@ impl<V: CallVisitor> Assembler<'_, V> {
         (open.is_used && open.number == event.call && event.pairing == Pairing::Paired).then_some(at)
     }
 
-    fn leave(&mut self, event: &Event, details: &[u8], sink: &mut dyn Sink) -> Result<(), Error> {
+    fn leave(&mut self, event: &Event, raw_bytes: u64, leave: &[u8], sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(at) = self.find(event) else { return Ok(()) };
-        self.give(at, details, false, sink)
+        self.give(at, End { seq: event.seq, raw_bytes, leave, is_incomplete: false }, sink)
     }
 
     /// Gives a call to the visitor and frees its place.
-    fn give(&mut self, at: usize, leave: &[u8], is_incomplete: bool, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn give(&mut self, at: usize, end: End<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(open) = self.open.get_mut(at) else { return Ok(()) };
-        self.visitor.call(&open.call(leave, is_incomplete), sink)?;
+        self.visitor.call(&open.call(end), sink)?;
         open.is_used = false;
         self.open_bytes = self.open_bytes.saturating_sub(open.enter.capacity() + OPEN_BYTES);
         if open.enter.capacity() > 1 << 12 {
@@ -282,7 +341,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
                 let diagnostic = rules::OPEN_LIMIT.at(open.offset).within(crate::reader::RAW).record(open.seq);
                 sink.report(diagnostic.expected(expected))?;
             }
-            self.give(at, &[], true, sink)?;
+            self.give(at, End::NONE, sink)?;
         }
         Ok(())
     }
@@ -303,8 +362,8 @@ impl<V: CallVisitor> Assembler<'_, V> {
         places.sort_unstable_by_key(|at| self.open.get(*at).map(|open| open.number));
         for at in places {
             match self.open.get(at).filter(|_| is_done) {
-                Some(open) => self.visitor.open(&open.call(&[], true), sink)?,
-                None => self.give(at, &[], true, sink)?,
+                Some(open) => self.visitor.open(&open.call(End::NONE), sink)?,
+                None => self.give(at, End::NONE, sink)?,
             }
         }
         Ok(())
@@ -340,12 +399,21 @@ impl<V: CallVisitor> Assembler<'_, V> {
             Token::Frame(signature) => self.add_signed(Space::Frame, signature, context),
             Token::BytesStart(BytesKind::Blob, length) if !self.options.keeps_blobs => {
                 if self.left_out == LeftOut::Nothing {
-                    self.event.push(LEFT_OUT);
+                    self.event.push(if self.options.hashes_blobs { LEFT_OUT_HASHED } else { LEFT_OUT });
                     push_uint(&mut self.event, *length);
+                    self.hasher = DefaultHasher::new();
                     self.left_out = LeftOut::Pieces;
                 }
             }
-            Token::BytesEnd(_) if self.left_out == LeftOut::Pieces => self.left_out = LeftOut::Nothing,
+            Token::BytesPiece(piece) if self.left_out == LeftOut::Pieces && self.options.hashes_blobs => {
+                self.hasher.write(piece);
+            }
+            Token::BytesEnd(_) if self.left_out == LeftOut::Pieces => {
+                self.left_out = LeftOut::Nothing;
+                if self.options.hashes_blobs {
+                    self.event.extend_from_slice(&self.hasher.finish().to_le_bytes());
+                }
+            }
             _ => self.add(context.bytes),
         }
         if self.event.len() > self.options.call_bytes_max {
@@ -383,18 +451,18 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
     }
 
     fn resume_call(&mut self, enter: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        Ok(self.enter(enter, details_of(bytes, 1 + usize::from(self.has_threads))))
+        self.enter(enter, bytes.len() as u64, details_of(bytes, 1 + usize::from(self.has_threads)))
     }
 
     fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {
         if event.kind == EventKind::Leave {
-            self.leave(event, details_of(bytes, 1), sink)?;
+            self.leave(event, bytes.len() as u64, details_of(bytes, 1), sink)?;
             return Ok(0);
         }
         if self.is_full() {
             self.evict(sink)?;
         }
-        Ok(self.enter(event, details_of(bytes, 1 + usize::from(self.has_threads))))
+        self.enter(event, bytes.len() as u64, details_of(bytes, 1 + usize::from(self.has_threads)))
     }
 
     #[inline]
@@ -402,8 +470,11 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
         let &Event { seq, offset, call: number, thread, frame, .. } = enter;
         let function = enter.function.unwrap_or(u32::MAX);
         let [enter, leave] = bytes;
+        let (end_seq, raw_bytes) = (seq + 1, (enter.len() + leave.len()) as u64);
         let (enter, leave) = (details_of(enter, 1 + usize::from(self.has_threads)), details_of(leave, 1));
-        let call = Call { number, thread, function, frame, seq, offset, is_incomplete: false, enter, leave };
+        let is_incomplete = false;
+        let call =
+            Call { number, thread, function, frame, seq, offset, end_seq, raw_bytes, is_incomplete, enter, leave };
         self.visitor.call(&call, sink)?;
         Ok(true)
     }
@@ -412,6 +483,7 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
         match token {
             Token::Enter { .. } | Token::Leave { .. } => {
                 self.event.clear();
+                self.event_bytes = 0;
                 self.left_out = LeftOut::Nothing;
             }
             Token::Function(signature) => self.add_signed(Space::Function, signature, context),
@@ -427,6 +499,7 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
             }
             _ => self.add_value(token, context, sink)?,
         }
+        self.event_bytes += context.bytes.len() as u64;
         Ok(())
     }
 
@@ -434,12 +507,12 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
         let details = std::mem::take(&mut self.event);
         let mut mark = 0;
         if event.kind == EventKind::Leave {
-            self.leave(event, &details, sink)?;
+            self.leave(event, self.event_bytes, &details, sink)?;
         } else {
             if self.is_full() {
                 self.evict(sink)?;
             }
-            mark = self.enter(event, &details);
+            mark = self.enter(event, self.event_bytes, &details)?;
         }
         self.event = details;
         // A long event must not keep its memory.

@@ -290,6 +290,11 @@ impl Dictionary {
         }
     }
 
+    /// True from version 3 on: each use of an enumeration says its value.
+    pub fn has_enum_values(&self) -> bool {
+        self.has_enum_values
+    }
+
     /// Walks through the details of an event of this trace.
     #[inline]
     pub fn wire<'a>(&self, bytes: &'a [u8]) -> Wire<'a> {

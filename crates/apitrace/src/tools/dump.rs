@@ -11,8 +11,8 @@ use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary, Named};
 use crate::tools::flags::{CallFlags, call_flags};
+use crate::tools::idle::{is_idle, may_be_idle};
 use crate::tools::print::{Printer, Style, Ways};
-use crate::tools::wire::{Detail, Value, Wire};
 use crate::tools::workers::Crew;
 
 pub use crate::tools::print::BlobSink;
@@ -64,7 +64,7 @@ impl Default for DumpOptions {
 }
 
 impl DumpOptions {
-    fn style(&self) -> Style {
+    pub(crate) fn style(&self) -> Style {
         let &Self { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape, .. } = self;
         Style { has_colour, has_numbers, has_threads, has_argument_names, has_lines, escape }
     }
@@ -88,10 +88,16 @@ pub fn dump<'a>(
     let call_options = CallOptions { keeps_blobs: blobs.is_some(), ..CallOptions::default() };
     let call_options = call_options.with_limits(&reader.limits);
     if options.workers > 0 && blobs.is_none() {
-        return Crew::run(options.workers, options.style(), out, |crew| {
-            let mut selector = Selector::new(options, crew);
-            read_calls(reader, call_options, &mut selector, sink)
-        });
+        let style = options.style();
+        return Crew::run(
+            options.workers,
+            || Printer::new(style),
+            out,
+            |crew| {
+                let mut selector = Selector::new(options, crew);
+                read_calls(reader, call_options, &mut selector, sink)
+            },
+        );
     }
     let alone = Alone {
         printer: Printer::new(options.style()),
@@ -156,7 +162,7 @@ impl Press for Alone<'_> {
             Some(blobs) => Some(&mut **blobs),
             None => None,
         };
-        printer.call(text, call, dictionary, &mut Ways { drain: &mut drain, blobs })?;
+        printer.print(text, call, dictionary, &mut Ways { drain: &mut drain, blobs })?;
         if text.len() > WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 }
@@ -171,9 +177,9 @@ struct Chosen {
 }
 
 /// Picks the calls to print.
-struct Selector<'a, P> {
+pub(crate) struct Selector<'a, P> {
     options: &'a DumpOptions,
-    press: P,
+    pub(crate) press: P,
     functions: Vec<Chosen>,
     has_enum_values: bool,
     /// Values of enumerations of the old form that are zero.
@@ -182,7 +188,7 @@ struct Selector<'a, P> {
 }
 
 impl<'a, P: Press> Selector<'a, P> {
-    fn new(options: &'a DumpOptions, press: P) -> Self {
+    pub(crate) fn new(options: &'a DumpOptions, press: P) -> Self {
         let zeros = Dictionary::default();
         Self { options, press, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
     }
@@ -192,44 +198,6 @@ impl<'a, P: Press> Selector<'a, P> {
         self.functions.get(function as usize).copied().unwrap_or(unknown)
     }
 
-    /// True for a `glGetError` that found no error.
-    #[cold]
-    fn is_idle(&self, call: &Call<'_>) -> bool {
-        let mut returned = None;
-        for details in [call.enter, call.leave] {
-            let mut wire = Wire::new(details, self.has_enum_values);
-            loop {
-                match wire.detail() {
-                    Detail::Return => {
-                        returned = Some(wire.value());
-                        // An error is a plain value; what holds others is none.
-                        if matches!(returned, Some(Value::Array(_) | Value::Struct(_) | Value::Repr)) {
-                            break;
-                        }
-                    }
-                    Detail::Flags(_) | Detail::Thread(_) => {}
-                    // Its arguments are none; backtraces come before the return value.
-                    Detail::Backtrace(count) => {
-                        for _ in 0..count.min(details.len() as u64) {
-                            wire.uint();
-                        }
-                    }
-                    Detail::End | Detail::Argument(_) => break,
-                }
-            }
-        }
-        match returned {
-            Some(Value::Null | Value::Bool(false)) => true,
-            Some(Value::Negative(value) | Value::Unsigned(value) | Value::Bitmask(_, value)) => value == 0,
-            Some(Value::Pointer(value)) => value == 0,
-            Some(Value::Float(value)) => value.trunc() == 0.0,
-            Some(Value::Double(value)) => value.trunc() == 0.0,
-            Some(Value::Enum(_, Some(value))) => value.magnitude == 0,
-            Some(Value::Enum(id, None)) => self.zeros.enumeration(id).is_some_and(|names| names.value(None) == 0),
-            _ => false,
-        }
-    }
-
     /// True for calls to print.
     #[inline]
     fn is_wanted(&self, call: &Call<'_>) -> bool {
@@ -237,7 +205,9 @@ impl<'a, P: Press> Selector<'a, P> {
         if !chosen.is_match || !self.options.calls.has(call.number, chosen.flags) {
             return false;
         }
-        self.options.verbose || !(chosen.flags.has(CallFlags::VERBOSE) || chosen.may_be_idle && self.is_idle(call))
+        self.options.verbose
+            || !(chosen.flags.has(CallFlags::VERBOSE)
+                || chosen.may_be_idle && is_idle(call, self.has_enum_values, &self.zeros))
     }
 }
 
@@ -266,7 +236,7 @@ impl<P: Press> CallVisitor for Selector<'_, P> {
             let chosen = Chosen {
                 flags: call_flags(name),
                 is_match: self.options.grep.as_ref().is_none_or(|matches| matches(name)),
-                may_be_idle: name == b"glGetError" && function.count() == 0,
+                may_be_idle: may_be_idle(&function),
             };
             let at = definition.slot as usize;
             if self.functions.len() <= at {

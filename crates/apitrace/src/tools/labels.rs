@@ -2,7 +2,15 @@
 
 use crate::tools::dictionary::Named;
 use crate::tools::flags::CallFlags;
-use crate::tools::print::Style;
+
+/// Says what stands before names and arguments in a kind of output.
+pub(crate) trait Labelling {
+    /// Appends what stands before a function's arguments.
+    fn push_head(&self, out: &mut Vec<u8>, function: &Named);
+
+    /// Appends what stands before an argument's value.
+    fn push_label(&self, out: &mut Vec<u8>, index: u64, function: &Named);
+}
 
 /// Most arguments whose labels are kept; real functions have 32 at most.
 const LABELS_MAX: u64 = 64;
@@ -13,18 +21,17 @@ const FUNCTIONS_MAX: usize = 1 << 13;
 /// The texts of one function.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
-    /// All texts one after another: the name and an opening parenthesis, then for each argument what stands before
-    /// its value.
+    /// All texts one after another: what stands before the arguments, then for each argument what stands before its
+    /// value.
     text: Vec<u8>,
     ends: Vec<u32>,
     pub(crate) flags: CallFlags,
 }
 
 impl Labels {
-    fn new(function: &Named, style: &Style) -> Self {
+    fn new(function: &Named, style: &impl Labelling) -> Self {
         let mut labels = Self { flags: function.flags, ..Self::default() };
-        style.push_name(&mut labels.text, function.name(), function.flags);
-        labels.text.push(b'(');
+        style.push_head(&mut labels.text, function);
         labels.end();
         for index in 0..function.count().min(LABELS_MAX) {
             style.push_label(&mut labels.text, index, function);
@@ -43,7 +50,7 @@ impl Labels {
         self.text.get(start..end)
     }
 
-    /// Name and opening parenthesis.
+    /// What stands before the arguments, such as the name and an opening parenthesis.
     #[inline]
     pub(crate) fn head(&self) -> &[u8] {
         self.part(0).unwrap_or_default()
@@ -68,7 +75,7 @@ pub(crate) struct LabelCache {
 impl LabelCache {
     /// Labels of the function in a slot.
     #[inline]
-    pub(crate) fn get(&mut self, slot: u32, function: &Named, style: &Style) -> &Labels {
+    pub(crate) fn get(&mut self, slot: u32, function: &Named, style: &impl Labelling) -> &Labels {
         let at = slot as usize;
         if at >= FUNCTIONS_MAX {
             let kept = self.other.take().filter(|(known, _)| *known == slot);

@@ -5,10 +5,11 @@ use anytrace_core::{Error, text};
 use crate::tools::calls::Call;
 use crate::tools::dictionary::{Dictionary, Frame, Named};
 use crate::tools::flags::CallFlags;
-use crate::tools::labels::LabelCache;
+use crate::tools::labels::{LabelCache, Labelling};
 use crate::tools::print_value::Level;
 use crate::tools::text::{Escape, Quoting, push_text};
 use crate::tools::wire::{Detail, Wire};
+use crate::tools::workers::{Drain, Scribe, TEXT_BYTES_MAX};
 
 /// How calls are printed.
 #[derive(Debug, Clone, Copy)]
@@ -42,24 +43,6 @@ impl Style {
         self.paint(out, NORMAL);
     }
 
-    /// What stands before an argument.
-    pub(crate) fn push_label(&self, out: &mut Vec<u8>, index: u64, function: &Named) {
-        if index > 0 {
-            out.extend_from_slice(b", ");
-        }
-        if self.has_argument_names {
-            match function.get(index) {
-                Some(name) => out.extend_from_slice(until_nul(name)),
-                None => {
-                    out.push(b'#');
-                    text::push_dec(out, index);
-                }
-            }
-            self.paint(out, NORMAL);
-            out.extend_from_slice(b" = ");
-        }
-    }
-
     pub(crate) fn quoting(&self) -> Quoting {
         let line_end: &[u8] = match (self.escape, self.has_lines, self.has_colour) {
             (Escape::C, ..) | (_, false, _) => b"\\n",
@@ -88,6 +71,30 @@ impl Style {
     }
 }
 
+impl Labelling for Style {
+    fn push_head(&self, out: &mut Vec<u8>, function: &Named) {
+        self.push_name(out, function.name(), function.flags);
+        out.push(b'(');
+    }
+
+    fn push_label(&self, out: &mut Vec<u8>, index: u64, function: &Named) {
+        if index > 0 {
+            out.extend_from_slice(b", ");
+        }
+        if self.has_argument_names {
+            match function.get(index) {
+                Some(name) => out.extend_from_slice(until_nul(name)),
+                None => {
+                    out.push(b'#');
+                    text::push_dec(out, index);
+                }
+            }
+            self.paint(out, NORMAL);
+            out.extend_from_slice(b" = ");
+        }
+    }
+}
+
 /// The format's own tool keeps names as C does.
 pub(crate) fn until_nul(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == 0).next().unwrap_or_default()
@@ -99,13 +106,10 @@ pub type BlobSink<'a> = &'a mut dyn FnMut(&str, &[u8]) -> Result<(), Error>;
 /// Where text and blobs go.
 pub(crate) struct Ways<'a> {
     /// Takes the text made so far and leaves the vector empty.
-    pub(crate) drain: &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>,
+    pub(crate) drain: Drain<'a>,
     /// Takes blobs, where they are wanted.
     pub(crate) blobs: Option<BlobSink<'a>>,
 }
-
-/// Text of one call may grow to this size before it is drained.
-pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Prints calls.
 pub(crate) struct Printer {
@@ -127,7 +131,7 @@ impl Printer {
     }
 
     /// Appends the line or lines of a call.
-    pub(crate) fn call(
+    pub(crate) fn print(
         &mut self,
         out: &mut Vec<u8>,
         call: &Call<'_>,
@@ -367,6 +371,18 @@ impl Printer {
     }
 }
 
+impl Scribe for Printer {
+    fn call(
+        &mut self,
+        out: &mut Vec<u8>,
+        call: &Call<'_>,
+        dictionary: &Dictionary,
+        drain: Drain<'_>,
+    ) -> Result<(), Error> {
+        self.print(out, call, dictionary, &mut Ways { drain, blobs: None })
+    }
+}
+
 fn with_fake(flags: CallFlags, number: u64) -> CallFlags {
     if number & 1 == 1 { flags.with(CallFlags::FAKE) } else { flags }
 }
@@ -380,7 +396,8 @@ fn skip_frames(wire: &mut Wire<'_>, count: u64) {
     }
 }
 
-fn push_frame(out: &mut Vec<u8>, frame: &Frame<'_>) {
+/// Writes a stack frame as apitrace does.
+pub(crate) fn push_frame(out: &mut Vec<u8>, frame: &Frame<'_>) {
     out.extend_from_slice(frame.module.map_or(b"?", until_nul));
     if let Some(function) = frame.function {
         out.extend_from_slice(b": ");

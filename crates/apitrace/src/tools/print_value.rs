@@ -6,9 +6,10 @@ use crate::tools::calls::Call;
 use crate::tools::dictionary::Dictionary;
 use crate::tools::float::{push_f32, push_f64};
 use crate::tools::guids::guid_name;
-use crate::tools::print::{BLUE, GREEN, NORMAL, Printer, TEXT_BYTES_MAX, Ways, until_nul};
+use crate::tools::print::{BLUE, GREEN, NORMAL, Printer, Ways, until_nul};
 use crate::tools::text::{Escape, push_wide};
 use crate::tools::wire::{Value, Wire};
+use crate::tools::workers::TEXT_BYTES_MAX;
 
 /// What is open around the value to come.
 #[derive(Debug, Clone, Copy)]

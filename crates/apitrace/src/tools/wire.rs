@@ -5,6 +5,9 @@ use crate::record::Signed;
 /// Type byte of a blob whose content was left out; its length follows. Not of the format: [`super::calls`] writes it.
 pub(crate) const LEFT_OUT: u8 = 0x10;
 
+/// As [`LEFT_OUT`], and behind the length a hash of the content, 8 bytes.
+pub(crate) const LEFT_OUT_HASHED: u8 = 0x11;
+
 /// A step through values. What holds others is followed by them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
@@ -78,6 +81,12 @@ impl<'a> Wire<'a> {
     /// The bytes that are left.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The place so many bytes further on, or the end.
+    #[inline]
+    pub(crate) fn skip_to(&self, bytes: usize) -> Self {
+        Self { bytes: self.bytes.get(bytes..).unwrap_or_default(), ..*self }
     }
 
     /// One byte; 0 at the end.
@@ -210,11 +219,26 @@ impl<'a> Wire<'a> {
                 Value::Wide(chars)
             }
             LEFT_OUT => Value::Blob(self.uint(), None),
+            LEFT_OUT_HASHED => {
+                let length = self.uint();
+                self.take(8);
+                Value::Blob(length, None)
+            }
             _ => {
                 self.bytes = &[];
                 Value::Unknown
             }
         }
+    }
+
+    /// The hash of the blob that comes next, where it was left out and its content hashed.
+    pub(crate) fn blob_hash(&self) -> Option<u64> {
+        let mut ahead = *self;
+        if ahead.byte() != LEFT_OUT_HASHED {
+            return None;
+        }
+        ahead.uint();
+        Some(u64::from_le_bytes(ahead.array()))
     }
 
     /// Passes over a value and what it holds. `members` gives the number of members of a structure.

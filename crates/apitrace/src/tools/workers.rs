@@ -1,4 +1,4 @@
-//! Text made in other threads, in order.
+//! Text made in this thread or in others, in order.
 //!
 //! The reading thread gathers calls in batches and hands them out in turn; the texts come back in the same turn, so
 //! that nothing depends on which thread is fast.
@@ -14,7 +14,24 @@ use crate::record::Space;
 use crate::tools::calls::Call;
 use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::dump::Press;
-use crate::tools::print::{Printer, Style, Ways};
+
+/// Text of one call may grow to this size before it is drained.
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Takes the text made so far and leaves the vector empty.
+pub(crate) type Drain<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>;
+
+/// Makes the text of calls, one after another.
+pub(crate) trait Scribe: Send {
+    /// Appends the text of a call. Where it grows beyond [`TEXT_BYTES_MAX`] it is drained.
+    fn call(
+        &mut self,
+        out: &mut Vec<u8>,
+        call: &Call<'_>,
+        dictionary: &Dictionary,
+        drain: Drain<'_>,
+    ) -> Result<(), Error>;
+}
 
 /// A batch has about so many bytes of calls, and at most so many calls.
 const BATCH_BYTES: usize = 1 << 18;
@@ -22,6 +39,9 @@ const BATCH_CALLS: usize = 1 << 13;
 
 /// Batches a worker may have, one in work and one waiting: so handing out never waits.
 const BATCHES_EACH: usize = 2;
+
+/// A batch of more bytes than this goes alone, so that not several of its kind are in memory.
+const LARGE_BYTES: usize = 1 << 22;
 
 /// A call in a batch; its bytes stand behind those of the one before.
 struct Row {
@@ -80,9 +100,9 @@ fn gone<T>(_: T) -> Error {
 
 impl Crew<'_> {
     /// Runs `read` with so many workers and waits until all text is written.
-    pub(crate) fn run<T>(
+    pub(crate) fn run<T, S: Scribe>(
         count: usize,
-        style: Style,
+        scribe: impl Fn() -> S,
         out: &mut dyn Write,
         read: impl FnOnce(&mut Crew<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -92,10 +112,10 @@ impl Crew<'_> {
             for _ in 0..count {
                 let (batches, to_do) = sync_channel(BATCHES_EACH);
                 let (done, made) = sync_channel(BATCHES_EACH);
-                let dictionary = &dictionary;
+                let (dictionary, scribe) = (&dictionary, scribe());
                 thread::Builder::new()
                     .name("text".to_owned())
-                    .spawn_scoped(scope, move || work(style, dictionary, &to_do, &done))
+                    .spawn_scoped(scope, move || work(scribe, dictionary, &to_do, &done))
                     .map_err(|error| Error::io("cannot start a thread", error))?;
                 workers.push(Worker { batches, made });
             }
@@ -168,11 +188,10 @@ impl Crew<'_> {
 }
 
 /// Makes the text of batches until there are no more.
-fn work(style: Style, dictionary: &RwLock<Dictionary>, batches: &Receiver<Batch>, made: &SyncSender<Made>) {
-    let mut printer = Printer::new(style);
+fn work<S: Scribe>(mut scribe: S, dictionary: &RwLock<Dictionary>, batches: &Receiver<Batch>, made: &SyncSender<Made>) {
     while let Ok(mut batch) = batches.recv() {
         let known = dictionary.read().unwrap_or_else(PoisonError::into_inner);
-        let result = print(&mut printer, &mut batch, &known, made);
+        let result = print(&mut scribe, &mut batch, &known, made);
         drop(known);
         if made.send(Made::Done(result.map(|()| batch))).is_err() {
             return;
@@ -180,24 +199,23 @@ fn work(style: Style, dictionary: &RwLock<Dictionary>, batches: &Receiver<Batch>
     }
 }
 
-fn print(
-    printer: &mut Printer,
+fn print<S: Scribe>(
+    scribe: &mut S,
     batch: &mut Batch,
     dictionary: &Dictionary,
     made: &SyncSender<Made>,
 ) -> Result<(), Error> {
     let mut drain = |text: &mut Vec<u8>| made.send(Made::Part(std::mem::take(text))).map_err(|_| gone(()));
-    let mut ways = Ways { drain: &mut drain, blobs: None };
     let mut rest = batch.bytes.as_slice();
     for row in &batch.rows {
         let (enter, after) = rest.split_at(row.enter_bytes.min(rest.len()));
         let (leave, after) = after.split_at(row.leave_bytes.min(after.len()));
         rest = after;
         let &Row { number, thread, function, is_incomplete, .. } = row;
-        let call = Call { number, thread, function, frame: 0, seq: 0, offset: 0, is_incomplete, enter, leave };
-        printer.call(&mut batch.text, &call, dictionary, &mut ways)?;
+        let call = Call { number, thread, function, is_incomplete, enter, leave, ..Call::NONE };
+        scribe.call(&mut batch.text, &call, dictionary, &mut drain)?;
         if batch.text.len() > BATCH_BYTES * 8 {
-            (ways.drain)(&mut batch.text)?;
+            drain(&mut batch.text)?;
         }
     }
     Ok(())
@@ -227,7 +245,11 @@ impl Press for &mut Crew<'_> {
         let (enter_bytes, leave_bytes) = (enter.len(), leave.len());
         self.batch.rows.push(Row { number, thread, function, is_incomplete, enter_bytes, leave_bytes });
         if self.batch.bytes.len() >= BATCH_BYTES || self.batch.rows.len() >= BATCH_CALLS {
+            let is_large = self.batch.bytes.len() > LARGE_BYTES;
             self.hand_out()?;
+            while is_large && self.taken_back < self.handed_out {
+                self.take_back()?;
+            }
         }
         Ok(())
     }

@@ -137,6 +137,7 @@ fn svg_options(graph: &FlameGraph, options: &FlameArguments) -> SvgOptions {
     let unit = graph.word().unwrap_or("ns");
     let sum = match unit {
         "ns" => nanoseconds(total),
+        "record" => format!("{} records (no clock: order is the axis)", grouped(total)),
         unit => format!("{} {}", grouped(total), plural(unit)),
     };
     let subtitle = format!("{sum}, {}", counted(graph.stack_count() as u64, "stack"));

@@ -10,7 +10,7 @@ use crate::record::{Body, FUNCTION_BYTES, Metadata};
 use crate::rules;
 
 /// A piece is closed when it is this long.
-const PIECE_BYTES: u64 = 16 * 1024;
+const PIECE_BYTES: u64 = 8 * 1024;
 
 /// Whole records in a row, all of one buffer, and what is known where they begin.
 #[derive(Debug, Clone, Copy)]

@@ -55,20 +55,31 @@ pub(crate) struct DumpArguments {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = EscapeArgument::Peer)]
     escape: EscapeArgument,
     #[command(flatten)]
-    index: super::IndexChoice,
+    index: super::opening::IndexChoice,
     #[command(flatten)]
     input: InputArguments,
 }
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
+pub(super) enum When {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always
     Always,
     /// Never
     Never,
+}
+
+impl When {
+    /// True when standard output is to have colours.
+    pub(super) fn is_on(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+        }
+    }
 }
 
 /// How strings are written.
@@ -80,7 +91,7 @@ enum EscapeArgument {
     C,
 }
 
-fn parse_bool(text: &str) -> Result<bool, String> {
+pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "true" | "on" | "1" => Ok(true),
         "no" | "false" | "off" | "0" => Ok(false),
@@ -90,14 +101,10 @@ fn parse_bool(text: &str) -> Result<bool, String> {
 
 pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let threads = open::open_options(&options.input).threads;
-    let has_colour = match options.color {
-        When::Always => true,
-        When::Never => false,
-        When::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-    };
+    let has_colour = options.color.is_on();
     let how = DumpOptions {
         verbose: options.verbose,
-        calls: super::call_set(&options.calls)?,
+        calls: super::opening::call_set(&options.calls)?,
         grep: options.grep.clone().map(|regex| Box::new(move |name: &[u8]| regex.is_match(name)) as NameMatch),
         has_colour,
         has_numbers: options.call_nos,
@@ -109,7 +116,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     };
     for_each_file(&options.files, |file| {
         let wanted = Wanted { first_call: how.calls.first(), keeps_blobs: options.blobs, ..Wanted::default() };
-        let mut opened = match super::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
+        let mut opened = match super::opening::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

@@ -19,13 +19,13 @@ use crate::{Verdict, verbs};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct EditedArguments {
-    /// Trace to write, which appears whole or not at all; - is standard output [default: see above]
+    /// Trace to write, which appears whole or not at all; - is standard output [default: see below]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Container to write, if not that of the input: snappy, gzip, brotli, zstd, zstd-seekable, raw
+    /// Container to write, if not that of the input
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Container::ALL.map(|(_, name)| name)))]
     container: Option<String>,
     /// Compression level of the container
@@ -69,8 +69,8 @@ impl EditedArguments {
             None => made_up(file, suffix)?,
         };
         let mut output = Output::create(&path, self.force)?;
-        let opened = super::open_reader_late(file, input, choice, wanted);
-        let super::Opened { reader, mut reporter, name, _progress: progress } = match opened? {
+        let opened = super::opening::open_reader_late(file, input, choice, wanted);
+        let super::opening::Opened { reader, mut reporter, name, progress, .. } = match opened? {
             Ok(opened) => opened,
             Err(_) => {
                 let message = format!("{}: there are no calls; nothing was written", file.display());

@@ -58,7 +58,8 @@ fn make(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let mut output = Output::create(path, options.force)?;
     // Says whether there is a trace; what reads it is made below.
-    let Ok(super::Opened { mut reporter, .. }) = super::open_reader(&options.file, &options.input)? else {
+    let Ok(super::opening::Opened { mut reporter, .. }) = super::opening::open_reader(&options.file, &options.input)?
+    else {
         return Err(Failure::breach(format!("{name}: there is nothing to index")));
     };
     let how = IndexOptions::default().every_bytes(options.every);

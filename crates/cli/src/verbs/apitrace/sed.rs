@@ -53,7 +53,7 @@ pub(crate) fn run(options: &SedArguments) -> Result<Verdict, Failure> {
     let how = SedOptions {
         replacements,
         properties: removed.chain(set).collect(),
-        calls: super::call_set(&options.calls)?,
+        calls: super::opening::call_set(&options.calls)?,
         container: options.edited.container(),
         level: options.edited.level(),
     };

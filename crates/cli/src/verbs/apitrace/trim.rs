@@ -29,7 +29,7 @@ pub(crate) struct TrimArguments {
     #[command(flatten)]
     edited: EditedArguments,
     #[command(flatten)]
-    index: super::IndexChoice,
+    index: super::opening::IndexChoice,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -45,7 +45,7 @@ fn thread_number(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
     let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
-        if texts.is_empty() { Ok(None) } else { super::call_set_of(texts, option).map(Some) }
+        if texts.is_empty() { Ok(None) } else { super::opening::parse_call_set(option, texts).map(Some) }
     };
     let how = TrimOptions {
         calls: set(&options.calls, "--calls")?,

@@ -96,8 +96,10 @@ fn headline(name: &str, picture: &Picture, done: &Done) -> String {
     let length = times.length(u128::from(picture.to - picture.from));
     let length = if times.heading().is_empty() { length } else { format!("{length} {}s", times.word()) };
     let spans: u64 = picture.lines.iter().map(|line| line.spans).sum();
+    let note = if times.word() == "record" { format!(", {}", times.heading()) } else { String::new() };
+    let (spans, threads) = (counted(spans, "span"), counted(picture.threads, "thread"));
     let bold = paint::BOLD;
-    format!("{bold}{name}{bold:#}: {}, {}, {length}\n", counted(spans, "span"), counted(picture.threads, "thread"))
+    format!("{bold}{name}{bold:#}: {spans}, {threads}, {length}{note}\n")
 }
 
 /// Labels of times, and a ruler below them.

@@ -1,19 +1,18 @@
 //! `anytrace xray account`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anytrace_core::Input;
 use anytrace_xray::Mismatch;
 use anytrace_xray::tools::account::{Account, AccountForm, AccountOptions, SortKey, account};
 use anytrace_xray::tools::map::{self, Map};
 use clap::{Args, ValueEnum};
 
+use super::reading::{self, Opened};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::report::{Reporter, Way};
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, open, paint};
 
@@ -95,7 +94,7 @@ enum Order {
 pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
     let map = map(&options.symbols)?;
     let name = options.file.display().to_string();
-    let (input, mut reporter) = input(&options.file, &options.input)?;
+    let Opened { input, mut reporter, .. } = reading::open(&options.file, &options.input)?;
     let progress = Progress::watch(&input);
     let is_skipping = options.keep_going && !options.deduce_sibling_calls;
     let mismatch = if is_skipping { Mismatch::Skip } else { Mismatch::Deduce };
@@ -129,22 +128,6 @@ fn map(symbols: &SymbolArguments) -> Result<Option<Map>, Failure> {
         paint::complain("note", anytrace_core::text::printable(note));
     }
     Ok(Some(map))
-}
-
-/// Opens a trace, which must be XRay's; an input without bytes is an empty one.
-fn input(path: &Path, options: &InputArguments) -> Result<(Input, Reporter), Failure> {
-    let name = path.display().to_string();
-    let mut reporter = Reporter::new(&name, anytrace_formats::by_name("xray"), Way::Stderr, options.limit);
-    match open::open_trace(path, options)? {
-        Ok((format, input)) if format.name() == "xray" => Ok((input, reporter)),
-        Ok((format, _)) => {
-            Err(Failure::usage(format!("{name}: an XRay trace was expected, and this is {}", format.title())))
-        }
-        Err(damage) => {
-            reporter.take(damage)?;
-            Ok((Input::from_bytes(&name, Vec::new()), reporter))
-        }
-    }
 }
 
 /// What the account had to put up with.

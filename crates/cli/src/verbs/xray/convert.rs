@@ -10,7 +10,7 @@ use anytrace_xray::tools::map;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::spool;
+use super::reading::{self, Opened};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -84,19 +84,21 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
 
 fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let mut opened = spool::open(&options.file, &options.input)?;
-    let Some(input) = opened.input.take() else { return Ok(opened.reporter.verdict()) };
+    let Opened { input, mut reporter, is_empty, .. } = reading::open(&options.file, &options.input)?;
+    if is_empty {
+        return Ok(reporter.verdict());
+    }
     let _progress = Progress::watch(&input);
     let convert_options = ConvertOptions { form, sort: options.sort && !options.no_sort, compat: options.compat };
     let open_options = open::open_options(&options.input);
     let symbols = symbols(options)?;
-    let converted = convert(input, &open_options, &convert_options, symbols.as_deref(), out, &mut opened.reporter)
+    let converted = convert(input, &open_options, &convert_options, symbols.as_deref(), out, &mut reporter)
         .map_err(|error| Failure::of(&name, &error))?;
-    opened.reporter.print_rest()?;
+    reporter.print_rest()?;
     for note in converted.notes {
         paint::complain("note", format!("{name}: {note}"));
     }
-    Ok(opened.reporter.verdict())
+    Ok(reporter.verdict())
 }
 
 /// Names, where they are asked for. As in the peer, a function that has none is `#id` then.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anytrace_xray::tools::fdr_dump::{FdrDumpOptions, fdr_dump};
 use clap::{Args, ValueEnum};
 
-use super::spool;
+use super::reading::{self, Opened};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -41,12 +41,15 @@ pub(crate) struct FdrDumpArguments {
 
 pub(crate) fn run(options: &FdrDumpArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let mut opened = if options.verify {
-        spool::open_at_hand(&options.file, &options.input)?
+    let opened = if options.verify {
+        reading::open_at_hand(&options.file, &options.input)?
     } else {
-        spool::open(&options.file, &options.input)?
+        reading::open(&options.file, &options.input)?
     };
-    let Some(input) = opened.input.take() else { return Ok(opened.reporter.verdict()) };
+    let Opened { input, mut reporter, is_empty, spooled: _spooled } = opened;
+    if is_empty {
+        return Ok(reporter.verdict());
+    }
     let _progress = Progress::watch(&input);
     let escapes = match options.escape {
         Escape::Auto => std::io::stdout().is_terminal(),
@@ -55,9 +58,9 @@ pub(crate) fn run(options: &FdrDumpArguments) -> Result<Verdict, Failure> {
     };
     let dump = FdrDumpOptions { verify: options.verify, escapes };
     let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    fdr_dump(input, &open::open_options(&options.input), dump, &mut out, &mut opened.reporter)
+    fdr_dump(input, &open::open_options(&options.input), dump, &mut out, &mut reporter)
         .map_err(|error| Failure::of(&name, &error))?;
     out.flush()?;
-    opened.reporter.print_rest()?;
-    Ok(opened.reporter.verdict())
+    reporter.print_rest()?;
+    Ok(reporter.verdict())
 }

@@ -7,7 +7,7 @@ use anytrace_xray::tools::graph::{Pairing, graph};
 use anytrace_xray::tools::{GraphReport, GraphView, Stat};
 use clap::{Args, ValueEnum};
 
-use super::reading::{open_input, put_out, reporter, say};
+use super::reading::{self, Opened, put_out, say};
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -107,8 +107,7 @@ pub(super) enum GraphForm {
 pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let symbols = options.symbols.load(&anytrace_xray::Xray)?;
-    let input = open_input(&options.file, &options.input)?;
-    let mut damage = reporter(&options.file, &options.input);
+    let Opened { input, reporter: mut damage, .. } = reading::open(&options.file, &options.input)?;
     let pairing = pairing(options.compat, options.keep_going, options.deduce_sibling_calls);
     let drawn = {
         let _progress = Progress::watch(&input);

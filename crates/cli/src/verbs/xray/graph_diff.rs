@@ -12,7 +12,7 @@ use anytrace_xray::tools::{GraphView, Stat};
 use clap::Args;
 
 use super::graph::{GraphForm, StatName, pairing};
-use super::reading::{open_input, put_out, reporter, say};
+use super::reading::{self, Opened, put_out, say};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::symbols::SymbolArguments;
@@ -131,8 +131,7 @@ fn side(
     deduce: bool,
 ) -> Result<(CallGraph, Verdict), Failure> {
     let name = path.display().to_string();
-    let input = open_input(path, &options.input)?;
-    let mut damage = reporter(path, &options.input);
+    let Opened { input, reporter: mut damage, .. } = reading::open(path, &options.input)?;
     let (keep_going, deduce) = (keep_going || options.keep_going, deduce || options.deduce_sibling_calls);
     let pairing = pairing(options.compat, keep_going, deduce);
     let drawn = graph(input, &open::open_options(&options.input), pairing, &mut damage)

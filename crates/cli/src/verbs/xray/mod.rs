@@ -7,7 +7,6 @@ mod fdr_dump;
 mod graph;
 mod graph_diff;
 mod reading;
-mod spool;
 mod stack;
 
 use std::ffi::OsString;

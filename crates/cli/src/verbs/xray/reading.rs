@@ -1,9 +1,11 @@
 //! What the group's verbs share: opening traces, and telling what was met in them.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use anytrace_core::{Input, InputOptions, text};
+use anytrace_core::{Input, InputOptions, Layer, text};
+use anytrace_formats::{Recognised, by_name, recognise};
+use tempfile::NamedTempFile;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -11,14 +13,61 @@ use crate::output::Output;
 use crate::paint;
 use crate::report::{Reporter, Way};
 
-/// Opens a file for one of the verbs.
-pub(super) fn open_input(path: &Path, options: &InputArguments) -> Result<Input, Failure> {
-    Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))
+/// An XRay trace to read, and where its damage is told.
+pub(super) struct Opened {
+    /// Without bytes where the file has none.
+    pub(super) input: Input,
+    pub(super) reporter: Reporter,
+    pub(super) is_empty: bool,
+    /// Keeps what was spooled until it is read.
+    pub(super) spooled: Option<NamedTempFile>,
 }
 
-/// Where damage is told.
-pub(super) fn reporter(path: &Path, options: &InputArguments) -> Reporter {
-    Reporter::new(&path.display().to_string(), anytrace_formats::by_name("xray"), Way::Stderr, options.limit)
+/// Opens a trace for one of the verbs. Only what is clearly another format's is refused: a file whose header is damaged
+/// is read as XRay's, so that the damage is told with its place.
+pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
+    let name = path.display().to_string();
+    let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
+    let refused = |what: &str| Err(Failure::usage(format!("{name}: an XRay trace was expected, and {what}")));
+    match (options.input_format.as_deref(), recognise(&input.head())) {
+        (Some("xray"), _) => {}
+        (Some(other), _) => return refused(&format!("--input-format says {other}")),
+        (None, Recognised::Trace(format)) if format.name() != "xray" => {
+            return refused(&format!("this is {}; --input-format=xray reads it all the same", format.title()));
+        }
+        (None, Recognised::Jsonl(format)) => {
+            let format = format.name();
+            return refused(&format!(
+                "these are JSON lines of {format}; `anytrace convert {name} -o OUT --to {format}` makes a trace of them"
+            ));
+        }
+        _ => {}
+    }
+    let mut reporter = Reporter::new(&name, by_name("xray"), Way::Stderr, options.limit);
+    let is_empty = input.head().bytes.is_empty();
+    if is_empty {
+        reporter.take(input.layers().iter().filter_map(Layer::damage).collect())?;
+    }
+    Ok(Opened { input, reporter, is_empty, spooled: None })
+}
+
+/// As [`open()`], with all bytes at hand: a stream, or a compressed file, is put into a temporary file first.
+pub(super) fn open_at_hand(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
+    let mut opened = open(path, options)?;
+    if opened.is_empty || opened.input.as_slice().is_some() {
+        return Ok(opened);
+    }
+    let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
+    let layers = opened.input.layers().to_vec();
+    let spool = NamedTempFile::new().map_err(failed)?;
+    let mut writer = BufWriter::with_capacity(1 << 18, spool.as_file());
+    io::copy(&mut opened.input.into_read(), &mut writer).map_err(failed)?;
+    writer.flush().map_err(failed)?;
+    drop(writer);
+    opened.reporter.take(layers.iter().filter_map(Layer::damage).collect())?;
+    opened.input = Input::open(spool.path(), InputOptions::default()).map_err(|error| Failure::bare(&error))?;
+    opened.spooled = Some(spool);
+    Ok(opened)
 }
 
 /// Tells on standard error what was met in a file and dealt with.

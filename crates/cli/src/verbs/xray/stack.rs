@@ -3,14 +3,13 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anytrace_core::Input;
 use anytrace_core::span::Symbols;
 use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
 use anytrace_xray::tools::stack_files::{Beginning, StackFiles, begin, order};
 use anytrace_xray::tools::{StackGrouping, StackReport, StackUnit, StackView, Weight};
 use clap::{Args, ValueEnum};
 
-use super::reading::{open_input, reporter, say};
+use super::reading::{self, Opened, say};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -94,11 +93,11 @@ pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     let stack = StackOptions { orphans: orphans(options), make_file: Some(tempfile::tempfile), tops: tops(options) };
     let mut verdict = Verdict::Fine;
     let mut together = StackFiles::new(stack);
-    for (path, input) in in_order(options)? {
+    for (path, opened) in in_order(options)? {
+        let Opened { input, reporter: mut damage, .. } = opened;
         let name = path.display().to_string();
         let (files, open) = (&mut together, open::open_options(&options.input));
         let _progress = Progress::watch(&input);
-        let mut damage = reporter(path, &options.input);
         let oddities = files.add(input, &open, &mut damage).map_err(|error| Failure::of(&name, &error))?;
         damage.print_rest()?;
         verdict = verdict.max(damage.verdict());
@@ -139,13 +138,14 @@ fn refuse(profile: &StackProfile) -> Result<(), Failure> {
 }
 
 /// The traces, in the order in which they were recorded unless they are counted one by one or as llvm-xray does.
-fn in_order(options: &StackArguments) -> Result<Vec<(&Path, Input)>, Failure> {
+fn in_order(options: &StackArguments) -> Result<Vec<(&Path, Opened)>, Failure> {
     let paths = options.files.iter().map(PathBuf::as_path);
-    let inputs = paths.map(|path| Ok((path, open_input(path, &options.input)?)));
+    let inputs = paths.map(|path| Ok((path, reading::open(path, &options.input)?)));
     let mut inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
     if inputs.len() > 1 && !options.per_file && !options.compat {
         let open = open::open_options(&options.input);
-        let beginnings: Vec<Beginning> = inputs.iter().map(|(_, input)| begin(input.head().bytes, &open)).collect();
+        let beginnings: Vec<Beginning> =
+            inputs.iter().map(|(_, opened)| begin(opened.input.head().bytes, &open)).collect();
         let mut places = vec![0; inputs.len()];
         for (place, number) in order(&beginnings).into_iter().enumerate() {
             if let Some(own) = places.get_mut(number) {

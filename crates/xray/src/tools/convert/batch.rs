@@ -130,8 +130,15 @@ impl Batch {
 pub(super) struct Known {
     pub(super) name: u32,
     pub(super) owner: u32,
-    carried_name: Option<Name>,
-    carried_owner: Option<Owner>,
+    /// In a box because it is hardly ever there: as part of this it would be copied for each moment.
+    carried: Option<Box<Carried>>,
+}
+
+/// What is not in the tables.
+#[derive(Debug, Clone, Default)]
+struct Carried {
+    name: Option<Name>,
+    owner: Option<Owner>,
 }
 
 /// The tables that formatters follow: entries are added at the end and never change.
@@ -221,18 +228,26 @@ impl<'a> Interner<'a> {
     }
 
     /// Name and thread of a moment; `function` and `own` are those it is to be shown with.
-    #[inline]
+    #[inline(always)]
     pub(super) fn know(&mut self, function: u32, own: &[u8], owner: Owner) -> Known {
-        let (name, carried_name) = match self.dense.get(function as usize) {
-            Some(&name) if own.is_empty() && name != NONE => (name, None),
-            _ => self.name(function, own),
-        };
         let slot = (owner.thread ^ owner.process.rotate_left(4)) as usize % RECENT;
-        let (owner, carried_owner) = match self.recent.get(slot) {
-            Some(&(known, number)) if known == owner && number != NONE => (number, None),
-            _ => self.owner(owner, slot),
-        };
-        Known { name, owner, carried_name, carried_owner }
+        match (self.dense.get(function as usize), self.recent.get(slot)) {
+            (Some(&name), Some(&(known, number)))
+                if own.is_empty() && known == owner && name != NONE && number != NONE =>
+            {
+                Known { name, owner: number, carried: None }
+            }
+            _ => self.look_up(function, own, owner, slot),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, function: u32, own: &[u8], owner: Owner, slot: usize) -> Known {
+        let (name, carried_name) = self.name(function, own);
+        let (owner, carried_owner) = self.owner(owner, slot);
+        let carried =
+            (name == NONE || owner == NONE).then(|| Box::new(Carried { name: carried_name, owner: carried_owner }));
+        Known { name, owner, carried }
     }
 
     #[cold]
@@ -284,8 +299,11 @@ impl<'a> Interner<'a> {
 
     /// Another function, whose name's number may be known, in the same thread.
     pub(super) fn of_function(&self, function: u32, name: u32, known: &Known) -> Known {
+        let owner = known.carried.as_ref().and_then(|carried| carried.owner);
         let carried_name = (name == NONE).then(|| self.naming.name(function, &[]));
-        Known { name, carried_name, ..*known }
+        let carried =
+            (carried_name.is_some() || owner.is_some()).then(|| Box::new(Carried { name: carried_name, owner }));
+        Known { name, owner: known.owner, carried }
     }
 
     /// The names that have numbers.
@@ -314,13 +332,14 @@ pub(super) fn push(batch: &mut Batch, entry: Entry, known: &Known, arguments: &[
 #[cold]
 fn extra(batch: &mut Batch, known: &Known, arguments: &[u64], data: &[u8]) -> u32 {
     let (arguments_start, data_start) = (batch.arguments.len(), batch.data.len());
+    let Carried { name, owner } = known.carried.as_deref().cloned().unwrap_or_default();
     batch.arguments.extend_from_slice(arguments);
     batch.data.extend_from_slice(data);
     batch.extras.push(Extra {
         arguments: arguments_start..batch.arguments.len(),
         data: data_start..batch.data.len(),
-        name: known.carried_name.clone(),
-        owner: known.carried_owner,
+        name,
+        owner,
     });
     u32::try_from(batch.extras.len() - 1).unwrap_or(NONE)
 }

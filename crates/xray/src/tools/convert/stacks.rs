@@ -16,8 +16,8 @@ pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
 /// This bit marks the place of a [`Wanted`] where else a number stands.
 const WANTED: u32 = 1 << 31;
 
-/// Most stacks that get a number: 120 MB. A fuller table would take half of that, and a quarter more time.
-pub(super) const STACKS_MAX: usize = 6 << 20;
+/// Most stacks that get a number: 108 MB. A fuller table would take half of that, and a quarter more time.
+pub(super) const STACKS_MAX: usize = 5 << 20;
 
 /// Bits of a slot that are a stack's number; those above are bits of its hash, so that other stacks need not be looked
 /// at.

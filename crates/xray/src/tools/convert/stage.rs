@@ -225,8 +225,11 @@ pub(super) fn put_all(
     for start in (0..count).step_by(PIECE * threads.max(1)) {
         let piece = |n: usize, text: &mut Vec<u8>| {
             let from = start + n * PIECE;
-            text.clear();
-            (from..count.min(from + PIECE)).for_each(|thing| put(thing, text));
+            // On the thread's own stack: what stands beside it in `texts` is another thread's to write.
+            let mut own = std::mem::take(text);
+            own.clear();
+            (from..count.min(from + PIECE)).for_each(|thing| put(thing, &mut own));
+            *text = own;
         };
         std::thread::scope(|scope| {
             let mut texts = texts.iter_mut().enumerate();

@@ -1,0 +1,233 @@
+//! The arguments of an assembled call by index, read when they are asked for.
+
+use crate::tools::calls::Call;
+use crate::tools::dictionary::{Dictionary, number};
+use crate::tools::wire::{Detail, Value, Wire};
+
+/// Arguments beyond these are not looked at; no function of OpenGL or its window systems has more
+/// (`glCopyImageSubData` has 15).
+const ARGUMENTS_MAX: usize = 16;
+
+/// Where the arguments and the return value of a call stand.
+///
+/// Nothing here fails: what is missing is `None`, as are values of types that nobody expects there.
+#[derive(Clone, Copy)]
+pub struct Values<'a> {
+    dictionary: &'a Dictionary,
+    /// Only those before `count` are of this call.
+    arguments: [Wire<'a>; ARGUMENTS_MAX],
+    is_there: u32,
+    returned: Option<Wire<'a>>,
+    backtrace: Option<(u64, Wire<'a>)>,
+    is_fake: bool,
+}
+
+impl<'a> Values<'a> {
+    /// Finds the values of a call. Of an argument given twice the last counts, as in apitrace.
+    pub fn new(call: &Call<'a>, dictionary: &'a Dictionary) -> Self {
+        let nothing = dictionary.wire(&[]);
+        let mut this = Self {
+            dictionary,
+            arguments: [nothing; ARGUMENTS_MAX],
+            is_there: 0,
+            returned: None,
+            backtrace: None,
+            is_fake: false,
+        };
+        this.take(dictionary.wire(call.enter));
+        this.take(dictionary.wire(call.leave));
+        this
+    }
+
+    fn take(&mut self, mut wire: Wire<'a>) {
+        let members = |id| self.dictionary.members(id);
+        loop {
+            match wire.detail() {
+                Detail::Argument(index) => {
+                    let at = usize::try_from(index).unwrap_or(usize::MAX);
+                    if let Some(place) = self.arguments.get_mut(at) {
+                        *place = wire;
+                        self.is_there |= 1 << at;
+                    }
+                    wire.skip_value(&members);
+                }
+                Detail::Return => {
+                    self.returned = Some(wire);
+                    wire.skip_value(&members);
+                }
+                Detail::Backtrace(count) => {
+                    let start = wire;
+                    let mut seen = 0;
+                    while seen < count && !wire.rest().is_empty() {
+                        wire.uint();
+                        seen += 1;
+                    }
+                    self.backtrace = Some((seen, start));
+                }
+                Detail::Flags(flags) => self.is_fake |= flags & 1 != 0,
+                Detail::Thread(_) => {}
+                Detail::End => return,
+            }
+        }
+    }
+
+    /// The argument of that index.
+    #[inline]
+    pub fn argument(&self, index: usize) -> Option<Wire<'a>> {
+        let wire = self.arguments.get(index)?;
+        (self.is_there >> index & 1 != 0).then_some(*wire)
+    }
+
+    /// The return value.
+    pub fn returned(&self) -> Option<Wire<'a>> {
+        self.returned
+    }
+
+    /// Ids of the frames of the stack that made the call, innermost first.
+    pub fn backtrace(&self) -> impl Iterator<Item = u64> + 'a {
+        let (count, mut wire) = self.backtrace.unwrap_or((0, self.dictionary.wire(&[])));
+        (0..count).map(move |_| wire.uint())
+    }
+
+    /// True when the call was made up by the tracer.
+    pub fn is_fake(&self) -> bool {
+        self.is_fake
+    }
+
+    /// What ids stand for.
+    pub fn dictionary(&self) -> &'a Dictionary {
+        self.dictionary
+    }
+
+    /// An argument as a whole number: integers, enumerations, masks, pointers (null is 0), truth.
+    #[inline]
+    pub fn integer(&self, index: usize) -> Option<i64> {
+        integer(self.argument(index)?.value(), self.dictionary)
+    }
+
+    /// An argument as an object's name or a handle.
+    #[inline]
+    pub fn name(&self, index: usize) -> Option<u64> {
+        self.integer(index).map(|number| number as u64)
+    }
+
+    /// The return value as an object's name or a handle.
+    pub fn returned_name(&self) -> Option<u64> {
+        integer(self.returned?.value(), self.dictionary).map(|number| number as u64)
+    }
+
+    /// An argument as a number with a fraction.
+    pub fn float(&self, index: usize) -> Option<f64> {
+        float(self.argument(index)?.value(), self.dictionary)
+    }
+
+    /// The whole numbers of an array argument; none where it is no array.
+    pub fn integers(&self, index: usize) -> impl Iterator<Item = i64> + 'a {
+        let dictionary = self.dictionary;
+        self.array(index).map_while(move |mut wire| integer(wire.value(), dictionary))
+    }
+
+    /// The elements of an array argument, each where it stands; none where it is no array.
+    pub fn array(&self, index: usize) -> Elements<'a> {
+        let (wire, count) = match self.argument(index).map(|mut wire| (wire.value(), wire)) {
+            Some((Value::Array(count), wire)) => (wire, count),
+            _ => (self.dictionary.wire(&[]), 0),
+        };
+        Elements { wire, left: count, dictionary: self.dictionary }
+    }
+
+    /// A string argument.
+    pub fn text(&self, index: usize) -> Option<&'a [u8]> {
+        match self.argument(index)?.value() {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The elements of an array.
+#[derive(Clone, Copy)]
+pub struct Elements<'a> {
+    wire: Wire<'a>,
+    left: u64,
+    dictionary: &'a Dictionary,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Wire<'a>;
+
+    fn next(&mut self) -> Option<Wire<'a>> {
+        if self.left == 0 || self.wire.rest().is_empty() {
+            return None;
+        }
+        self.left -= 1;
+        let element = self.wire;
+        // Most are plain; only what holds others needs more than one step.
+        let mut after = element;
+        if matches!(after.value(), Value::Array(_) | Value::Struct(_) | Value::Repr) {
+            self.wire.skip_value(&|id| self.dictionary.members(id));
+        } else {
+            self.wire = after;
+        }
+        Some(element)
+    }
+}
+
+/// A value as a whole number.
+#[inline]
+pub fn integer(value: Value<'_>, dictionary: &Dictionary) -> Option<i64> {
+    Some(match value {
+        Value::Null => 0,
+        Value::Bool(is_true) => i64::from(is_true),
+        Value::Negative(magnitude) => (magnitude as i64).wrapping_neg(),
+        Value::Unsigned(number) | Value::Pointer(number) | Value::Bitmask(_, number) => number as i64,
+        Value::Enum(_, Some(signed)) => number(signed),
+        Value::Enum(id, None) => dictionary.enumeration(id)?.value(None),
+        _ => return None,
+    })
+}
+
+/// A value as a number with a fraction.
+pub fn float(value: Value<'_>, dictionary: &Dictionary) -> Option<f64> {
+    match value {
+        Value::Float(number) => Some(f64::from(number)),
+        Value::Double(number) => Some(number),
+        other => integer(other, dictionary).map(|number| number as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call<'a>(enter: &'a [u8], leave: &'a [u8]) -> Call<'a> {
+        Call { function: 0, is_incomplete: false, enter, leave, ..Call::NONE }
+    }
+
+    #[test]
+    fn arguments_are_found_wherever_they_stand_and_the_last_counts() {
+        let dictionary = Dictionary::new(6);
+        // A backtrace of two frames, n = 1, n = 2, then a fake flag; names = {7, {8}, 9} and the return value.
+        let enter = [4, 2, 5, 6, 1, 0, 4, 1, 1, 0, 4, 2, 5, 1, 0];
+        let leave = [1, 1, 11, 3, 4, 7, 11, 1, 4, 8, 4, 9, 2, 13, 0x90, 1, 0];
+        let values = Values::new(&call(&enter, &leave), &dictionary);
+        assert_eq!((values.integer(0), values.integer(2), values.integer(99)), (Some(2), None, None));
+        assert_eq!((values.returned_name(), values.is_fake()), (Some(0x90), true));
+        assert_eq!(values.backtrace().collect::<Vec<_>>(), [5, 6]);
+        assert_eq!(values.array(1).count(), 3);
+        assert_eq!(values.array(1).nth(2).map(|mut wire| wire.value()), Some(Value::Unsigned(9)));
+        // What is no number ends the numbers.
+        assert_eq!(values.integers(1).collect::<Vec<_>>(), [7]);
+        assert_eq!(values.integers(0).count(), 0);
+    }
+
+    #[test]
+    fn no_bytes_make_it_loop_or_fail() {
+        let dictionary = Dictionary::new(6);
+        let bytes = [4, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 0xff, 0xff, 0xff, 0xff, 7, 11, 0xff, 0xff, 0xff, 7, 4, 1];
+        for cut in 0..bytes.len() {
+            let values = Values::new(&call(bytes.get(cut..).unwrap_or_default(), &bytes), &dictionary);
+            assert!(values.backtrace().count() <= bytes.len() && values.array(0).count() <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `apitrace repack`: the raw stream stays, to the byte.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anytrace_apitrace::tools::repack::{RepackOptions, Repacked, repack};
+use anytrace_apitrace::{Container, Reader, Visitor};
+use anytrace_core::testing::{dripping, shared_corpus};
+use anytrace_core::{Collect, Input, Kind, MemoryTarget, OpenOptions};
+
+fn packed(input: Input, container: Container, level: Option<i32>, workers: usize) -> (Vec<u8>, Repacked, Collect) {
+    let (mut out, mut sink) = (MemoryTarget::default(), Collect::default());
+    let open = OpenOptions { threads: 1 + workers, ..OpenOptions::default() };
+    let options = RepackOptions { container, level, workers };
+    let done = repack(Reader::new(input, &open).unwrap(), &options, &mut out, &mut sink).unwrap();
+    (out.0, done, sink)
+}
+
+fn input(bytes: &[u8]) -> Input {
+    Input::from_bytes("x.trace", bytes.to_vec())
+}
+
+fn raw(bytes: &[u8]) -> Vec<u8> {
+    packed(input(bytes), Container::Raw, None, 0).0
+}
+
+/// The raw stream by the decoders of the libraries alone.
+fn unpacked(bytes: &[u8], container: Container) -> Vec<u8> {
+    let mut out = Vec::new();
+    match container {
+        Container::Raw => out.extend_from_slice(bytes),
+        Container::Snappy => {
+            let mut rest = bytes.strip_prefix(b"at").unwrap();
+            while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+                let (block, tail) = tail.split_at(usize::try_from(u32::from_le_bytes(*length)).unwrap());
+                out.extend(snap::raw::Decoder::new().decompress_vec(block).unwrap());
+                rest = tail;
+            }
+        }
+        Container::Gzip => drop(flate2::read::GzDecoder::new(bytes).read_to_end(&mut out).unwrap()),
+        Container::Brotli => drop(brotli::Decompressor::new(bytes, 4096).read_to_end(&mut out).unwrap()),
+        Container::Zstd | Container::ZstdSeekable => out = zstd::decode_all(bytes).unwrap(),
+    }
+    out
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "trace") {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
+    if let Some(root) = shared_corpus("apitrace") {
+        files(&root, &mut found);
+    }
+    found.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
+}
+
+/// Bytes that compress a little, of several pieces.
+fn long() -> Vec<u8> {
+    let mut bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00\x01\x00\x00".to_vec();
+    let mut state = 1_u32;
+    while bytes.len() < 9_300_000 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        bytes.extend([0, 0, 0, 5, (state >> 24) as u8 & 0x7f, 0]);
+    }
+    bytes
+}
+
+#[test]
+fn the_raw_stream_of_every_trace_stays_in_every_container() {
+    for (name, bytes) in samples() {
+        let plain = raw(&bytes);
+        for (container, _) in Container::ALL {
+            if bytes.len() > 200_000 && container == Container::Brotli {
+                continue;
+            }
+            let (out, done, sink) = packed(input(&bytes), container, None, 0);
+            assert!(unpacked(&out, container) == plain, "{name}: {container:?}");
+            assert_eq!(done.raw_bytes, plain.len() as u64, "{name}");
+            let is_broken = name.contains("/broken/") || name.contains("/bad/");
+            assert!(is_broken || sink.errors() == 0 && done.gaps.is_empty(), "{name}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_and_windows_change_no_byte() {
+    let bytes = long();
+    for (container, _) in Container::ALL {
+        let level = if container == Container::Brotli { Some(1) } else { None };
+        let (alone, ..) = packed(input(&bytes), container, level, 0);
+        assert!(unpacked(&alone, container) == bytes, "{container:?}");
+        for workers in [1, 2, 3, 9] {
+            assert!(packed(input(&bytes), container, level, workers).0 == alone, "{container:?} {workers}");
+        }
+        assert!(packed(dripping("x.trace", &bytes, 70_001), container, level, 2).0 == alone, "{container:?}");
+        assert!(packed(input(&alone), container, level, 2).0 == alone, "{container:?}");
+    }
+}
+
+#[test]
+fn every_level_is_taken_and_no_other() {
+    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/leak.trace")).unwrap();
+    let plain = raw(&bytes);
+    for (container, levels) in
+        [(Container::Gzip, 0..=9), (Container::Brotli, 0..=11), (Container::ZstdSeekable, 1..=22)]
+    {
+        for level in levels.clone() {
+            let (out, ..) = packed(input(&bytes), container, Some(level), 1);
+            assert!(unpacked(&out, container) == plain, "{container:?} {level}");
+        }
+        for level in [levels.start() - 1, levels.end() + 1, -1000] {
+            let options = RepackOptions { container, level: Some(level), workers: 0 };
+            let reader = Reader::new(input(&bytes), &OpenOptions::default()).unwrap();
+            let error = repack(reader, &options, &mut MemoryTarget::default(), &mut Collect::default()).unwrap_err();
+            assert_eq!(error.kind(), Kind::Usage);
+        }
+    }
+}
+
+#[test]
+fn a_seekable_trace_says_where_its_frames_are() {
+    let bytes = long();
+    let (out, ..) = packed(input(&bytes), Container::ZstdSeekable, None, 2);
+    // Footer: number of frames, descriptor, magic; before it a row of two sizes each.
+    let (rest, footer) = out.split_last_chunk::<9>().unwrap();
+    let count = usize::try_from(u32::from_le_bytes([footer[0], footer[1], footer[2], footer[3]])).unwrap();
+    assert_eq!((count, &footer[4..]), (5, &[0, 0xb1, 0xea, 0x92, 0x8f][..]));
+    let mut at = 0;
+    let mut found = Vec::new();
+    for row in rest[rest.len() - 8 * count..].chunks(8) {
+        let size =
+            |at: usize| usize::try_from(u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]])).unwrap();
+        let frame = zstd::decode_all(&out[at..at + size(0)]).unwrap();
+        assert_eq!(frame.len(), size(4));
+        found.extend(frame);
+        at += size(0);
+    }
+    assert!(found == bytes);
+}
+
+#[test]
+fn a_chunk_that_is_damaged_leaves_a_gap_and_the_rest_is_there() {
+    let bytes = long();
+    let (mut boxed, ..) = packed(input(&bytes), Container::Snappy, None, 0);
+    // The third chunk claims another size.
+    let mut at = 2;
+    for _ in 0..2 {
+        at += 4 + usize::try_from(u32::from_le_bytes(boxed[at..at + 4].try_into().unwrap())).unwrap();
+    }
+    boxed[at + 4..at + 7].copy_from_slice(&[0x80, 0x80, 0x41]);
+    for workers in [0, 2] {
+        let (out, done, sink) = packed(input(&boxed), Container::Raw, None, workers);
+        assert_eq!((sink.errors(), done.gaps.len()), (1, 1));
+        let gap = usize::try_from(done.gaps[0]).unwrap();
+        assert!((2 << 20..=3 << 20).contains(&gap));
+        assert!(out[..gap] == bytes[..gap] && out.ends_with(&bytes[3 << 20..]));
+    }
+}
+
+#[test]
+fn apitrace_reads_what_is_written_and_we_read_what_it_writes() {
+    if Command::new("apitrace").arg("--help").output().is_err() {
+        let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("anytrace-repack-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (ours, theirs) = (folder.join("ours.trace"), folder.join("theirs.trace"));
+    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/leak.trace")).unwrap();
+    for (container, option) in [(Container::Snappy, "-s"), (Container::Gzip, "-z"), (Container::Brotli, "--brotli=5")] {
+        std::fs::write(&ours, packed(input(&bytes), container, Some(5).filter(|_| option != "-s"), 2).0).unwrap();
+        let status = Command::new("apitrace").arg("repack").arg(option).arg(&ours).arg(&theirs).status().unwrap();
+        assert!(status.success());
+        let theirs = std::fs::read(&theirs).unwrap();
+        assert!(raw(&theirs) == raw(&bytes), "{container:?}");
+        let mut reader = Reader::new(input(&theirs), &OpenOptions::default()).unwrap();
+        struct Nothing;
+        impl Visitor for Nothing {}
+        reader.read(&mut Nothing, &mut Collect::default()).unwrap();
+        assert_eq!(reader.container(), container);
+        if container == Container::Snappy {
+            // Even the chunks are cut alike.
+            assert_eq!(packed(input(&theirs), container, None, 0).0.len(), std::fs::read(&ours).unwrap().len());
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,97 @@
+//! `anytrace apitrace leaks`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anytrace_apitrace::tools::leaks::peer::peer_leaks;
+use anytrace_apitrace::tools::leaks::{Json, Text, find_leaks};
+use anytrace_core::{Diagnostic, Error, Severity, Sink};
+use clap::Args;
+
+use super::opening::Opened;
+use crate::arguments::{InputArguments, ResultForm};
+use crate::failure::Failure;
+use crate::{Verdict, for_each_file};
+
+/// `apitrace leaks`.
+#[derive(Debug, Args)]
+pub(crate) struct LeaksArguments {
+    /// Traces; - is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    files: Vec<PathBuf>,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
+    format: ResultForm,
+    /// Print what apitrace 11.1 prints: buffers and textures only, all contexts as one, on standard error, exit code 0
+    #[arg(long, conflicts_with = "format")]
+    compat: bool,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+pub(crate) fn run(options: &LeaksArguments) -> Result<Verdict, Failure> {
+    let is_json = options.format == ResultForm::Json;
+    let is_array = is_json && options.files.len() > 1;
+    let mut out = std::io::stdout().lock();
+    let mut before = if is_array { "[" } else { "" };
+    let verdict = for_each_file(&options.files, |file| {
+        let mut opened = match super::opening::open_reader(file, &options.input)? {
+            Ok(opened) => opened,
+            Err(verdict) => return Ok(verdict),
+        };
+        if options.compat {
+            return compat(&mut opened);
+        }
+        out.write_all(std::mem::replace(&mut before, if is_array { ",\n" } else { "" }).as_bytes())?;
+        let has_leaks = if is_json { json(&mut opened, &mut out)? } else { text(&mut opened, &mut out)? };
+        if is_json && !is_array {
+            writeln!(out)?;
+        }
+        out.flush()?;
+        let found = if has_leaks { Verdict::Breach } else { Verdict::Fine };
+        Ok(opened.verdict()?.max(found))
+    })?;
+    if is_array {
+        writeln!(out, "{}]", if before == "[" { "[" } else { "" })?;
+    }
+    Ok(verdict)
+}
+
+fn text(opened: &mut Opened, out: &mut dyn Write) -> Result<bool, Failure> {
+    let mut text = Text::new(out);
+    let found = find_leaks(&mut opened.reader, &mut |leak| text.leak(leak), &mut opened.reporter)
+        .and_then(|found| text.finish(&found).map(|()| found))
+        .map_err(|error| Failure::of(&opened.name, &error))?;
+    Ok(found.count() > 0)
+}
+
+fn json(opened: &mut Opened, out: &mut dyn Write) -> Result<bool, Failure> {
+    let failed = |error| Failure::of(&opened.name, &error);
+    let mut json = Json::new(out, &opened.name).map_err(failed)?;
+    let found = find_leaks(&mut opened.reader, &mut |leak| json.leak(leak), &mut opened.reporter)
+        .and_then(|found| json.finish(&found).map(|()| found))
+        .map_err(failed)?;
+    Ok(found.count() > 0)
+}
+
+/// Where apitrace's own words are asked for, only what is lost is told besides.
+struct ErrorsOnly<'a>(&'a mut dyn Sink);
+
+impl Sink for ErrorsOnly<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        if diagnostic.severity == Severity::Error { self.0.report(diagnostic) } else { Ok(()) }
+    }
+}
+
+fn compat(opened: &mut Opened) -> Result<Verdict, Failure> {
+    let mut out = std::io::BufWriter::new(std::io::stderr().lock());
+    let end = peer_leaks(&mut opened.reader, &mut out, &mut ErrorsOnly(&mut opened.reporter))
+        .map_err(|error| Failure::of(&opened.name, &error))?;
+    out.flush()?;
+    drop(out);
+    let verdict = opened.verdict()?;
+    match end.failed {
+        None => Ok(verdict),
+        Some(call) => Err(Failure::usage(format!("{}: call {call}: apitrace leaks fails here", opened.name))),
+    }
+}

@@ -1,0 +1,127 @@
+//! What the group's verbs share: opening traces, late where an index allows it, and sets of calls.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use anytrace_apitrace::Reader;
+use anytrace_apitrace::tools::callset::CallSet;
+use anytrace_apitrace::tools::index::Wanted;
+use anytrace_apitrace::tools::index::find::{Choice, Found, late_reader};
+use anytrace_core::{Format, text};
+use clap::Args;
+
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::report::{Reporter, Way};
+use crate::{Verdict, open, paint};
+
+/// Which index to use.
+#[derive(Debug, Args)]
+pub(super) struct IndexChoice {
+    /// Begin late in the trace by its index (see `anytrace apitrace index`): the one beside it, none, or this file
+    #[arg(long, value_name = "auto|none|FILE", default_value = "auto", value_parser = parse_choice)]
+    pub(super) index: Choice,
+}
+
+fn parse_choice(text: &str) -> Result<Choice, String> {
+    Ok(match text {
+        "auto" => Choice::Auto,
+        "none" => Choice::None,
+        "" => return Err("expected auto, none or a file".to_owned()),
+        file => Choice::File(file.into()),
+    })
+}
+
+/// An opened trace and where its damage is told.
+pub(super) struct Opened {
+    pub(super) reader: Reader,
+    pub(super) reporter: Reporter,
+    pub(super) name: String,
+    /// Length of the file, where it has one, and how much of it was read.
+    pub(super) file_bytes: Option<u64>,
+    pub(super) bytes_read: Arc<AtomicU64>,
+    pub(super) progress: Progress,
+}
+
+impl Opened {
+    /// Says how many diagnostics were not shown, and what all of them come to.
+    pub(super) fn verdict(&self) -> Result<Verdict, Failure> {
+        self.reporter.print_rest()?;
+        Ok(self.reporter.verdict())
+    }
+}
+
+/// Opens a file for one of the verbs; the verdict where there is nothing to read.
+pub(super) fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, Verdict>, Failure> {
+    open_reader_late(path, options, &Choice::None, &Wanted::default())
+}
+
+/// Opens a file as [`open_reader`] does, close before what is wanted of it where an index allows it.
+pub(super) fn open_reader_late(
+    path: &Path,
+    options: &InputArguments,
+    choice: &Choice,
+    wanted: &Wanted,
+) -> Result<Result<Opened, Verdict>, Failure> {
+    let name = path.display().to_string();
+    let (format, input) = match open::open_trace(path, options)? {
+        Ok(found) => found,
+        Err(damage) => {
+            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.limit);
+            reporter.take(damage)?;
+            return Ok(Err(reporter.verdict()));
+        }
+    };
+    if format.name() != anytrace_apitrace::Apitrace.name() {
+        return Err(Failure::usage(format!("{name}: no apitrace trace but one of {}", format.name())));
+    }
+    let reporter = Reporter::new(&name, Some(format), Way::Stderr, options.limit);
+    let progress = Progress::watch(&input);
+    let (file_bytes, bytes_read) = (input.file_bytes(), input.progress());
+    let reader = match begin_late(path, options, choice, wanted)? {
+        Some(reader) => reader,
+        None => Reader::new(input, &open::open_options(options)).map_err(|error| Failure::of(&name, &error))?,
+    };
+    Ok(Ok(Opened { reader, reporter, name, file_bytes, bytes_read, progress }))
+}
+
+/// A reader that begins late in the trace, where an index allows it.
+fn begin_late(
+    path: &Path,
+    options: &InputArguments,
+    choice: &Choice,
+    wanted: &Wanted,
+) -> Result<Option<Reader>, Failure> {
+    let can_seek = path.as_os_str() != "-" && !options.no_mmap;
+    let found = match choice {
+        Choice::File(_) if !can_seek => Found::Unused("standard input and --no-mmap cannot be sought".to_owned()),
+        Choice::Auto if !can_seek => Found::Nothing,
+        _ => late_reader(path, choice, &open::open_options(options), wanted).map_err(|error| Failure::bare(&error))?,
+    };
+    match found {
+        Found::Reader(reader) => Ok(Some(*reader)),
+        Found::Nothing => Ok(None),
+        Found::Unused(why) => {
+            let name = path.display().to_string();
+            paint::complain("note", format!("{}: the index is not used: {why}", text::printable(&name)));
+            Ok(None)
+        }
+    }
+}
+
+/// The set of `--calls`, given any number of times; all calls without it.
+pub(super) fn call_set(texts: &[String]) -> Result<CallSet, Failure> {
+    if texts.is_empty() {
+        return Ok(CallSet::default());
+    }
+    parse_call_set("--calls", texts)
+}
+
+/// The set of an option that is given.
+pub(super) fn parse_call_set(option: &str, texts: &[String]) -> Result<CallSet, Failure> {
+    let mut read = |name: &str| std::fs::read_to_string(name);
+    CallSet::parse(texts.iter().map(String::as_str), &mut read)
+        .map_err(|error| Failure::usage(format!("{option}={error}")))
+}

@@ -1,0 +1,175 @@
+//! Numbers over frames, requests or any other count, as an SVG: panels one above the other, lines in them.
+//!
+//! However many values there are, a picture has at most [`COLUMNS`] points a line: where several values share a
+//! point, the greatest is drawn.
+//!
+//! ```
+//! use anytrace_export::plot::{Panel, Series, svg};
+//!
+//! let series = Series { name: "calls".to_owned(), values: vec![(0, 10), (1, 12)] };
+//! let panel = Panel { title: "Calls".to_owned(), series: vec![series] };
+//! let mut out = Vec::new();
+//! svg("game.trace", "frame", &[panel], &mut out).unwrap();
+//! assert!(String::from_utf8(out).unwrap().contains("game.trace"));
+//! ```
+
+use std::io::{self, Write};
+
+use plotters::prelude::{
+    BLACK, ChartBuilder, Color, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend, WHITE,
+};
+
+/// Most points of a line.
+pub const COLUMNS: usize = 1000;
+
+const WIDTH: u32 = 1100;
+const PANEL_HEIGHT: u32 = 190;
+const TITLE_HEIGHT: u32 = 40;
+
+/// Colours of a panel's lines, told apart by the colour-blind too.
+const COLOURS: [RGBColor; 4] =
+    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
+
+/// Values by place, in ascending order of places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// Places and values.
+    pub values: Vec<(u64, u64)>,
+}
+
+/// Lines over one axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Panel {
+    /// What stands over it.
+    pub title: String,
+    /// Its lines.
+    pub series: Vec<Series>,
+}
+
+/// Writes a picture. `axis` is what places are numbers of.
+///
+/// # Errors
+/// When writing fails.
+pub fn svg(title: &str, axis: &str, panels: &[Panel], out: &mut dyn Write) -> io::Result<()> {
+    let mut text = String::new();
+    draw(title, axis, panels, &mut text).map_err(io::Error::other)?;
+    out.write_all(text.as_bytes())
+}
+
+/// First place, last place and the greatest value.
+fn range(panels: &[Panel]) -> (f64, f64) {
+    let places = || panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values).map(|(at, _)| *at);
+    let (first, last) = (places().min().unwrap_or(0), places().max().unwrap_or(0));
+    // A place alone has some width all the same.
+    (first as f64, last.max(first.saturating_add(1)) as f64)
+}
+
+fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let height = TITLE_HEIGHT + PANEL_HEIGHT * u32::try_from(panels.len().max(1)).unwrap_or(1);
+    let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
+    root.fill(&WHITE).map_err(|error| failed(&error))?;
+    let root = root.titled(title, ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let (first, last) = range(panels);
+    for (panel, area) in panels.iter().zip(root.split_evenly((panels.len().max(1), 1))) {
+        let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
+        let mut chart = ChartBuilder::on(&area)
+            .caption(&panel.title, ("sans-serif", 14))
+            .margin(6)
+            .x_label_area_size(26)
+            .y_label_area_size(80)
+            .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) * 1.05)
+            .map_err(|error| failed(&error))?;
+        chart
+            .configure_mesh()
+            .x_desc(axis)
+            .x_labels(12)
+            .y_labels(5)
+            .x_label_formatter(&|place| format!("{place:.0}"))
+            .y_label_formatter(&|value| shown(*value))
+            .light_line_style(WHITE)
+            .draw()
+            .map_err(|error| failed(&error))?;
+        for (series, colour) in panel.series.iter().zip(COLOURS.iter().cycle()) {
+            let line = LineSeries::new(points(&series.values), colour.stroke_width(1));
+            let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
+            if panel.series.len() > 1 {
+                drawn
+                    .label(&series.name)
+                    .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], colour.stroke_width(2)));
+            }
+        }
+        if panel.series.len() > 1 {
+            chart
+                .configure_series_labels()
+                .background_style(WHITE.mix(0.8))
+                .border_style(BLACK.mix(0.3))
+                .draw()
+                .map_err(|error| failed(&error))?;
+        }
+    }
+    root.present().map_err(|error| failed(&error))
+}
+
+/// A value on an axis: short.
+fn shown(value: f64) -> String {
+    for (size, unit) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value >= size * 10.0 {
+            return format!("{:.0} {unit}", value / size);
+        }
+    }
+    // Whole numbers have no halves.
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+/// The points that are drawn: no more than there are columns, the greatest of each.
+fn points(values: &[(u64, u64)]) -> impl Iterator<Item = (f64, f64)> {
+    let each = values.len().div_ceil(COLUMNS).max(1);
+    values.chunks(each).filter_map(|chunk| {
+        let (at, _) = chunk.first()?;
+        let most = chunk.iter().map(|(_, value)| *value).max()?;
+        Some((*at as f64, most as f64))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(values: Vec<(u64, u64)>) -> String {
+        let series = |name: &str| Series { name: name.to_owned(), values: values.clone() };
+        let panels = [
+            Panel { title: "One".to_owned(), series: vec![series("a")] },
+            Panel { title: "Two & <more>".to_owned(), series: vec![series("b"), series("c")] },
+        ];
+        let mut out = Vec::new();
+        svg("a \"title\" & <more>", "frame", &panels, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_million_values_are_a_thousand_points_with_the_peaks() {
+        let mut values: Vec<(u64, u64)> = (0..1_000_000).map(|at| (at, 1)).collect();
+        values[123_456].1 = 77;
+        let points: Vec<(f64, f64)> = points(&values).collect();
+        assert_eq!((points.len(), points.iter().map(|(_, value)| *value).fold(0.0, f64::max)), (1000, 77.0));
+        assert!(picture(values).len() < 100_000);
+    }
+
+    #[test]
+    fn every_picture_is_whole_and_the_same_each_time() {
+        for values in [vec![], vec![(7, 0)], vec![(0, u64::MAX), (u64::MAX, 1)], vec![(0, 3), (1, 5)]] {
+            let made = picture(values.clone());
+            assert!(made.starts_with("<svg") && made.trim_end().ends_with("</svg>"), "{made}");
+            assert!(made.contains("&lt;more&gt;") && !made.contains("NaN"), "{made}");
+            assert_eq!(made, picture(values));
+        }
+    }
+
+    #[test]
+    fn axes_have_short_numbers() {
+        assert_eq!([0.0, 0.5, 9999.0, 20_000.0, 3e7, 2e10].map(shown), ["0", "0.5", "9999", "20 k", "30 M", "20 G"]);
+    }
+}
