@@ -430,7 +430,7 @@ fn a_call_left_in_a_frame_that_is_wanted_comes_whole_however_long_it_was_open() 
         let (late_calls, ..) = calls(late_for(&index, &b.bytes, 1, &wanted).unwrap());
         let (all, ..) = calls(plain(&b.bytes, 1));
         let of = |calls: &Calls| calls.rows.iter().find(|row| row.0 == 1).cloned();
-        assert!(of(&all).is_some_and(|row| row.8 == [2, 4, 9, 0]));
+        assert!(of(&all).is_some_and(|row| row.7 == [2, 4, 9, 0]));
         assert_eq!(of(&late_calls), of(&all), "{bytes}");
     }
 }
