@@ -11,6 +11,8 @@ use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::dictionary::Definition;
 use anytrace_apitrace::tools::dump::{DumpOptions, dump};
 use anytrace_apitrace::tools::index::{Depth, Index, IndexFault, IndexOptions, Misfit, Obstacle, Wanted, build};
+use anytrace_apitrace::tools::jsonl::{JsonlOptions, jsonl};
+use anytrace_apitrace::tools::pickle::{PickleOptions, pickle};
 use anytrace_apitrace::tools::trim::{TrimOptions, trim};
 use anytrace_apitrace::{Event, Reader, Signatures, Totals, Visitor};
 use anytrace_core::testing::{rewrite, shared_corpus};
@@ -171,6 +173,10 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         assert_eq!(part_totals, event_totals, "{what}");
         assert_reported(&part_diagnostics, &event_diagnostics, &index, &what);
         for set in [format!("{first}-"), format!("{first}-{}", first + random.below(5))] {
+            if random.below(4) == 0 {
+                let found = spelled(|| late(&index, bytes, threads, first).unwrap(), &set);
+                assert!(found == spelled(|| plain(bytes, threads), &set), "{what}: JSON lines and pickles {set}");
+            }
             let (expected, expected_diagnostics) = text(plain(bytes, threads), &set);
             let (found, found_diagnostics) = text(late(&index, bytes, threads, first).unwrap(), &set);
             assert!(found == expected, "{what}: dump {set}");
@@ -183,6 +189,18 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         }
     }
     sought
+}
+
+/// Pickles and JSON lines of a set.
+fn spelled(reader: impl Fn() -> Reader, set: &str) -> [Vec<u8>; 2] {
+    let calls = || CallSet::parse([set], &mut |_| unreachable!()).unwrap();
+    let (mut lines, mut pickles) = (Vec::new(), Vec::new());
+    let how = JsonlOptions { calls: calls(), ..JsonlOptions::default() };
+    assert_eq!(how.wanted().first_call, calls().first());
+    jsonl(&mut reader(), &how, &mut lines, &mut Collect::default()).unwrap();
+    let how = PickleOptions { calls: calls(), ..PickleOptions::default() };
+    pickle(&mut reader(), &how, &mut pickles, &mut Collect::default()).unwrap();
+    [lines, pickles]
 }
 
 fn trimmed(reader: Reader, options: &TrimOptions) -> (Vec<u8>, Vec<String>, Vec<Diagnostic>) {
@@ -382,12 +400,13 @@ fn a_long_blob_keeps_only_those_from_the_index_who_keep_blobs() {
     let index = index(&b.bytes, 1000, 1).0.unwrap();
     assert_eq!(index.obstacle(), None);
     let file = || Input::from_bytes_as_is("x", b.bytes.clone());
-    let wanted = |keeps_blobs| Wanted { keeps_blobs, ..Wanted::from_call(400) };
-    assert!(index.reader(file(), &options(1), &wanted(false)).unwrap().is_some());
-    assert!(index.reader(file(), &options(1), &wanted(true)).unwrap().is_none());
+    let wanted = |blob_bytes_max| Wanted { blob_bytes_max, ..Wanted::from_call(400) };
+    assert!(index.reader(file(), &options(1), &wanted(None)).unwrap().is_some());
+    assert!(index.reader(file(), &options(1), &wanted(Some(16 << 20))).unwrap().is_none());
+    assert!(index.reader(file(), &options(1), &wanted(Some(100 << 20))).unwrap().is_some());
     let mut smaller = options(1);
     smaller.limits.record_bytes_max = 1000;
-    assert!(index.reader(file(), &smaller, &wanted(false)).unwrap().is_none());
+    assert!(index.reader(file(), &smaller, &wanted(None)).unwrap().is_none());
 }
 
 /// Thread 1 enters a call in the first frame and leaves it in the last but one.

@@ -113,6 +113,11 @@ pub trait CallVisitor {
         Ok(())
     }
 
+    /// Reading begins inside of the trace, at this call. Of those before it some may come all the same: those that are open.
+    fn resume(&mut self, first_call: u64) {
+        let _ = first_call;
+    }
+
     /// Takes a definition, before the first call that uses it.
     fn define(&mut self, definition: &Definition<'_>);
 
@@ -442,6 +447,7 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
     }
 
     fn resume(&mut self, before: &Before<'_>, _: &mut dyn Sink) -> Result<(), Error> {
+        self.visitor.resume(before.calls);
         for space in SPACES {
             for (slot, row) in (0..).zip(before.signatures.table(space).rows()).filter(|(_, row)| row.is_at_hand()) {
                 self.visitor.define(&Definition { space, id: row.id, slot, bytes: &row.definition });

@@ -15,8 +15,9 @@ use crate::record::Header;
 use crate::tools::calls::Call;
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Dictionary, Frame, Named, number};
+use crate::tools::index::Wanted;
 use crate::tools::labels::Labelling;
-use crate::tools::picked::{Order, write_calls};
+use crate::tools::picked::{Order, wanted, write_calls};
 use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
 use crate::tools::wire::{Value, Wire};
 use crate::tools::workers::{Drain, Scribe};
@@ -48,6 +49,13 @@ pub struct JsonlOptions {
     pub blobs: BlobForm,
     /// Make the lines in so many threads besides the one that reads; 0: in that one.
     pub workers: usize,
+}
+
+impl JsonlOptions {
+    /// What must be read of a trace, for [`crate::tools::index`].
+    pub fn wanted(&self) -> Wanted {
+        wanted(&self.calls, self.blobs != BlobForm::Length)
+    }
 }
 
 /// Writes calls as JSON lines.

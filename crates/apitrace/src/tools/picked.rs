@@ -12,13 +12,14 @@ use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary, Named};
 use crate::tools::dump::Press;
 use crate::tools::flags::CallFlags;
+use crate::tools::index::Wanted;
 use crate::tools::workers::{Crew, Scribe, TEXT_BYTES_MAX};
 
 /// Text is written out in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 16;
 
 /// Most bytes of one call that are held, unless the limit of a record is higher: textures of 8192 by 8192 pixels.
-const CALL_BYTES_MAX: usize = 1 << 28;
+pub(crate) const CALL_BYTES_MAX: usize = 1 << 28;
 
 /// Which calls, and how.
 pub(crate) struct Order<'a> {
@@ -29,6 +30,12 @@ pub(crate) struct Order<'a> {
     pub(crate) keeps_blobs: bool,
     /// Threads besides the one that reads.
     pub(crate) workers: usize,
+}
+
+/// What must be read of a trace for the calls of a set.
+pub(crate) fn wanted(calls: &CallSet, keeps_blobs: bool) -> Wanted {
+    let blob_bytes_max = keeps_blobs.then_some(CALL_BYTES_MAX as u64);
+    Wanted { first_call: Some(calls.first().unwrap_or(0)), first_frame: None, blob_bytes_max }
 }
 
 /// Writes the calls of a set, in the order they are left. `begin` makes what stands before them.
@@ -111,14 +118,16 @@ struct Picker<'a, P, B> {
     press: P,
     /// Flags of functions by slot.
     flags: Vec<CallFlags>,
-    /// Calls that were left and whose number is not above all of the set.
+    /// The call that reading began at: those before it are not wanted.
+    first: u64,
+    /// Calls that were left and whose number is not above all of the set; those before the first too.
     met: u64,
     is_done: bool,
 }
 
 impl<'a, P: Press, B: Fn(&Header) -> Vec<u8>> Picker<'a, P, B> {
     fn new(order: &'a Order<'a>, begin: B, press: P) -> Self {
-        Self { order, begin, press, flags: Vec::new(), met: 0, is_done: false }
+        Self { order, begin, press, flags: Vec::new(), first: 0, met: 0, is_done: false }
     }
 
     #[inline]
@@ -132,6 +141,10 @@ impl<P: Press, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B> {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
         let text = (self.begin)(header);
         self.press.begin(header.version, text)
+    }
+
+    fn resume(&mut self, first_call: u64) {
+        (self.first, self.met) = (first_call, first_call);
     }
 
     fn define(&mut self, definition: &Definition<'_>) {
@@ -149,7 +162,7 @@ impl<P: Press, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B> {
 
     #[inline]
     fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
-        if self.is_done {
+        if self.is_done || call.number < self.first {
             return Ok(());
         }
         let last = self.order.calls.last();

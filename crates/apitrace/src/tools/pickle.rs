@@ -11,8 +11,9 @@ use crate::reader::{Reader, Totals};
 use crate::tools::calls::Call;
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Dictionary, Named, number};
+use crate::tools::index::Wanted;
 use crate::tools::labels::Labelling;
-use crate::tools::picked::{Order, write_calls};
+use crate::tools::picked::{Order, wanted, write_calls};
 use crate::tools::print::until_nul;
 use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
 use crate::tools::wire::{Value, Wire};
@@ -35,6 +36,13 @@ pub struct PickleOptions {
     pub is_compatible: bool,
     /// Make the pickles in so many threads besides the one that reads; 0: in that one.
     pub workers: usize,
+}
+
+impl PickleOptions {
+    /// What must be read of a trace, for [`crate::tools::index`].
+    pub fn wanted(&self) -> Wanted {
+        wanted(&self.calls, true)
+    }
 }
 
 /// Writes a pickle for each call: a tuple of its number, (its thread,) its name, a list of the names and values of its

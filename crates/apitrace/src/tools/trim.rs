@@ -43,7 +43,7 @@ impl TrimOptions {
     pub fn wanted(&self) -> Wanted {
         let first = |set: &CallSet| set.first().unwrap_or(0);
         let (first_call, first_frame) = (self.calls.as_ref().map(first), self.frames.as_ref().map(first));
-        Wanted { first_call, first_frame, keeps_blobs: false }
+        Wanted { first_call, first_frame, blob_bytes_max: None }
     }
 }
 

@@ -28,7 +28,7 @@ const WHOLE_FROM_BYTES: u64 = 1 << 16;
 
 /// What the calls that are open may take in a reader that puts calls together; see
 /// [`crate::tools::calls::CallOptions::open_bytes_max`]. An open call takes at most twice its bytes and a place of its own.
-const OPEN_BYTES_MAX: u64 = 24 << 20;
+pub(super) const OPEN_BYTES_MAX: u64 = 24 << 20;
 const OPEN_CALL_BYTES: u64 = 4608;
 
 /// Longest enter event of an open call that is kept, and most bytes of them all. Without it reading begins before the call.
@@ -220,7 +220,8 @@ struct Builder<'a> {
     points: Vec<SeekPoint>,
     waiting: usize,
     obstacle: Option<(u64, Obstacle)>,
-    is_sound_with_blobs: bool,
+    longest_event: u64,
+    most_open: u64,
     frames: Vec<FrameStart>,
     frame_step: u64,
     frames_begun: u64,
@@ -251,7 +252,8 @@ impl<'a> Builder<'a> {
             points: Vec::new(),
             waiting: 0,
             obstacle: None,
-            is_sound_with_blobs: true,
+            longest_event: 0,
+            most_open: 0,
             frames: Vec::new(),
             frame_step: 1,
             frames_begun: 0,
@@ -313,7 +315,7 @@ impl<'a> Builder<'a> {
         if self.open.plain > OPEN_BYTES_MAX {
             self.close(event.offset, Obstacle::OpenCalls);
         }
-        self.is_sound_with_blobs &= self.open.all <= OPEN_BYTES_MAX;
+        self.most_open = self.most_open.max(self.open.all);
         let at = self.free.pop().unwrap_or_else(|| {
             self.calls.push(Open::default());
             u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX)
@@ -396,7 +398,8 @@ impl<'a> Builder<'a> {
             is_zstd,
             is_seekable: reader.stream.is_seekable(),
             record_bytes_max: self.record_bytes_max,
-            is_sound_with_blobs: self.is_sound_with_blobs,
+            longest_event: self.longest_event,
+            most_open: self.most_open,
             first_error: self.status.first_error.get(),
             obstacle: self.obstacle,
             header: reader.header().clone(),
@@ -513,7 +516,7 @@ impl Visitor for Builder<'_> {
         if self.event.plain > self.record_bytes_max / 2 {
             self.close(event.offset, Obstacle::LongValue);
         }
-        self.is_sound_with_blobs &= self.event.all <= self.record_bytes_max / 2;
+        self.longest_event = self.longest_event.max(self.event.all);
         if event.kind == EventKind::Leave {
             self.leave(event);
             return Ok(0);

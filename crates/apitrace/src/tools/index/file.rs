@@ -3,8 +3,8 @@
 //! ```text
 //! file   = magic, number version, body, checksum of all before (XXH3, 8 bytes, little-endian)
 //! body   = file bytes, log2 of piece bytes, digests (count, 8 bytes each)
-//!          container (0 raw, 1 Snappy, 2 Brotli), flags (1 zstd, 2 with a table, 4 sound with blobs, 8 plain frames)
-//!          record limit, raw bytes, events, calls, frames, incomplete, errors, warnings
+//!          container (0 raw, 1 Snappy, 2 Brotli), flags (1 zstd, 2 with a table, 4 plain frames)
+//!          longest event, most bytes of open calls, record limit, raw bytes, events, calls, frames, incomplete, errors, warnings
 //!          place of the first error (0, or 1 + offset, stream), obstacle (0, or 1 + kind, offset)
 //!          header (length, bytes), five spaces (count, (id, length, definition)*)
 //!          frame step, frames (count, (call, raw offset)*), points (count, point*)
@@ -83,8 +83,10 @@ impl Index {
         out.number(VERSION);
         out.pieces(&self.pieces);
         out.number(OWN.iter().position(|own| *own == self.own).unwrap_or(0) as u64);
-        let flags = [self.is_zstd, self.is_seekable, self.is_sound_with_blobs, self.has_plain_frames];
+        let flags = [self.is_zstd, self.is_seekable, self.has_plain_frames];
         out.number(flags.iter().enumerate().map(|(bit, is_set)| u64::from(*is_set) << bit).sum());
+        out.number(self.longest_event);
+        out.number(self.most_open);
         let t = &self.totals;
         for number in
             [self.record_bytes_max, t.raw_bytes, t.events, t.calls, t.frames, t.incomplete, t.errors, t.warnings]
@@ -240,6 +242,7 @@ impl Parser<'_> {
         let own = *OWN.get(usize::try_from(self.number()?).ok()?)?;
         let flags = self.number()?;
         let mut totals = IndexTotals { file_bytes: pieces.file_bytes, ..IndexTotals::default() };
+        let (longest_event, most_open) = (self.number()?, self.number()?);
         let record_bytes_max = self.number()?;
         for place in [
             &mut totals.raw_bytes,
@@ -272,7 +275,8 @@ impl Parser<'_> {
             own,
             is_zstd: flags & 1 != 0,
             is_seekable: flags & 2 != 0,
-            is_sound_with_blobs: flags & 4 != 0,
+            longest_event,
+            most_open,
             record_bytes_max,
             first_error,
             obstacle,
@@ -280,7 +284,7 @@ impl Parser<'_> {
             definitions,
             frame_step,
             frames,
-            has_plain_frames: flags & 8 != 0,
+            has_plain_frames: flags & 4 != 0,
             points,
             enters,
         })

@@ -23,6 +23,7 @@ use crate::rules;
 use crate::scan::Scan;
 use crate::seek::{OpenEnter, Rows, SeekPoint, Start};
 
+use build::OPEN_BYTES_MAX;
 pub use build::{IndexOptions, build, build_file};
 pub use file::IndexFault;
 pub use fit::{Depth, Misfit};
@@ -101,8 +102,9 @@ pub struct Index {
     is_seekable: bool,
     /// Longest record when the index was made.
     record_bytes_max: u64,
-    /// Readers that keep long blobs give the same with the index.
-    is_sound_with_blobs: bool,
+    /// Bytes of the longest event, and of all calls open at a time as readers that keep blobs may count them.
+    longest_event: u64,
+    most_open: u64,
     /// Where the first error is, and in which stream: true for the raw one.
     first_error: Option<(u64, bool)>,
     obstacle: Option<(u64, Obstacle)>,
@@ -126,8 +128,8 @@ pub struct Wanted {
     /// No call that is left in an earlier frame, unless its number is wanted. Frames are counted from 0 as calls that end
     /// one are left.
     pub first_frame: Option<u64>,
-    /// Blobs of any length are kept.
-    pub keeps_blobs: bool,
+    /// Blobs of more than 64 KiB are kept, for a call at most so many bytes; `None`: they are not.
+    pub blob_bytes_max: Option<u64>,
 }
 
 impl Wanted {
@@ -232,8 +234,9 @@ impl Index {
         if limit < limit_then {
             return Some(format!("it was made with a record limit of {limit_then} bytes, not {limit}"));
         }
-        let has_huge = wanted.keeps_blobs && !self.is_sound_with_blobs;
-        has_huge.then(|| "the trace has blobs that are too large to be kept".to_owned())
+        let has_room = |most: u64| self.longest_event <= most && self.most_open <= most.max(OPEN_BYTES_MAX);
+        let is_refused = wanted.blob_bytes_max.is_some_and(|most| !has_room(most));
+        is_refused.then(|| "the trace has blobs that are too large to be kept".to_owned())
     }
 
     /// A reader that begins at the last point before what is wanted. `None` where there is none, or where the

@@ -115,7 +115,8 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let wanted = Wanted { first_call: how.calls.first(), keeps_blobs: options.blobs, ..Wanted::default() };
+        let blob_bytes_max = options.blobs.then(|| open::limits(&options.input).record_bytes_max);
+        let wanted = Wanted { first_call: how.calls.first(), first_frame: None, blob_bytes_max };
         let mut opened = match super::opening::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),

@@ -23,6 +23,8 @@ pub(crate) struct JsonlArguments {
     #[arg(long, value_enum, value_name = "FORM", default_value_t = BlobArgument::Base64)]
     blobs: BlobArgument,
     #[command(flatten)]
+    index: super::opening::IndexChoice,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -49,7 +51,8 @@ pub(crate) fn run(options: &JsonlArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut opened = match super::opening::open_reader(file, &options.input)? {
+        let (choice, wanted) = (&options.index.index, how.wanted());
+        let mut opened = match super::opening::open_reader_late(file, &options.input, choice, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };

@@ -32,6 +32,8 @@ pub(crate) struct PickleArguments {
     #[arg(long)]
     compat: bool,
     #[command(flatten)]
+    index: super::opening::IndexChoice,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -46,7 +48,8 @@ pub(crate) fn run(options: &PickleArguments) -> Result<Verdict, Failure> {
         workers: threads.saturating_sub(1),
     };
     for_each_file(&options.files, |file| {
-        let mut opened = match super::opening::open_reader(file, &options.input)? {
+        let (choice, wanted) = (&options.index.index, how.wanted());
+        let mut opened = match super::opening::open_reader_late(file, &options.input, choice, &wanted)? {
             Ok(opened) => opened,
             Err(verdict) => return Ok(verdict),
         };
