@@ -239,6 +239,8 @@ impl<'a> Wire<'a> {
         }
         ahead.uint();
         Some(u64::from_le_bytes(ahead.array()))
+    }
+
     /// Passes over 32-bit floats that follow one another, at most so many, and gives them out. Returns how many there were.
     #[inline]
     pub(crate) fn floats(&mut self, most: u64, mut each: impl FnMut(f32)) -> u64 {
