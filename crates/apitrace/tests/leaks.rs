@@ -79,6 +79,20 @@ fn shared_objects_go_with_the_last_context_and_others_with_their_own() {
 }
 
 #[test]
+fn a_context_destroyed_while_current_ends_what_it_has_there() {
+    let mut it = Script::new();
+    it.create(0, 10, 0);
+    it.current(0, 10);
+    let made = it.make(0, "glGenTextures", &[1, 2]);
+    let queries = it.make(0, "glGenQueries", &[1]);
+    let destroyed = it.destroy(0, 10);
+    // It goes on for the thread that has it.
+    it.delete(0, "glDeleteTextures", &[2]);
+    let expected = [("texture", 1, 1, made, Some(destroyed)), ("query", 1, 1, queries, Some(destroyed))];
+    assert_eq!(rows(&it.bytes()).0, expected);
+}
+
+#[test]
 fn separate_groups_have_names_of_their_own() {
     let mut it = Script::new();
     it.create(0, 10, 0);

@@ -29,6 +29,10 @@ fn ours(arguments: &[&str]) -> Output {
 fn assert_same(arguments: &[&str]) {
     let Some(expected) = peer(arguments) else { return };
     let found = ours(arguments);
+    // It fails in the middle where a call without arguments stands across from one with some.
+    if String::from_utf8_lossy(&expected.stderr).contains("UnboundLocalError") {
+        return assert_eq!(found.status.code(), Some(1), "{arguments:?}");
+    }
     let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
     for (at, (x, y)) in text(&found).lines().zip(text(&expected).lines()).enumerate() {
         assert_eq!(x, y, "{arguments:?}: line {}", at + 1);

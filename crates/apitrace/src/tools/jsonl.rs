@@ -528,3 +528,66 @@ fn push_frame(out: &mut Vec<u8>, frame: &Frame<'_>) {
     }
     out.push(b'}');
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn read(make: impl FnOnce(&mut Vec<u8>)) -> Value {
+        let mut out = Vec::new();
+        make(&mut out);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    fn f32_back(value: f32) -> f32 {
+        let read = read(|out| push_f32(out, value));
+        assert!(!read.is_u64() && !read.is_i64(), "{value} became a whole number");
+        read.as_f64().unwrap() as f32
+    }
+
+    #[test]
+    fn floats_that_are_hard_to_read_come_back() {
+        for bits in [TWICE_ROUNDED, TWICE_ROUNDED | 1 << 31, 0x8000_0000, 1, 0x7f7f_ffff, 0x4b18_967f, 0x4b18_9680] {
+            assert_eq!(f32_back(f32::from_bits(bits)).to_bits(), bits);
+        }
+        let nan = read(|out| push_f32(out, f32::from_bits(0xffc0_0001)));
+        assert_eq!(nan, serde_json::json!({"float": "nan", "bits": 0xffc0_0001_u32}));
+        assert_eq!(read(|out| push_f32(out, f32::NAN)), serde_json::json!({"float": "nan"}));
+        assert_eq!(read(|out| push_f64(out, f64::NEG_INFINITY)), serde_json::json!({"double": "-inf"}));
+    }
+
+    #[test]
+    fn counting_on_gives_the_digits_of_any_number() {
+        let mut counting = Counting::default();
+        for number in [7, 8, 9, 10, 11, 99, 100, 5, 6, u64::MAX - 6, u64::MAX - 5, u64::MAX, 0, 1] {
+            let mut out = Vec::new();
+            counting.push(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+        #[test]
+        fn every_float_comes_back(bits: u32, double: u64) {
+            let value = f32::from_bits(bits);
+            if value.is_finite() {
+                prop_assert_eq!(f32_back(value).to_bits(), bits);
+            }
+            let value = f64::from_bits(double);
+            if value.is_finite() {
+                let read = read(|out| push_f64(out, value));
+                prop_assert_eq!(read["double"].as_f64().unwrap().to_bits(), double);
+            }
+        }
+
+        #[test]
+        fn any_bytes_come_back_as_text(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+            let read = read(|out| push_text(out, &bytes));
+            prop_assert_eq!(anytrace_core::jsonl::value_bytes(&read), Some(bytes));
+        }
+    }
+}

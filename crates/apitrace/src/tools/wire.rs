@@ -241,6 +241,20 @@ impl<'a> Wire<'a> {
         Some(u64::from_le_bytes(ahead.array()))
     }
 
+    /// Passes over 32-bit floats that follow one another, at most so many, and gives them out. Returns how many there were.
+    #[inline]
+    pub(crate) fn floats(&mut self, most: u64, mut each: impl FnMut(f32)) -> u64 {
+        let mut count = 0;
+        while count < most
+            && let Some((&[5, a, b, c, d], rest)) = self.bytes.split_first_chunk::<5>()
+        {
+            each(f32::from_le_bytes([a, b, c, d]));
+            self.bytes = rest;
+            count += 1;
+        }
+        count
+    }
+
     /// Passes over a value and what it holds. `members` gives the number of members of a structure.
     pub fn skip_value(&mut self, members: &dyn Fn(u64) -> u64) {
         // How many values are to come, by level: a vector, so that no nesting is too deep.
@@ -297,6 +311,14 @@ mod tests {
             wire.skip_value(&|_| u64::MAX);
             assert_eq!((wire.value(), wire.detail()), (Value::Null, Detail::End));
         }
+    }
+
+    #[test]
+    fn floats_are_passed_over_together() {
+        let mut wire = Wire::new(&[5, 0, 0, 128, 63, 5, 0, 0, 0, 64, 4, 7], true);
+        let mut sum = 0.0;
+        assert_eq!((wire.floats(9, |float| sum += float), sum), (2, 3.0));
+        assert_eq!(wire.value(), Value::Unsigned(7));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! A reader of pickles, as far as apitrace's go; written from CPython's description of the opcodes, for tests only.
+#![allow(unreachable_pub, reason = "a module of a test")]
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -120,14 +120,16 @@ impl<'a> Python<'a> {
     }
 
     /// Arguments, each with the last one's value where a side has fewer, as the peer has it.
-    fn arguments(&mut self, a: &Entry, b: &Entry, forced: &[u32]) {
+    fn arguments<'e>(&mut self, a: &'e Entry, b: &'e Entry, forced: &[u32]) {
         let last = |entry: &Entry, index: usize| index.min(entry.arguments().saturating_sub(1));
         for index in 0..a.arguments().max(b.arguments()) {
             let (i, j) = (last(a, index), last(b, index));
-            let nothing: (&[u8], &[u8]) = (b"", b"");
             let has = |entry: &Entry| entry.arguments() > 0;
-            let old = a.part(i).filter(|_| has(a)).unwrap_or(nothing);
-            let new = b.part(j).filter(|_| has(b)).unwrap_or(nothing);
+            // The peer fails where a side has no arguments at all.
+            let old = a.part(i).filter(|_| has(a));
+            let new = b.part(j).filter(|_| has(b));
+            let none = |other: Option<(&'e [u8], &'e [u8])>| (other.map_or(&b""[..], |(name, _)| name), &b"None"[..]);
+            let (old, new) = (old.unwrap_or_else(|| none(new)), new.unwrap_or_else(|| none(old)));
             if index > 0 {
                 self.line.extend_from_slice(b", ");
             }

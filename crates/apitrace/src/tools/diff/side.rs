@@ -79,6 +79,8 @@ struct Walk<'a, C> {
     functions: Vec<Chosen>,
     maker: Maker,
     consumer: &'a mut C,
+    /// How many calls with numbers up to the last of the set were given.
+    up_to_last: u64,
     is_done: bool,
 }
 
@@ -103,8 +105,7 @@ impl<C: Consumer> CallVisitor for Walk<'_, C> {
     }
 
     fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
-        if self.is_done || call.number > self.calls.last() {
-            self.is_done = true;
+        if self.is_done {
             return Ok(());
         }
         let chosen = self.functions.get(call.function as usize).copied().unwrap_or_default();
@@ -114,6 +115,9 @@ impl<C: Consumer> CallVisitor for Walk<'_, C> {
             self.is_done = !self.consumer.call(&self.maker)?;
         }
         self.maker.frame += u64::from(chosen.flags.has(CallFlags::END_FRAME));
+        // Numbers have no gaps, so it is known when all up to the last of the set were left, in whatever order.
+        self.up_to_last += u64::from(call.number <= self.calls.last());
+        self.is_done |= self.up_to_last > self.calls.last();
         Ok(())
     }
 
@@ -193,7 +197,7 @@ pub(crate) fn read<C: Consumer>(
         };
     }
     let skips_unasked = options.form == Form::Python;
-    let mut walk = Walk { calls, skips_unasked, functions: Vec::new(), maker, consumer, is_done: false };
+    let mut walk = Walk { calls, skips_unasked, functions: Vec::new(), maker, consumer, up_to_last: 0, is_done: false };
     read_calls(&mut reader, call_options, &mut walk, sink).map(drop)
 }
 

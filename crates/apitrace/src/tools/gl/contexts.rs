@@ -108,8 +108,6 @@ pub struct Context {
     pub has_ended: bool,
     /// It is of the core profile: only generated names may be bound.
     pub is_core: bool,
-    /// EGL's display.
-    display: u64,
     /// Threads that have it.
     users: u32,
 }
@@ -123,7 +121,6 @@ const NOBODY: Context = Context {
     destroyed: None,
     has_ended: false,
     is_core: false,
-    display: 0,
     users: 0,
 };
 
@@ -157,6 +154,8 @@ pub struct Contexts {
     has_threads: bool,
     contexts: Vec<Context>,
     by_handle: HashMap<(System, u64), u32>,
+    /// Contexts of EGL's displays, until those are terminated.
+    by_display: HashMap<u64, Vec<u32>>,
     /// Contexts that go on, by group.
     live: Vec<u32>,
     dense: Vec<Option<u32>>,
@@ -172,6 +171,7 @@ impl Contexts {
             has_threads,
             contexts: vec![NOBODY],
             by_handle: HashMap::new(),
+            by_display: HashMap::new(),
             live: vec![1],
             dense: Vec::new(),
             sparse: HashMap::new(),
@@ -262,10 +262,7 @@ impl Contexts {
             }
             ContextVerb::ReleaseThread => self.make_current(thread, None, &mut changes),
             ContextVerb::Terminate => {
-                let display = handle(0);
-                let is_of = |row: &Context| row.system == Some(System::Egl) && row.display == display;
-                let gone = self.contexts.iter().enumerate().filter(|(_, row)| is_of(row) && row.destroyed.is_none());
-                for at in gone.filter_map(|(at, _)| u32::try_from(at).ok()).collect::<Vec<_>>() {
+                for at in self.by_display.remove(&handle(0)).unwrap_or_default() {
                     self.destroy(at, number, &mut changes);
                 }
             }
@@ -300,7 +297,10 @@ impl Contexts {
             *live += 1;
         }
         let at = u32::try_from(self.contexts.len()).ok()?;
-        self.contexts.push(Context { system: Some(system), handle, group, created, is_core, display, ..NOBODY });
+        self.contexts.push(Context { system: Some(system), handle, group, created, is_core, ..NOBODY });
+        if system == System::Egl {
+            self.by_display.entry(display).or_default().push(at);
+        }
         self.by_handle.insert((system, handle), at);
         Some(at)
     }

@@ -186,7 +186,7 @@ impl<T> Objects<T> {
 }
 
 impl<T: Clone> Objects<T> {
-    /// Takes several new objects in a row.
+    /// Takes several new objects in a row. Returns what lost a name or more to them.
     pub fn insert_row(
         &mut self,
         (kind, scope): (Kind, Scope),
@@ -194,26 +194,29 @@ impl<T: Clone> Objects<T> {
         object: T,
         context: u32,
         contexts: &Contexts,
-    ) {
+    ) -> Vec<T> {
         if count == 0 {
-            return;
+            return Vec::new();
         }
-        self.remove_row(kind, (first, count), context, contexts);
+        let removed = self.remove_row(kind, (first, count), context, contexts);
         if self.count >= self.count_max {
             self.is_full = true;
-            return;
+            return removed;
         }
-        let Some(names) = self.names_mut(scope, context, contexts) else { return };
-        if names.rows.insert((kind.namespace(), first), (count, object)).is_none() {
+        if let Some(names) = self.names_mut(scope, context, contexts)
+            && names.rows.insert((kind.namespace(), first), (count, object)).is_none()
+        {
             self.count += 1;
         }
+        removed
     }
 
-    /// Takes out several in a row, of whatever rows they are.
-    pub fn remove_row(&mut self, kind: Kind, (first, count): (u64, u64), context: u32, contexts: &Contexts) {
+    /// Takes out several in a row, of whatever rows they are. Returns what lost a name or more.
+    pub fn remove_row(&mut self, kind: Kind, (first, count): (u64, u64), context: u32, contexts: &Contexts) -> Vec<T> {
         let kind = kind.namespace();
         let end = first.saturating_add(count);
-        let Some(names) = self.names_mut(kind.scope(), context, contexts) else { return };
+        let mut removed = Vec::new();
+        let Some(names) = self.names_mut(kind.scope(), context, contexts) else { return removed };
         let before = names.rows.len();
         // The row that begins before the first name, and those that begin behind it.
         let reaching = names.row((kind, first)).map(|(start, ..)| start).filter(|start| *start < first);
@@ -226,11 +229,13 @@ impl<T: Clone> Objects<T> {
                 names.rows.insert((kind, start), (first - start, object.clone()));
             }
             if row_end > end {
-                names.rows.insert((kind, end), (row_end - end, object));
+                names.rows.insert((kind, end), (row_end - end, object.clone()));
             }
+            removed.push(object);
         }
         let after = names.rows.len();
         self.count = (self.count + after).saturating_sub(before);
+        removed
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who made what, and what is left of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::tools::calls::Call;
 use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System};
@@ -52,7 +52,7 @@ pub(super) struct Book {
     contexts: Contexts,
     objects: Objects<Entry>,
     /// Shaders of programs, by group and program.
-    attached: HashMap<(u32, u64), Vec<u64>>,
+    attached: HashMap<(u32, u64), BTreeSet<u64>>,
     /// Calls that deleted shaders while attached, by group and shader.
     deleted: HashMap<(u32, u64), u64>,
     attached_count: usize,
@@ -244,9 +244,8 @@ impl Book {
         }
         let Some(entry) = self.objects.get_mut(Kind::Shader, shader, context, &self.contexts) else { return };
         let shaders = self.attached.entry(key).or_default();
-        if entry.kind == Kind::Shader && !shaders.contains(&shader) {
+        if entry.kind == Kind::Shader && shaders.insert(shader) {
             entry.holders += 1;
-            shaders.push(shader);
             self.attached_count += 1;
         }
     }
@@ -254,8 +253,9 @@ impl Book {
     fn detach(&mut self, program: u64, shader: u64, context: u32) {
         let key = (self.contexts.get(context).group, program);
         let Some(shaders) = self.attached.get_mut(&key) else { return };
-        let Some(at) = shaders.iter().position(|held| *held == shader) else { return };
-        shaders.swap_remove(at);
+        if !shaders.remove(&shader) {
+            return;
+        }
         self.attached_count = self.attached_count.saturating_sub(1);
         self.release(shader, context);
     }
@@ -322,7 +322,6 @@ impl Book {
                 self.attached_count = self.attached_count.saturating_sub(shaders.len());
                 let deleted = shaders.iter().filter_map(|name| Some((*name, *self.deleted.get(&(group, *name))?)));
                 one.keeps = deleted.collect();
-                one.keeps.sort_unstable();
             }
             ended.push(one);
         }

@@ -6,7 +6,7 @@ use crate::tools::calls::Call;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::state::machine::{At, Machine};
-use crate::tools::state::model::{Compiling, Detail, Kept, List, Saved};
+use crate::tools::state::model::{Compiling, Detail, Kept, List, Object, Saved};
 use crate::tools::state::ops::Op;
 use crate::tools::state::parameters::attribute_bits;
 use crate::tools::wire::Value;
@@ -53,20 +53,6 @@ impl Machine {
         }
     }
 
-    /// Lists are single objects here, so that a row is deleted name by name, as far as there are any.
-    pub(super) fn delete_lists(&mut self, first: u64, count: u64, context: u32) {
-        let end = first.saturating_add(count);
-        let group = self.contexts.get(context).group;
-        let is_in =
-            |owner: u32, kind: Kind, name: u64| owner == group && kind == Kind::List && (first..end).contains(&name);
-        let names: Vec<u64> = if count <= 4096 {
-            (first..end).collect()
-        } else {
-            self.objects.all().filter(|row| is_in(row.1, row.2, row.3)).map(|row| row.3).collect()
-        };
-        names.into_iter().for_each(|name| self.remove(Kind::List, name, context));
-    }
-
     pub(super) fn begin_list(&mut self, name: u64, at: At<'_>, values: &Values<'_>) {
         let executes = values.integer(1) == Some(0x1301);
         self.state(at.context).compiling = Some(Compiling { name, executes, calls: Vec::new() });
@@ -78,22 +64,22 @@ impl Machine {
         object.function = "glNewList".into();
         object.detail = Detail::List(List(Rc::new(list.calls)));
         let key = (Kind::List, Kind::List.scope());
-        if let Some(before) = self.objects.insert(key, list.name, object, at.context, &self.contexts) {
-            self.budget.free(before.entries());
-        }
+        let before = self.objects.insert_row(key, (list.name, 1), object, at.context, &self.contexts);
+        self.budget.free(before.iter().map(Object::entries).sum());
     }
 
     pub(super) fn push_attributes(&mut self, at: At<'_>, values: &Values<'_>) {
         let mask = values.integer(0).unwrap_or(0) as u32;
         let state = self.state(at.context);
+        if state.attributes.len() >= SAVED_MAX {
+            return;
+        }
         let parameters = state.parameters.iter().filter(|((name, _), _)| attribute_bits(name) & mask != 0);
         let parameters = parameters.map(|(key, setting)| (key.clone(), setting.clone())).collect();
         let bindings =
             state.bindings.iter().filter(|(_, binding)| mask & 0x4_0000 != 0 && binding.kind == Kind::Texture);
         let bindings = bindings.map(|(key, binding)| (key.clone(), binding.clone())).collect();
-        if state.attributes.len() < SAVED_MAX {
-            state.attributes.push(Saved { mask, parameters, bindings });
-        }
+        state.attributes.push(Saved { mask, parameters, bindings });
     }
 
     pub(super) fn pop_attributes(&mut self, at: At<'_>) {

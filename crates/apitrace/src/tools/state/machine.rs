@@ -20,6 +20,9 @@ use crate::tools::state::value::Val;
 /// Most objects followed at a time.
 const OBJECTS_MAX: usize = 200_000;
 
+/// Most parameters, and most bindings, of a context: what is gone through as a whole.
+const TABLE_MAX: usize = 4096;
+
 /// Unknown things told apart.
 const UNKNOWN_MAX: usize = 64;
 
@@ -205,7 +208,12 @@ impl Machine {
 
     pub(super) fn set(&mut self, context: u32, key: Key, value: Val, number: u64) {
         let budget = Rc::clone(&self.budget);
-        budget.put(&mut self.state(context).parameters, key, Setting::new(value, number));
+        let parameters = &mut self.state(context).parameters;
+        if parameters.len() < TABLE_MAX || parameters.contains_key(&key) {
+            budget.put(parameters, key, Setting::new(value, number));
+        } else {
+            budget.leave_out();
+        }
     }
 
     fn set_all(&mut self, setters: &[Setter], at: At<'_>, values: &Values<'_>) {
@@ -262,10 +270,9 @@ impl Machine {
             Verb::Delete(index) => self.delete_program(action, values.name(index).unwrap_or(0), at),
             Verb::DeleteRange { first, count: number } => {
                 let first = values.name(first).unwrap_or(0);
-                self.objects.remove_row(action.kind, (first, count(number) as u64), at.context, &self.contexts);
-                if action.kind == Kind::List {
-                    self.delete_lists(first, count(number) as u64, at.context);
-                }
+                let names = (first, count(number) as u64);
+                let gone = self.objects.remove_row(action.kind, names, at.context, &self.contexts);
+                self.budget.free(gone.iter().map(Object::entries).sum());
             }
             Verb::Bind { name, target } => self.bind(action, values.name(name).unwrap_or(0), target, at, values),
             Verb::Attach { holder, held } => self.attach(values.name(holder), values.name(held), at),
@@ -358,7 +365,12 @@ impl Machine {
 
     pub(super) fn put_binding(&mut self, context: u32, key: Key, binding: Binding) {
         let budget = Rc::clone(&self.budget);
-        budget.put(&mut self.state(context).bindings, key, binding);
+        let bindings = &mut self.state(context).bindings;
+        if bindings.len() < TABLE_MAX || bindings.contains_key(&key) {
+            budget.put(bindings, key, binding);
+        } else {
+            budget.leave_out();
+        }
     }
 
     fn bind(&mut self, action: &Action, name: u64, target: Option<usize>, at: At<'_>, values: &Values<'_>) {

@@ -217,6 +217,11 @@ impl Budget {
         has_room
     }
 
+    /// Takes note that something is left out.
+    pub(super) fn leave_out(&self) {
+        self.is_short.set(true);
+    }
+
     /// Gives room back.
     pub(super) fn free(&self, entries: usize) {
         self.entries.set(self.entries.get().saturating_sub(entries));

@@ -6,13 +6,14 @@ use anytrace_core::{Error, Sink};
 
 use super::frames::Frames;
 use super::state::{Arguments, Role, State, Verdict};
+use super::sums::Sums;
 use super::{Figures, Label, Row, Rows, Statistics, StatsOptions};
 use crate::reader::RAW;
 use crate::record::{Header, Space, VERSION_ENUM_SETS};
 use crate::rules;
 use crate::tools::calls::{Call, CallVisitor};
 use crate::tools::callset::CallSet;
-use crate::tools::dictionary::{Definition, Dictionary};
+use crate::tools::dictionary::{Definition, Dictionary, number};
 use crate::tools::flags::CallFlags;
 use crate::tools::print::until_nul;
 use crate::tools::wire::{Detail, Value, Wire};
@@ -36,12 +37,9 @@ struct Function {
 /// Figures of a row.
 #[derive(Debug, Default)]
 struct Counts {
-    figures: Figures,
+    sums: Sums,
     threads: Vec<u64>,
     last_thread: Option<u64>,
-    frames: u64,
-    first: u64,
-    last: u64,
     states: Vec<StateCounts>,
 }
 
@@ -57,17 +55,6 @@ struct StateCounts {
 }
 
 impl Counts {
-    #[inline]
-    fn add(&mut self, call: &Call<'_>, figures: &Figures) {
-        if self.figures.calls == 0 {
-            self.first = call.number;
-        }
-        // Calls come as they are left.
-        self.first = self.first.min(call.number);
-        self.last = self.last.max(call.number);
-        self.figures.add(figures);
-    }
-
     #[inline]
     fn add_thread(&mut self, thread: u64, spare: &mut usize) {
         if self.last_thread == Some(thread) {
@@ -105,11 +92,14 @@ impl Counts {
             state.last = call.number;
         }
     }
+}
 
-    fn row(&self, label: Label) -> Row {
-        let &Self { figures, frames, first, last, .. } = self;
-        Row { label, figures, threads: self.threads.len() as u64, frames, first, last }
-    }
+/// Neighbours of one frame and thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    frame: u64,
+    thread: u64,
+    sums: Sums,
 }
 
 /// Which calls count.
@@ -152,9 +142,10 @@ pub(super) struct Counter {
     /// Place of the row of functions beyond the limit, or without a name.
     others: Option<usize>,
     threads: HashMap<u64, usize>,
-    thread_rows: Vec<(u64, Counts)>,
+    thread_rows: Vec<(u64, Sums)>,
     last_thread: Option<(u64, usize)>,
     frames: Frames,
+    run: Run,
     state: State,
     incomplete: u64,
     spare_threads: usize,
@@ -180,6 +171,7 @@ impl Counter {
             thread_rows: Vec::new(),
             last_thread: None,
             frames: Frames::new(),
+            run: Run::default(),
             state: State::new(assumes_contexts),
             incomplete: 0,
             spare_threads: ALL_THREADS_MAX,
@@ -227,12 +219,12 @@ impl Counter {
             None if self.threads.len() >= self.distinct_max => {
                 // All others are in the row behind the last, under a number no thread has.
                 if self.thread_rows.len() == self.threads.len() {
-                    self.thread_rows.push((u64::MAX, Counts::default()));
+                    self.thread_rows.push((u64::MAX, Sums::default()));
                 }
                 self.thread_rows.len() - 1
             }
             None => {
-                self.thread_rows.push((thread, Counts::default()));
+                self.thread_rows.push((thread, Sums::default()));
                 self.threads.insert(thread, self.thread_rows.len() - 1);
                 self.thread_rows.len() - 1
             }
@@ -244,16 +236,27 @@ impl Counter {
     fn count(&mut self, call: &Call<'_>, role: Role, row: usize, figures: &Figures) {
         let ends = role.flags.has(CallFlags::END_FRAME);
         self.incomplete += u64::from(call.is_incomplete);
-        self.frames.add(call.frame, call.number, ends, figures);
-        let thread = self.thread_of(call.thread);
-        if let Some((_, counts)) = self.thread_rows.get_mut(thread) {
-            counts.add(call, figures);
-            counts.frames += u64::from(ends);
+        if (self.run.frame, self.run.thread) != (call.frame, call.thread) {
+            self.end_run();
+            (self.run.frame, self.run.thread) = (call.frame, call.thread);
         }
+        self.run.sums.add(call, ends, figures);
         if let Some(counts) = self.rows.get_mut(row) {
-            counts.add(call, figures);
+            counts.sums.add(call, ends, figures);
             counts.add_thread(call.thread, &mut self.spare_threads);
-            counts.frames += u64::from(ends);
+        }
+    }
+
+    /// Adds what neighbours of one frame and thread come to.
+    fn end_run(&mut self) {
+        let Run { frame, thread, sums } = std::mem::take(&mut self.run);
+        if sums.figures.calls == 0 {
+            return;
+        }
+        self.frames.add(frame, &sums);
+        let thread = self.thread_of(thread);
+        if let Some((_, row)) = self.thread_rows.get_mut(thread) {
+            row.merge(&sums);
         }
     }
 
@@ -266,12 +269,9 @@ impl Counter {
             }
             Verdict::New | Verdict::Same => self.followed_states += 1,
         }
-        let first = of.wire(0).map(|mut wire| wire.value());
-        let name = match first {
-            Some(Value::Enum(id, value)) => {
-                let names = self.dictionary.enumeration(id);
-                names.map(|names| (id, names.value(value)))
-            }
+        let name = match of.wire(0).map(|mut wire| wire.value()) {
+            Some(Value::Enum(id, Some(value))) => Some((id, number(value))),
+            Some(Value::Enum(id, None)) => self.dictionary.enumeration(id).map(|names| (id, names.value(None))),
             _ => None,
         };
         if let Some(counts) = self.rows.get_mut(row) {
@@ -279,7 +279,8 @@ impl Counter {
         }
     }
 
-    pub(super) fn into_statistics(self) -> Statistics {
+    pub(super) fn into_statistics(mut self) -> Statistics {
+        self.end_run();
         let mut names: BTreeMap<usize, String> =
             self.by_name.iter().map(|(name, row)| (*row, String::from_utf8_lossy(name).into_owned())).collect();
         if let Some(others) = self.others {
@@ -287,23 +288,23 @@ impl Counter {
         }
         let mut functions = Vec::new();
         let mut states = Vec::new();
-        for (at, counts) in self.rows.iter().enumerate().filter(|(_, counts)| counts.figures.calls > 0) {
+        for (at, counts) in self.rows.iter().enumerate().filter(|(_, counts)| counts.sums.figures.calls > 0) {
             let name = names.get(&at).cloned().unwrap_or_default();
             for state in &counts.states {
                 states.push(state_row(&name, state, &self.dictionary, self.has_enum_values));
             }
-            functions.push(counts.row(Label::Name(name)));
+            functions.push(counts.sums.row(Label::Name(name), counts.threads.len()));
         }
         functions.sort_by_key(|row| row.first);
-        let threads = self.thread_rows.iter().filter(|(_, counts)| counts.figures.calls > 0);
-        let threads = threads.map(|(thread, counts)| match *thread {
-            u64::MAX => counts.row(Label::Name("others".to_owned())),
-            thread => counts.row(Label::Number(thread)),
+        let threads = self.thread_rows.iter();
+        let threads = threads.map(|(thread, sums)| match *thread {
+            u64::MAX => sums.row(Label::Name("others".to_owned()), 0),
+            thread => sums.row(Label::Number(thread), 0),
         });
         let (mut total, mut frames_ended) = (Figures::default(), 0);
-        for (_, counts) in &self.thread_rows {
-            total.add(&counts.figures);
-            frames_ended += counts.frames;
+        for (_, sums) in &self.thread_rows {
+            total.add(&sums.figures);
+            frames_ended += sums.frames;
         }
         let rows = [functions, self.frames.rows().collect(), threads.collect(), states].map(Rows);
         Statistics {
@@ -387,7 +388,7 @@ fn measure_value(wire: &mut Wire<'_>, dictionary: &Dictionary, figures: &mut Fig
             Value::Blob(length, _) => figures.blob_bytes = figures.blob_bytes.saturating_add(length),
             Value::Array(count) => {
                 figures.array_values = figures.array_values.saturating_add(count);
-                left = left.saturating_add(count);
+                left = left.saturating_add(count - wire.floats(count, |_| {}));
             }
             Value::Struct(id) => left = left.saturating_add(dictionary.members(id)),
             Value::Repr => left = left.saturating_add(2),

@@ -1,36 +1,15 @@
 //! A row a frame, as long as there are not too many.
 
-use super::{Figures, Label, Row};
+use super::sums::Sums;
+use super::{Label, Row};
 
 /// Most rows of frames.
 pub const FRAMES_MAX: usize = 1 << 17;
 
-/// Figures of some frames after one another.
-#[derive(Debug, Clone, Copy, Default)]
-struct Frame {
-    figures: Figures,
-    ended: u32,
-    first: u64,
-    last: u64,
-}
-
-impl Frame {
-    fn add(&mut self, more: &Self) {
-        if more.figures.calls == 0 {
-            return;
-        }
-        let is_empty = self.figures.calls == 0;
-        self.figures.add(&more.figures);
-        self.ended = self.ended.saturating_add(more.ended);
-        self.first = if is_empty { more.first } else { self.first.min(more.first) };
-        self.last = self.last.max(more.last);
-    }
-}
-
 /// Frames by number.
 #[derive(Debug)]
 pub(super) struct Frames {
-    rows: Vec<Frame>,
+    rows: Vec<Sums>,
     /// How often two frames became one row: frames in a row are two to that power.
     halvings: u32,
 }
@@ -40,15 +19,14 @@ impl Frames {
         Self { rows: Vec::new(), halvings: 0 }
     }
 
-    /// Adds a call to a frame.
-    #[inline]
-    pub(super) fn add(&mut self, frame: u64, call: u64, ends: bool, figures: &Figures) {
+    /// Adds calls to a frame.
+    pub(super) fn add(&mut self, frame: u64, sums: &Sums) {
         let mut at = (frame >> self.halvings) as usize;
         if at >= self.rows.len() {
             at = self.make_room(frame);
         }
         if let Some(row) = self.rows.get_mut(at) {
-            row.add(&Frame { figures: *figures, ended: u32::from(ends), first: call, last: call });
+            row.merge(sums);
         }
     }
 
@@ -58,7 +36,7 @@ impl Frames {
             self.halve();
         }
         let at = (frame >> self.halvings) as usize;
-        self.rows.resize(at + 1, Frame::default());
+        self.rows.resize(at + 1, Sums::default());
         at
     }
 
@@ -67,7 +45,7 @@ impl Frames {
         let count = self.rows.len().div_ceil(2);
         for at in 0..count {
             let mut sum = self.rows.get(at * 2).copied().unwrap_or_default();
-            sum.add(&self.rows.get(at * 2 + 1).copied().unwrap_or_default());
+            sum.merge(&self.rows.get(at * 2 + 1).copied().unwrap_or_default());
             if let Some(row) = self.rows.get_mut(at) {
                 *row = sum;
             }
@@ -84,10 +62,8 @@ impl Frames {
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
         let each = self.each();
         (0..).zip(&self.rows).filter(|(_, row)| row.figures.calls > 0).map(move |(at, row)| {
-            let &Frame { figures, ended, first, last } = row;
             let from = at * each;
-            let label = if each == 1 { Label::Number(from) } else { Label::Numbers(from, from + (each - 1)) };
-            Row { label, figures, threads: 0, frames: u64::from(ended), first, last }
+            row.row(if each == 1 { Label::Number(from) } else { Label::Numbers(from, from + (each - 1)) }, 0)
         })
     }
 }
@@ -95,13 +71,19 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::stats::Figures;
+
+    fn sums(call: u64, frames: u64) -> Sums {
+        let figures = Figures { calls: 1, ..Figures::default() };
+        Sums { figures, frames, first: call, last: call }
+    }
 
     #[test]
     fn too_many_frames_share_rows_and_no_call_is_lost() {
         let mut frames = Frames::new();
         let count = FRAMES_MAX as u64 * 3 + 1;
         for frame in (0..count).step_by(3).chain([5, count]) {
-            frames.add(frame, frame * 10, true, &Figures { calls: 1, raw_bytes: frame, ..Figures::default() });
+            frames.add(frame, &sums(frame * 10, 1));
         }
         assert_eq!(frames.each(), 4);
         let rows: Vec<Row> = frames.rows().collect();
@@ -114,7 +96,7 @@ mod tests {
     #[test]
     fn frames_without_a_call_have_no_row() {
         let mut frames = Frames::new();
-        frames.add(7, 100, false, &Figures { calls: 1, ..Figures::default() });
+        frames.add(7, &sums(100, 0));
         let rows: Vec<Row> = frames.rows().collect();
         assert_eq!((rows.len(), &rows[0].label, rows[0].frames), (1, &Label::Number(7), 0));
     }

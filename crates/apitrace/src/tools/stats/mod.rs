@@ -10,6 +10,7 @@ mod frames;
 mod plots;
 mod rows;
 mod state;
+mod sums;
 mod write;
 
 use anytrace_core::{Error, Sink};

@@ -86,7 +86,13 @@ fn say(options: &DiffImagesArguments, name: &str, row: &Row) -> Result<(), Failu
         Some(_) => "MISMATCH",
         None => "MISSING",
     };
-    writeln!(anstream::stdout(), "Comparing {0}{name} and {1}{name} ... {word}", options.a, options.b)?;
+    let line = format!("Comparing {0}{name} and {1}{name} ... {word}", options.a, options.b);
+    // The page alone belongs to standard output where that is its place.
+    if options.output.as_os_str() == "-" {
+        writeln!(anstream::stderr(), "{line}")?;
+    } else {
+        writeln!(anstream::stdout(), "{line}")?;
+    }
     Ok(())
 }
 

@@ -80,7 +80,8 @@ impl EditedArguments {
         let outcome = edit(reader, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
         drop(progress);
         reporter.print_rest()?;
-        if reporter.nothing_could_be_read(&output) {
+        // A container without a stream in it is no trace.
+        if outcome.records_read == 0 && reporter.verdict() == Verdict::Breach {
             return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
         }
         output.commit()?;

@@ -75,7 +75,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// An argument that is a number.
-    #[inline]
+    #[inline(always)]
     pub(super) fn number(&self, index: u8, dictionary: &Dictionary) -> Option<u64> {
         scalar(self.wire(index)?.value(), dictionary)
     }
@@ -154,7 +154,7 @@ fn push(out: &mut Vec<u64>, mut wire: Wire<'_>, dictionary: &Dictionary, has_sha
         if has_shape {
             out.extend([shape, count]);
         }
-        left += count;
+        left += count - wire.floats(count, |value| out.push(f64::from(value).to_bits()));
     }
     true
 }
