@@ -19,6 +19,7 @@ use crate::{Verdict, open, paint};
 
 /// Which index to use.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
 pub(super) struct IndexChoice {
     /// Begin late in the trace by its index (see `anytrace apitrace index`): the one beside it, none, or this file
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", value_parser = parse_choice)]
