@@ -130,8 +130,11 @@ fn wanted(fates: &[Fate], walks_all: bool, is_first: bool) -> Vec<bool> {
     wanted
 }
 
-/// Names of properties that differ, with both values.
-pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>)> {
+/// A property's name, old and new value.
+pub(crate) type PropertyChange = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// The properties that differ.
+pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<PropertyChange> {
     let mut rows: std::collections::BTreeMap<&[u8], [Option<&Vec<u8>>; 2]> = std::collections::BTreeMap::new();
     for (name, value) in a {
         rows.entry(name).or_default()[0] = Some(value);
