@@ -5,7 +5,7 @@ use std::thread;
 
 use anytrace_analysis::diff::{Step, align_steps};
 use anytrace_core::{Diagnostic, Error, Sink};
-use similar_ops::pair_by_name;
+use names::pair_by_name;
 
 use crate::tools::diff::entry::Entry;
 use crate::tools::diff::frames::{Fate, Frames, align, told_apart};
@@ -280,7 +280,7 @@ impl Compare<'_> {
     }
 }
 
-mod similar_ops {
+mod names {
     //! Pairs of calls of the same function.
 
     use anytrace_analysis::diff::{Record, Step, align_steps};
