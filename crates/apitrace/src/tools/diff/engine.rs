@@ -5,7 +5,7 @@ use std::thread;
 
 use anytrace_analysis::diff::{Step, align_steps};
 use anytrace_core::{Diagnostic, Error, Sink};
-use similar_ops::pair_by_name;
+use names::pair_by_name;
 
 use crate::tools::diff::entry::Entry;
 use crate::tools::diff::frames::{Fate, Frames, align, told_apart};
@@ -135,6 +135,11 @@ type Differing = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// The properties that differ.
 pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<Differing> {
+/// A property's name, old and new value.
+pub(crate) type PropertyChange = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// The properties that differ.
+pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<PropertyChange> {
     let mut rows: std::collections::BTreeMap<&[u8], [Option<&Vec<u8>>; 2]> = std::collections::BTreeMap::new();
     for (name, value) in a {
         rows.entry(name).or_default()[0] = Some(value);
@@ -280,7 +285,7 @@ impl Compare<'_> {
     }
 }
 
-mod similar_ops {
+mod names {
     //! Pairs of calls of the same function.
 
     use anytrace_analysis::diff::{Record, Step, align_steps};

@@ -118,7 +118,7 @@ fn settle_run(run: &mut [Aside]) {
 }
 
 /// Near the ends of a run, lines are set aside only behind three in a row that are for certain, or eight lines in.
-fn ends<'a>(run: &mut dyn Iterator<Item = &'a mut Aside>) {
+fn ends(run: &mut dyn Iterator<Item = &mut Aside>) {
     let mut in_a_row = 0;
     for (at, what) in run.enumerate() {
         match *what {

@@ -192,11 +192,11 @@ type Side<'e> = Option<(Option<(&'e [u8], &'e [u8])>, Option<u64>)>;
 /// The arguments of two calls, index by index, and what both returned; whether they are equal.
 pub(crate) fn pairs<'e>(a: &'e Entry, b: &'e Entry, forced: &[u32]) -> Vec<(PartPair<'e>, bool)> {
     let arguments = a.arguments().max(b.arguments());
-    let of = |entry: &'e Entry, index: usize| {
+    // Where in a call a part stands, if it has it.
+    let place = |entry: &Entry, index: usize| {
         let is_return = index == arguments;
-        let at = if is_return { entry.arguments() } else { index };
         let exists = if is_return { entry.has_return } else { index < entry.arguments() };
-        exists.then(|| (entry.part(at), entry.key(at), at))
+        exists.then_some(if is_return { entry.arguments() } else { index })
     };
     let pair = |index: usize| {
         let (old, new) = (of(a, index), of(b, index));
@@ -206,6 +206,12 @@ pub(crate) fn pairs<'e>(a: &'e Entry, b: &'e Entry, forced: &[u32]) -> Vec<(Part
         let key = |side: &Side<'e>| side.map(|(_, key)| key);
         let is_same = name(&old) == name(&new) && key(&old) == key(&new) && !is_forced;
         ((old.and_then(|(part, _)| part), new.and_then(|(part, _)| part)), is_same)
+        let (i, j) = (place(a, index), place(b, index));
+        let is_forced = i.is_some_and(|at| forced.iter().any(|part| *part as usize == at));
+        let (old, new) = (i.and_then(|at| a.part(at)), j.and_then(|at| b.part(at)));
+        let keys = (i.map(|at| a.key(at)), j.map(|at| b.key(at)));
+        let is_same = old.map(|(name, _)| name) == new.map(|(name, _)| name) && keys.0 == keys.1 && !is_forced;
+        ((old, new), is_same)
     };
     let has_return = a.has_return || b.has_return;
     (0..arguments + usize::from(has_return)).map(pair).collect()
