@@ -37,8 +37,7 @@ fn value(text: &str) -> Vec<u8> {
 pub fn trace(lines: &str) -> Vec<u8> {
     let mut b = Build::version(6);
     let mut ids: HashMap<String, u64> = HashMap::new();
-    let mut calls = 0;
-    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for (call_number, line) in (0..).zip(lines.lines().map(str::trim).filter(|line| !line.is_empty())) {
         let (call, result) = line.split_once(" = ").map_or((line, None), |(call, result)| (call, Some(result)));
         let mut words = call.split(' ').peekable();
         let thread = words.next_if(|word| word.starts_with('@')).map_or(0, |word| word[1..].parse().unwrap());
@@ -59,12 +58,11 @@ pub fn trace(lines: &str) -> Vec<u8> {
             b.argument(index, &value(argument));
         }
         b.end();
-        b.leave(calls);
+        b.leave(call_number);
         if let Some(result) = result {
             b.add(&[2]).add(&value(result));
         }
         b.end();
-        calls += 1;
     }
     b.bytes
 }

@@ -134,8 +134,9 @@ impl Machine {
         }
         let context = self.current[thread];
         if name == "glNewList" {
-            if !self.recording.contains_key(&context) {
-                self.recording.insert(context, arguments[0] << 1 | u64::from(arguments[1] == 4865));
+            let list = arguments[0] << 1 | u64::from(arguments[1] == 4865);
+            if let std::collections::btree_map::Entry::Vacant(place) = self.recording.entry(context) {
+                place.insert(list);
                 self.lists.insert(arguments[0], Vec::new());
             }
             return true;
