@@ -5,8 +5,12 @@ use std::process::Command;
 use crate::shell::{has_program, run};
 
 /// Programs of the formats' own systems, and the packages that each needs.
-const PEERS: [(&str, &[&str]); 3] =
-    [("llvm-xray", &["llvm"]), ("apitrace", &["apitrace"]), ("clang-14", &["clang-14", "libclang-rt-14-dev"])];
+const PEERS: [(&str, &[&str]); 4] = [
+    ("llvm-xray", &["llvm"]),
+    ("apitrace", &["apitrace"]),
+    ("Xvfb", &["xvfb"]),
+    ("clang-14", &["clang-14", "libclang-rt-14-dev"]),
+];
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.
 pub(crate) fn install_peers() {

@@ -46,13 +46,15 @@ impl CallRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSet {
     ranges: Vec<CallRange>,
+    /// Single calls: a bit each, from number 0 on.
+    numbers: Box<[u64]>,
     last: u64,
 }
 
 impl Default for CallSet {
     /// All calls.
     fn default() -> Self {
-        Self { ranges: vec![CallRange::ALL], last: u64::MAX }
+        Self { ranges: vec![CallRange::ALL], numbers: Box::default(), last: u64::MAX }
     }
 }
 
@@ -88,11 +90,26 @@ impl CallSet {
         texts: impl IntoIterator<Item = &'a str>,
         read: &mut dyn FnMut(&str) -> std::io::Result<String>,
     ) -> Result<Self, CallSetError> {
-        let mut set = Self { ranges: Vec::new(), last: 0 };
+        let mut set = Self { ranges: Vec::new(), numbers: Box::default(), last: 0 };
         for text in texts {
             callset_parse::parse(text, read, &mut |range| set.add(range))?;
         }
         Ok(set)
+    }
+
+    /// The calls of these numbers: a bit each, from number 0 on, the lowest of each word first.
+    pub(crate) fn of_numbers(words: &[u64]) -> Self {
+        let last = words.iter().rposition(|word| *word != 0).map_or(0, |at| {
+            let word = words.get(at).copied().unwrap_or(1);
+            at as u64 * 64 + u64::from(63 - word.leading_zeros())
+        });
+        Self { ranges: Vec::new(), numbers: words.into(), last }
+    }
+
+    #[inline]
+    fn has_number(&self, number: u64) -> bool {
+        let word = usize::try_from(number / 64).ok().and_then(|at| self.numbers.get(at));
+        word.is_some_and(|word| word >> (number % 64) & 1 != 0)
     }
 
     fn add(&mut self, range: CallRange) {
@@ -105,7 +122,7 @@ impl CallSet {
     /// True when a call with these flags is in the set.
     #[inline]
     pub fn has(&self, number: u64, flags: CallFlags) -> bool {
-        number <= self.last && self.ranges.iter().any(|range| range.has(number, flags))
+        number <= self.last && (self.ranges.iter().any(|range| range.has(number, flags)) || self.has_number(number))
     }
 
     /// No call below this number is in the set; `None` when none is.
@@ -174,6 +191,13 @@ mod tests {
         assert_eq!(numbers("@many"), [5, 7, 9, 10, 11, 19, 29, 39, 49, 59]);
         assert_eq!(set("@none").unwrap_err(), "@none: entity not found");
         assert!(set(" @five").is_err() && set("5 @five").is_err());
+    }
+
+    #[test]
+    fn single_calls_are_bits() {
+        let set = CallSet::of_numbers(&[0b1000, 0, 1 << 63, 0]);
+        assert_eq!((0..400).filter(|n| set.has(*n, CallFlags::default())).collect::<Vec<_>>(), [3, 191]);
+        assert_eq!((set.last(), CallSet::of_numbers(&[]).last(), set.is_all()), (191, 0, false));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod flow;
 pub mod from_jsonl;
 mod from_jsonl_values;
 pub mod gl;
+pub mod gltrim;
 mod guids;
 mod guids_table;
 mod idle;

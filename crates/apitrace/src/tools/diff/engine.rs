@@ -130,11 +130,6 @@ fn wanted(fates: &[Fate], walks_all: bool, is_first: bool) -> Vec<bool> {
     wanted
 }
 
-/// A property that differs: its name, and its value on both sides.
-type Differing = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
-
-/// The properties that differ.
-pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<Differing> {
 /// A property's name, old and new value.
 pub(crate) type PropertyChange = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 

@@ -186,9 +186,6 @@ pub(crate) fn push_call(out: &mut Vec<u8>, entry: &Entry) {
 /// Old and new of a part: name of the argument, value; nothing where a side has none.
 pub(crate) type PartPair<'e> = (Option<(&'e [u8], &'e [u8])>, Option<(&'e [u8], &'e [u8])>);
 
-/// A part on one side, and what it is compared by.
-type Side<'e> = Option<(Option<(&'e [u8], &'e [u8])>, Option<u64>)>;
-
 /// The arguments of two calls, index by index, and what both returned; whether they are equal.
 pub(crate) fn pairs<'e>(a: &'e Entry, b: &'e Entry, forced: &[u32]) -> Vec<(PartPair<'e>, bool)> {
     let arguments = a.arguments().max(b.arguments());
@@ -199,13 +196,6 @@ pub(crate) fn pairs<'e>(a: &'e Entry, b: &'e Entry, forced: &[u32]) -> Vec<(Part
         exists.then_some(if is_return { entry.arguments() } else { index })
     };
     let pair = |index: usize| {
-        let (old, new) = (of(a, index), of(b, index));
-        let is_forced = old.is_some_and(|(.., at)| forced.iter().any(|part| *part as usize == at));
-        let (old, new) = (old.map(|(part, key, _)| (part, key)), new.map(|(part, key, _)| (part, key)));
-        let name = |side: &Side<'e>| side.and_then(|(part, _)| part.map(|(name, _)| name));
-        let key = |side: &Side<'e>| side.map(|(_, key)| key);
-        let is_same = name(&old) == name(&new) && key(&old) == key(&new) && !is_forced;
-        ((old.and_then(|(part, _)| part), new.and_then(|(part, _)| part)), is_same)
         let (i, j) = (place(a, index), place(b, index));
         let is_forced = i.is_some_and(|at| forced.iter().any(|part| *part as usize == at));
         let (old, new) = (i.and_then(|at| a.part(at)), j.and_then(|at| b.part(at)));

@@ -6,6 +6,7 @@ mod diff_state;
 mod dump;
 mod edited;
 mod from_jsonl;
+mod gltrim;
 mod index;
 mod info;
 mod jsonl;
@@ -63,6 +64,14 @@ enum ApitraceVerb {
                       Example:\n  anytrace apitrace jsonl game.trace | sed 's/\"GL_LINEAR\",\"value\":9729/\"GL_NEAREST\",\"value\":9728/' |\n    \
                       anytrace apitrace from-jsonl - -o nearest.trace")]
     FromJsonl(from_jsonl::FromJsonlArguments),
+    /// Write some frames and what they depend on, so that they replay
+    #[command(after_help = "Without -o the part of game.trace is game-trim.trace. It holds a frame in which all is\n\
+                      prepared, then those asked for. FRAMESET: numbers, ranges N-M and N-, separated by\n\
+                      commas, as for trim.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged (what can be read is written), 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace gltrim -f 120 game.trace\n  \
+                      anytrace apitrace gltrim -f 100-109,200 --explain -o part.trace game.trace")]
+    Gltrim(gltrim::GltrimArguments),
     /// Make an index of a trace, so that other verbs find late calls and frames at once
     #[command(
         after_help = "The index lies beside the trace and is found there by the verbs that gain by it; they say so\n\
@@ -150,6 +159,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::DiffState(options) => diff_state::run(options),
         ApitraceVerb::Dump(options) => dump::run(options),
         ApitraceVerb::FromJsonl(options) => from_jsonl::run(options),
+        ApitraceVerb::Gltrim(options) => gltrim::run(options),
         ApitraceVerb::Index(options) => index::run(options),
         ApitraceVerb::Info(options) => info::run(options),
         ApitraceVerb::Jsonl(options) => jsonl::run(options),

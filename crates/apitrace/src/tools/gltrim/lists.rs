@@ -1,0 +1,264 @@
+//! Display lists: their commands are calls that stay with the list, and take effect when it is called.
+
+use std::collections::HashMap;
+
+use crate::tools::calls::Call;
+use crate::tools::gl::kind::{Kind, Scope};
+use crate::tools::gl::values::Values;
+use crate::tools::gltrim::log::Effect;
+use crate::tools::gltrim::model::{At, Id, Model};
+use crate::tools::gltrim::rules::Rule;
+use crate::tools::gltrim::states::{CURRENT, STATES};
+use crate::tools::wire::Value;
+
+/// Lists in lists, as deep as drivers allow.
+const DEPTH_MAX: u8 = 64;
+
+/// Most bytes of commands that are remembered: a list's and all lists'.
+const LIST_BYTES_MAX: usize = 1 << 20;
+const ALL_BYTES_MAX: usize = 16 << 20;
+
+/// Most that one call of a list may do, and most commands that all of them run through.
+const STEPS_MAX: usize = 1 << 16;
+const ALL_STEPS_MAX: u64 = 1 << 30;
+
+/// A list's commands: slots of functions and the bytes of their arguments.
+#[derive(Debug, Default, Clone)]
+pub(super) struct List {
+    commands: Vec<(u32, Box<[u8]>)>,
+    bytes: usize,
+    /// There were more than are remembered: what the list does is not known.
+    is_cut: bool,
+}
+
+/// A list that is being made.
+pub(super) struct ListBuild {
+    id: Id,
+    call: u64,
+    is_forced: bool,
+    runs_too: bool,
+    list: List,
+    /// Where the last command of a function that sets a vertex's value stands: only the last counts.
+    last: HashMap<u32, usize>,
+    steps: usize,
+    /// Functions that drew since something else was done.
+    drawn: Vec<u32>,
+}
+
+impl Model {
+    pub(super) fn new_list(&mut self, values: &Values<'_>, at: At) {
+        let Some(id) = self.named(Kind::List, Scope::Group, values.name(0).unwrap_or(0)) else { return };
+        let content = self.content(id);
+        self.kills(content);
+        self.read_birth(Some(id));
+        // GL_COMPILE is 0x1300, GL_COMPILE_AND_EXECUTE 0x1301.
+        let runs_too = values.integer(1) != Some(0x1300);
+        let build = ListBuild {
+            id,
+            call: at.call,
+            is_forced: at.is_forced,
+            runs_too,
+            list: List::default(),
+            last: HashMap::new(),
+            steps: 0,
+            drawn: Vec::new(),
+        };
+        self.effect(Effect::Open);
+        self.state().list = Some(build);
+    }
+
+    pub(super) fn end_list(&mut self) {
+        let Some(build) = self.state().list.take() else { return };
+        let content = self.content(build.id);
+        self.writes(content);
+        self.close(build.call, build.is_forced);
+        if let Some(old) = self.lists.remove(&build.id) {
+            self.list_bytes -= old.bytes;
+        }
+        self.list_bytes += build.list.bytes;
+        self.lists.insert(build.id, build.list);
+    }
+
+    pub(super) fn drop_list(&mut self, id: Id) {
+        if let Some(old) = self.lists.remove(&id) {
+            self.list_bytes -= old.bytes;
+        }
+    }
+
+    /// True when the call at hand becomes part of a list and does nothing else.
+    pub(super) fn compile(&mut self, rule: Rule, at: At, enter: &[u8]) -> bool {
+        if self.state().list.is_none() || !is_compiled(rule) {
+            return false;
+        }
+        let is_full = self.list_bytes > ALL_BYTES_MAX;
+        let Some(build) = &mut self.state().list else { return false };
+        let (id, runs_too) = (build.id, build.runs_too);
+        build.add(rule, at.function, enter, is_full);
+        let content = self.content(id);
+        self.writes(content);
+        !runs_too
+    }
+
+    pub(super) fn call_list(&mut self, name: u64, values: &Values<'_>, at: At) {
+        if self.record.effects.len() > STEPS_MAX {
+            return;
+        }
+        let Some(id) = self.named(Kind::List, Scope::Group, name) else { return };
+        let (content, made) = (self.content(id), self.made(id));
+        self.reads(content);
+        self.reads(made);
+        let Some(list) = self.lists.get(&id) else { return };
+        self.list_steps += list.commands.len() as u64;
+        if list.is_cut || at.depth >= DEPTH_MAX || self.list_steps > ALL_STEPS_MAX {
+            // It may do anything that calls in a list do.
+            self.read_levels();
+            self.effect(Effect::Always);
+            return self.draw(at);
+        }
+        let commands = list.commands.clone();
+        for (function, enter) in commands {
+            let rule = self.rules.get(function as usize).copied().unwrap_or(Rule::Unknown);
+            let call = Call {
+                number: at.call,
+                thread: at.thread,
+                function,
+                is_incomplete: false,
+                enter: &enter,
+                ..Call::NONE
+            };
+            // Lists that call lists may grow beyond all bounds.
+            if self.record.effects.len() > STEPS_MAX {
+                return self.effect(Effect::Always);
+            }
+            let inner = Values::new(&call, values.dictionary());
+            self.effect(Effect::Then);
+            self.apply(rule, &inner, At { function, depth: at.depth + 1, ..at });
+        }
+    }
+
+    pub(super) fn call_lists(&mut self, values: &Values<'_>, at: At) {
+        self.read_rows(&["ListBase"]);
+        let base = self.list_base();
+        let names: Vec<u64> = values
+            .array(2)
+            .filter_map(|mut wire| match wire.value() {
+                Value::Unsigned(name) => Some(base.wrapping_add(name)),
+                _ => None,
+            })
+            .take(4096)
+            .collect();
+        if names.is_empty() {
+            // Their numbers are not to be read here: all lists of the group may be meant.
+            let bytes = match values.argument(2).map(|mut wire| wire.value()) {
+                Some(Value::Blob(_, Some(bytes))) if values.integer(1) == Some(0x1401) => bytes,
+                _ => {
+                    self.effect(Effect::Always);
+                    return self.read_lists(at);
+                }
+            };
+            for byte in bytes.iter().take(4096) {
+                self.call_list(base.wrapping_add(u64::from(*byte)), values, at);
+            }
+            return;
+        }
+        for name in names {
+            self.call_list(name, values, at);
+        }
+    }
+
+    fn read_lists(&mut self, at: At) {
+        let mut lists: Vec<Id> =
+            self.names.iter().filter(|(slot, _)| slot.0 == Kind::List).map(|(_, id)| *id).collect();
+        lists.sort_unstable();
+        for id in lists {
+            let (content, made) = (self.content(id), self.made(id));
+            self.reads(content);
+            self.reads(made);
+        }
+        self.draw(at);
+    }
+
+    fn list_base(&mut self) -> u64 {
+        self.list_bases.get(&self.ctx).copied().unwrap_or(0)
+    }
+}
+
+/// True for what goes into lists; other calls take effect at once (OpenGL 2.1, section 5.4).
+fn is_compiled(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::State(_)
+            | Rule::ActiveTexture
+            | Rule::MatrixMode
+            | Rule::MatrixLoad
+            | Rule::MatrixMultiply
+            | Rule::MatrixPush
+            | Rule::MatrixPop
+            | Rule::AttribPush
+            | Rule::AttribPop
+            | Rule::Begin
+            | Rule::End
+            | Rule::Vertex
+            | Rule::Draw
+            | Rule::Clear
+            | Rule::ClearBuffer { .. }
+            | Rule::Blit { .. }
+            | Rule::Accumulate
+            | Rule::CallList
+            | Rule::CallLists
+            | Rule::Uniform
+            | Rule::DrawBuffers { is_named: false }
+            | Rule::ReadBuffer { is_named: false }
+            | Rule::Unknown
+    ) || is_bound(rule)
+}
+
+/// Of functions that bind, those of textures and programs go into lists.
+fn is_bound(rule: Rule) -> bool {
+    use crate::tools::gl::lifecycle::Verb;
+    match rule {
+        Rule::Object(action) => {
+            matches!(action.verb, Verb::Bind { .. })
+                && matches!(action.kind, Kind::Texture | Kind::Program | Kind::AssemblyProgram | Kind::Query)
+        }
+        Rule::Texture(..) => true,
+        _ => false,
+    }
+}
+
+impl ListBuild {
+    fn add(&mut self, rule: Rule, function: u32, enter: &[u8], is_full: bool) {
+        if rule == Rule::Begin {
+            return;
+        }
+        let is_current = match rule {
+            Rule::State(row) => {
+                STATES.get(usize::from(row)).is_some_and(|state| state.groups == CURRENT && state.selectors == 0)
+            }
+            _ => false,
+        };
+        // Drawing again does what drawing did, as long as nothing but a vertex's values is set between.
+        if matches!(rule, Rule::Vertex | Rule::End | Rule::Draw) {
+            // One vertex is as good as another.
+            let function = if rule == Rule::Vertex { u32::MAX } else { function };
+            if self.drawn.contains(&function) {
+                return;
+            }
+            self.drawn.push(function);
+        } else if !is_current {
+            self.drawn.clear();
+        }
+        self.steps += 1;
+        if self.list.bytes + enter.len() > LIST_BYTES_MAX || is_full || self.steps > STEPS_MAX {
+            self.list.is_cut = true;
+            return;
+        }
+        if is_current && let Some(place) = self.last.get(&function).and_then(|at| self.list.commands.get_mut(*at)) {
+            place.1 = enter.into();
+            return;
+        }
+        self.last.insert(function, self.list.commands.len());
+        self.list.bytes += enter.len() + 32;
+        self.list.commands.push((function, enter.into()));
+    }
+}

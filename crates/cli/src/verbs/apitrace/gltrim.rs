@@ -1,0 +1,125 @@
+//! `anytrace apitrace gltrim`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anytrace_apitrace::tools::callset::CallSet;
+use anytrace_apitrace::tools::gltrim::{ExplainForm, GltrimOptions, Plan, plan};
+use anytrace_core::Outcome;
+use clap::{Args, ValueEnum};
+
+use super::edited::EditedArguments;
+use crate::Verdict;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+
+/// `apitrace gltrim`.
+#[derive(Debug, Args)]
+pub(crate) struct GltrimArguments {
+    /// Trace
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// Keep these frames, counted from 0; see below. May be repeated
+    #[arg(short, long, value_name = "FRAMESET", allow_hyphen_values = true)]
+    frames: Vec<String>,
+    /// Keep all calls of these frames too, but for those that end them. May be repeated
+    #[arg(short, long, value_name = "FRAMESET", allow_hyphen_values = true)]
+    setupframes: Vec<String>,
+    /// Print the N frames with most calls
+    #[arg(short, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    top_calls_per_frame: usize,
+    /// Keep all calls that set state
+    #[arg(short, long)]
+    keep_all_states: bool,
+    /// Say on standard output why each call is kept
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    explain: Option<Explain>,
+    #[command(flatten)]
+    edited: EditedArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// How reasons are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Explain {
+    /// A line a call
+    Text,
+    /// One document
+    Json,
+}
+
+pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
+    let set = |texts: &[String], option: &str| -> Result<Option<CallSet>, Failure> {
+        if texts.is_empty() { Ok(None) } else { super::opening::parse_call_set(option, texts).map(Some) }
+    };
+    let (frames, setup) = (set(&options.frames, "--frames")?, set(&options.setupframes, "--setupframes")?);
+    if frames.is_none() && options.top_calls_per_frame == 0 {
+        return Err(Failure::usage("--frames must say which frames to keep"));
+    }
+    if options.file.as_os_str() == "-" {
+        return Err(Failure::usage("the trace is read twice: it must be a file"));
+    }
+    let how = GltrimOptions {
+        frames,
+        setup,
+        keeps_states: options.keep_all_states,
+        explains: options.explain.is_some(),
+        top: options.top_calls_per_frame,
+    };
+    let (mut plan, read) = match make_plan(options, &how)? {
+        Ok(made) => made,
+        Err(verdict) => return Ok(verdict),
+    };
+    let mut out = std::io::stdout().lock();
+    if how.top > 0 {
+        writeln!(out, "Calls per frame:")?;
+        for (frame, calls) in &plan.top {
+            writeln!(out, "  Frame[{frame}] = {calls}")?;
+        }
+    }
+    if how.frames.is_none() {
+        return Ok(read);
+    }
+    if plan.wanted == 0 {
+        let there = plan.frames;
+        let message =
+            format!("{}: none of the frames is there: there are {there}; nothing was written", options.file.display());
+        return Err(if read == Verdict::Fine { Failure::usage(message) } else { Failure::breach(message) });
+    }
+    if let Some(form) = options.explain {
+        let form = if form == Explain::Json { ExplainForm::Json } else { ExplainForm::Text };
+        plan.explain(form, &mut out).map_err(|error| Failure::of("standard output", &error))?;
+    }
+    drop(out);
+    let written =
+        options.edited.write(&options.file, &options.input, ("Trimmed", "-trim.trace"), |reader, out, _| {
+            let outcome = plan.write(reader, options.edited.container(), options.edited.level(), out)?;
+            Ok(noted(outcome, &plan))
+        })?;
+    Ok(if read == Verdict::Fine { written } else { read })
+}
+
+/// Decides what is kept; damage is told here.
+fn make_plan(options: &GltrimArguments, how: &GltrimOptions) -> Result<Result<(Plan, Verdict), Verdict>, Failure> {
+    let mut opened = match super::opening::open_reader(&options.file, &options.input)? {
+        Ok(opened) => opened,
+        Err(verdict) => return Ok(Err(verdict)),
+    };
+    let plan =
+        plan(&mut opened.reader, how, &mut opened.reporter).map_err(|error| Failure::of(&opened.name, &error))?;
+    Ok(Ok((plan, opened.verdict()?)))
+}
+
+/// Tells of functions that nothing is known of.
+fn noted(mut outcome: Outcome, plan: &Plan) -> Outcome {
+    let unknown = plan.unknown();
+    if !unknown.is_empty() {
+        let names: Vec<String> =
+            unknown.iter().take(8).map(|(name, _)| anytrace_core::text::printable(name).to_string()).collect();
+        let more = unknown.len().saturating_sub(names.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        outcome.notes.push(format!("Nothing is known of {}{more}: all their calls are kept.", names.join(", ")));
+    }
+    outcome
+}
