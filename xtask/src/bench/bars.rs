@@ -16,7 +16,7 @@ pub(super) enum Unit {
     Records,
 }
 
-pub(super) const BARS: [Bar; 39] = [
+pub(super) const BARS: [Bar; 44] = [
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
@@ -53,6 +53,11 @@ pub(super) const BARS: [Bar; 39] = [
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
     Bar { input: "apitrace", verb: &["apitrace", "dump"], unit: Unit::Megabytes, at_least: 320.0 },
+    Bar { input: "apitrace", verb: &["apitrace", "info"], unit: Unit::Megabytes, at_least: 1200.0 },
+    Bar { input: "apitrace", verb: &["apitrace", "pickle"], unit: Unit::Megabytes, at_least: 420.0 },
+    Bar { input: "apitrace", verb: &["apitrace", "jsonl"], unit: Unit::Megabytes, at_least: 420.0 },
+    Bar { input: "apitrace", verb: &["apitrace", "leaks"], unit: Unit::Megabytes, at_least: 600.0 },
+    Bar { input: "apitrace", verb: &["apitrace", "stats"], unit: Unit::Megabytes, at_least: 0.0 },
     Bar { input: "casemate", verb: &["info"], unit: Unit::Megabytes, at_least: 230.0 },
     Bar { input: "casemate", verb: &["info"], unit: Unit::Records, at_least: 3.0 },
     Bar { input: "casemate", verb: &["dump"], unit: Unit::Megabytes, at_least: 150.0 },
@@ -72,6 +77,13 @@ pub(super) struct LateBar {
 
 /// Megabytes of the raw stream a second of CPU time at which an index is made, at least.
 pub(super) const INDEX_AT_LEAST: f64 = 1200.0;
+
+/// Frames near the end of the trace of the usual size, looked for without an index.
+pub(super) const FIRST_TRIM: &[&str] =
+    &["apitrace", "trim", "--frames=5460-5469", "--index=none", "--threads=1", "--force", "-o"];
+
+/// Least for it, in millions of raw bytes a second of CPU time.
+pub(super) const FIRST_TRIM_AT_LEAST: f64 = 1200.0;
 
 /// Calls and frames lie late in the trace of the usual size; in smaller ones there is nothing to find, which is quicker still.
 pub(super) const LATE_BARS: [LateBar; 3] = [
@@ -109,6 +121,7 @@ impl Bar {
         match (self.input, self.verb) {
             ("xray", ["dump"]) => Some(vec!["llvm-xray", "fdr-dump"]),
             (_, ["xray", words @ ..]) => Some(std::iter::once("llvm-xray").chain(words.iter().copied()).collect()),
+            (_, ["apitrace", "jsonl" | "stats"]) => None,
             (_, ["apitrace", words @ ..]) => Some(std::iter::once("apitrace").chain(words.iter().copied()).collect()),
             ("apitrace", ["info"]) => Some(vec!["apitrace", "info"]),
             _ => None,

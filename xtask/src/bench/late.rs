@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::bars::{Bar, INDEX_AT_LEAST, LATE_BARS, LateBar, Unit};
+use super::bars::{Bar, FIRST_TRIM, FIRST_TRIM_AT_LEAST, INDEX_AT_LEAST, LATE_BARS, LateBar, Unit};
 use super::{Options, best, best_by_wall, peer, row, size};
 use crate::shell::root;
 
@@ -19,6 +19,13 @@ pub(super) fn bench(trace: &Path, options: &Options, missed: &mut Vec<String>) -
         let program = program.display().to_string();
         std::iter::once(program).chain(words.iter().chain(rest).map(|word| (*word).to_owned())).collect()
     };
+    let job = "apitrace apitrace trim of ten late frames";
+    let trimmed = best(None, &command(FIRST_TRIM, &[&part, &file]))?;
+    let bar = Bar { input: "apitrace", verb: &[], unit: Unit::Megabytes, at_least: FIRST_TRIM_AT_LEAST };
+    let rate = row(job, trimmed, &size, &bar);
+    if rate < FIRST_TRIM_AT_LEAST {
+        missed.push(format!("{job}: {rate:.0} of {FIRST_TRIM_AT_LEAST:.0}"));
+    }
     let job = "apitrace apitrace index";
     let made = best(None, &command(&["apitrace", "index", "--force"], &["--threads", "1", &file]))?;
     let bar = Bar { input: "apitrace", verb: &[], unit: Unit::Megabytes, at_least: INDEX_AT_LEAST };
