@@ -1,10 +1,11 @@
 //! Text made in this thread or in others, in order.
 //!
-//! The reading thread gathers calls in batches and hands them out in turn; the texts come back in the same turn, so
-//! that nothing depends on which thread is fast.
+//! The reading thread gathers calls in batches and hands them to workers that have room; where none has, it makes the
+//! text itself, so that no thread waits for another. Texts are written in the order of the batches, whoever made them.
 
+use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{PoisonError, RwLock};
 use std::thread;
 
@@ -39,6 +40,9 @@ const BATCH_CALLS: usize = 1 << 13;
 
 /// Batches a worker may have, one in work and one waiting: so handing out never waits.
 const BATCHES_EACH: usize = 2;
+
+/// Batches for each thread that may be made and not written.
+const QUEUE_EACH: usize = 4;
 
 /// A batch of more bytes than this goes alone, so that not several of its kind are in memory.
 const LARGE_BYTES: usize = 1 << 22;
@@ -79,32 +83,44 @@ enum Made {
 struct Worker {
     batches: SyncSender<Batch>,
     made: Receiver<Made>,
+    /// Batches it has.
+    has: usize,
+}
+
+/// Where the text of a batch comes from.
+enum Slot {
+    /// From the worker of that number.
+    Away(usize),
+    /// It was made by the thread that reads.
+    Ready(Batch),
 }
 
 /// The workers and the batch that is being gathered.
-pub(crate) struct Crew<'a> {
+pub(crate) struct Crew<'a, S> {
     workers: Vec<Worker>,
+    /// For batches that the thread that reads prints itself, where all workers are busy.
+    scribe: S,
     dictionary: &'a RwLock<Dictionary>,
     out: &'a mut dyn Write,
     batch: Batch,
     definitions: Vec<Owned>,
     definition_bytes: usize,
     spare: Vec<Batch>,
-    handed_out: u64,
-    taken_back: u64,
+    /// Batches not written yet, in order.
+    queue: VecDeque<Slot>,
 }
 
 fn gone<T>(_: T) -> Error {
     Error::io("a thread ended early", std::io::Error::from(std::io::ErrorKind::BrokenPipe))
 }
 
-impl Crew<'_> {
+impl<S: Scribe> Crew<'_, S> {
     /// Runs `read` with so many workers and waits until all text is written.
-    pub(crate) fn run<T, S: Scribe>(
+    pub(crate) fn run<T>(
         count: usize,
         scribe: impl Fn() -> S,
         out: &mut dyn Write,
-        read: impl FnOnce(&mut Crew<'_>) -> Result<T, Error>,
+        read: impl FnOnce(&mut Crew<'_, S>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let dictionary = RwLock::new(Dictionary::default());
         thread::scope(|scope| {
@@ -117,37 +133,88 @@ impl Crew<'_> {
                     .name("text".to_owned())
                     .spawn_scoped(scope, move || work(scribe, dictionary, &to_do, &done))
                     .map_err(|error| Error::io("cannot start a thread", error))?;
-                workers.push(Worker { batches, made });
+                workers.push(Worker { batches, made, has: 0 });
             }
-            let (batch, definitions, spare) = (Batch::default(), Vec::new(), Vec::new());
-            let (definition_bytes, handed_out, taken_back) = (0, 0, 0);
-            let dictionary = &dictionary;
+            let (batch, definitions, spare, queue) = (Batch::default(), Vec::new(), Vec::new(), VecDeque::new());
+            let (definition_bytes, dictionary, scribe) = (0, &dictionary, scribe());
             let mut crew =
-                Crew { workers, dictionary, out, batch, definitions, definition_bytes, spare, handed_out, taken_back };
+                Crew { workers, scribe, dictionary, out, batch, definitions, definition_bytes, spare, queue };
             let result = read(&mut crew)?;
             crew.hand_out()?;
-            while crew.taken_back < crew.handed_out {
-                crew.take_back()?;
-            }
+            crew.drain_queue()?;
             Ok(result)
             // Dropped, the channels end the workers.
         })
     }
 
-    fn turn(&self, number: u64) -> Option<&Worker> {
-        self.workers.get((number % self.workers.len() as u64) as usize)
+    /// Gives the batch to a worker that has room, or prints it here.
+    fn hand_out(&mut self) -> Result<(), Error> {
+        self.settle_definitions();
+        while self.take_back(self.queue.len() >= QUEUE_EACH * (self.workers.len() + 1))? {}
+        let batch = std::mem::replace(&mut self.batch, self.spare.pop().unwrap_or_default());
+        let idle = self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.has < BATCHES_EACH);
+        match idle.min_by_key(|(_, worker)| worker.has) {
+            Some((number, worker)) => {
+                worker.batches.send(batch).map_err(gone)?;
+                worker.has += 1;
+                self.queue.push_back(Slot::Away(number));
+            }
+            None => {
+                let batch = self.print_here(batch)?;
+                self.queue.push_back(Slot::Ready(batch));
+            }
+        }
+        Ok(())
     }
 
-    /// Gives the batch to the worker whose turn it is.
-    fn hand_out(&mut self) -> Result<(), Error> {
-        if self.handed_out - self.taken_back >= (self.workers.len() * BATCHES_EACH) as u64 {
-            self.take_back()?;
+    /// Makes the text of a batch in this thread. Of a text too long to be kept the beginning is written, when all in
+    /// front of it is.
+    fn print_here(&mut self, mut batch: Batch) -> Result<Batch, Error> {
+        let Self { workers, scribe, dictionary, out, spare, queue, .. } = self;
+        let mut rest = |text: &mut Vec<u8>| {
+            while let Some(slot) = queue.pop_front() {
+                write(slot, workers, *out, spare)?;
+            }
+            out.write_all(text)?;
+            text.clear();
+            Ok(())
+        };
+        let known = dictionary.read().unwrap_or_else(PoisonError::into_inner);
+        print(scribe, &mut batch, &known, &mut rest)?;
+        Ok(batch)
+    }
+
+    /// Writes the text of the oldest batch if it is there, or when it is there; false where nothing was written.
+    fn take_back(&mut self, waits: bool) -> Result<bool, Error> {
+        let Self { workers, out, spare, queue, .. } = self;
+        let Some(slot) = queue.pop_front() else { return Ok(false) };
+        if let Slot::Away(number) = slot
+            && !waits
+        {
+            let worker = workers.get_mut(number).ok_or_else(|| gone(()))?;
+            loop {
+                match worker.made.try_recv() {
+                    Ok(Made::Part(text)) => out.write_all(&text)?,
+                    Ok(Made::Done(batch)) => {
+                        worker.has -= 1;
+                        keep(batch?, *out, spare)?;
+                        return Ok(true);
+                    }
+                    Err(TryRecvError::Empty) => {
+                        queue.push_front(slot);
+                        return Ok(false);
+                    }
+                    Err(TryRecvError::Disconnected) => return Err(gone(())),
+                }
+            }
         }
-        self.settle_definitions();
-        let batch = std::mem::replace(&mut self.batch, self.spare.pop().unwrap_or_default());
-        let worker = self.turn(self.handed_out).ok_or_else(|| gone(()))?;
-        worker.batches.send(batch).map_err(gone)?;
-        self.handed_out += 1;
+        write(slot, workers, *out, spare)?;
+        Ok(true)
+    }
+
+    /// Waits for all text and writes it.
+    fn drain_queue(&mut self) -> Result<(), Error> {
+        while self.take_back(true)? {}
         Ok(())
     }
 
@@ -162,36 +229,45 @@ impl Crew<'_> {
         }
         self.definition_bytes = 0;
     }
+}
 
-    /// Writes the text of the oldest batch.
-    fn take_back(&mut self) -> Result<(), Error> {
-        loop {
-            let worker = self.turn(self.taken_back).ok_or_else(|| gone(()))?;
-            match worker.made.recv().map_err(gone)? {
-                Made::Part(text) => self.out.write_all(&text)?,
-                Made::Done(batch) => {
-                    let mut batch = batch?;
-                    self.out.write_all(&batch.text)?;
-                    self.taken_back += 1;
-                    batch.rows.clear();
-                    batch.bytes.clear();
-                    batch.text.clear();
-                    // A batch with a huge call must not keep its memory.
-                    if batch.bytes.capacity() + batch.text.capacity() < BATCH_BYTES * 16 {
-                        self.spare.push(batch);
-                    }
-                    return Ok(());
-                }
+/// Waits for the text of a batch and writes it.
+fn write(slot: Slot, workers: &mut [Worker], out: &mut dyn Write, spare: &mut Vec<Batch>) -> Result<(), Error> {
+    let number = match slot {
+        Slot::Ready(batch) => return keep(batch, out, spare),
+        Slot::Away(number) => number,
+    };
+    let worker = workers.get_mut(number).ok_or_else(|| gone(()))?;
+    loop {
+        match worker.made.recv().map_err(gone)? {
+            Made::Part(text) => out.write_all(&text)?,
+            Made::Done(batch) => {
+                worker.has -= 1;
+                return keep(batch?, out, spare);
             }
         }
     }
+}
+
+/// Writes the text of a batch and keeps its memory for another.
+fn keep(mut batch: Batch, out: &mut dyn Write, spare: &mut Vec<Batch>) -> Result<(), Error> {
+    out.write_all(&batch.text)?;
+    batch.rows.clear();
+    batch.bytes.clear();
+    batch.text.clear();
+    // A batch with a huge call must not keep its memory.
+    if batch.bytes.capacity() + batch.text.capacity() < BATCH_BYTES * 16 {
+        spare.push(batch);
+    }
+    Ok(())
 }
 
 /// Makes the text of batches until there are no more.
 fn work<S: Scribe>(mut scribe: S, dictionary: &RwLock<Dictionary>, batches: &Receiver<Batch>, made: &SyncSender<Made>) {
     while let Ok(mut batch) = batches.recv() {
         let known = dictionary.read().unwrap_or_else(PoisonError::into_inner);
-        let result = print(&mut scribe, &mut batch, &known, made);
+        let mut send = |text: &mut Vec<u8>| made.send(Made::Part(std::mem::take(text))).map_err(|_| gone(()));
+        let result = print(&mut scribe, &mut batch, &known, &mut send);
         drop(known);
         if made.send(Made::Done(result.map(|()| batch))).is_err() {
             return;
@@ -199,13 +275,7 @@ fn work<S: Scribe>(mut scribe: S, dictionary: &RwLock<Dictionary>, batches: &Rec
     }
 }
 
-fn print<S: Scribe>(
-    scribe: &mut S,
-    batch: &mut Batch,
-    dictionary: &Dictionary,
-    made: &SyncSender<Made>,
-) -> Result<(), Error> {
-    let mut drain = |text: &mut Vec<u8>| made.send(Made::Part(std::mem::take(text))).map_err(|_| gone(()));
+fn print<S: Scribe>(scribe: &mut S, batch: &mut Batch, dictionary: &Dictionary, drain: Drain<'_>) -> Result<(), Error> {
     let mut rest = batch.bytes.as_slice();
     for row in &batch.rows {
         let (enter, after) = rest.split_at(row.enter_bytes.min(rest.len()));
@@ -213,7 +283,7 @@ fn print<S: Scribe>(
         rest = after;
         let &Row { number, thread, function, is_incomplete, .. } = row;
         let call = Call { number, thread, function, is_incomplete, enter, leave, ..Call::NONE };
-        scribe.call(&mut batch.text, &call, dictionary, &mut drain)?;
+        scribe.call(&mut batch.text, &call, dictionary, drain)?;
         if batch.text.len() > BATCH_BYTES * 8 {
             drain(&mut batch.text)?;
         }
@@ -221,7 +291,7 @@ fn print<S: Scribe>(
     Ok(())
 }
 
-impl Press for &mut Crew<'_> {
+impl<S: Scribe> Press for &mut Crew<'_, S> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
         *self.dictionary.write().unwrap_or_else(PoisonError::into_inner) = Dictionary::new(version);
         self.out.write_all(&text)?;
@@ -247,8 +317,8 @@ impl Press for &mut Crew<'_> {
         if self.batch.bytes.len() >= BATCH_BYTES || self.batch.rows.len() >= BATCH_CALLS {
             let is_large = self.batch.bytes.len() > LARGE_BYTES;
             self.hand_out()?;
-            while is_large && self.taken_back < self.handed_out {
-                self.take_back()?;
+            if is_large {
+                self.drain_queue()?;
             }
         }
         Ok(())
