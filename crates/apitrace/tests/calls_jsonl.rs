@@ -199,6 +199,15 @@ fn what_is_no_call_is_told_with_its_line_and_field() {
 }
 
 #[test]
+fn a_line_of_millions_of_values_is_refused_before_it_takes_the_memory() {
+    let values = "0,".repeat(2 << 20);
+    let line = format!("{HEADER}{{\"no\":0,\"name\":\"f\",\"args\":[[\"a\",[{values}0]]]}}\n");
+    assert!(back(&line).unwrap_err().to_string().contains("line 2 has more than 1048576 values"));
+    let behind = format!("{HEADER}{{\"args\":[[\"a\",[{values}0]]],\"name\":\"f\",\"no\":0}}\n");
+    assert!(back(&behind).unwrap_err().to_string().contains("line 2 has more than 1048576 values"));
+}
+
+#[test]
 fn any_cut_or_changed_byte_gives_whole_lines() {
     for name in ["allvals_v6", "allvals_v2", "interleave", "threads"] {
         let bytes = std::fs::read(corpus().join(format!("{name}.trace"))).unwrap();

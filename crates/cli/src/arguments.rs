@@ -74,7 +74,7 @@ pub(crate) enum Verb {
     /// Show in the terminal which threads were busy when, and with what
     #[command(after_help = "Example:\n  anytrace timeline -m ./app --time 1ms..2ms app.xray")]
     Timeline(TimelineArguments),
-    /// apitrace's own verbs, several times faster: dump
+    /// apitrace's own verbs, several times faster: dump, edit, diff, leaks, state, stats
     #[command(after_help = "Example:\n  anytrace apitrace dump --calls=frame game.trace")]
     Apitrace(crate::verbs::apitrace::ApitraceArguments),
     /// Casemate's own verbs: the break-before-make checker and what explains it

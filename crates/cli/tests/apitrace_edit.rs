@@ -148,3 +148,19 @@ fn the_last_container_counts_and_z_is_gzip() {
         assert!(code == 0 && out.starts_with(magic), "{options:?}: {err}");
     }
 }
+
+#[test]
+fn files_that_options_name_are_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("game.trace"), example()).unwrap();
+    std::fs::File::create(at.join("large")).unwrap().set_len(1 << 40).unwrap();
+    for arguments in [
+        &["dump", "--calls=@large", "game.trace"][..],
+        &["sed", "-e", "s,@file(large),b,", "game.trace"],
+        &["trim", "--frames=@large", "game.trace"],
+    ] {
+        let (code, _, err) = run(at, arguments, b"");
+        assert!(code == 2 && err.contains("more than 16777216 bytes"), "{arguments:?}: {err}");
+    }
+}

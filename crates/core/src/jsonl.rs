@@ -49,6 +49,7 @@ pub struct Lines {
     number: u64,
     offset: u64,
     line_bytes_max: u64,
+    values_max: usize,
 }
 
 impl Lines {
@@ -60,7 +61,15 @@ impl Lines {
             number: 0,
             offset: 0,
             line_bytes_max: limits.record_bytes_max.saturating_mul(4).max(1 << 20),
+            values_max: usize::MAX,
         }
+    }
+
+    /// Refuses lines of more values than this: each takes about a hundred bytes of memory, whatever its length.
+    #[must_use]
+    pub fn with_values_max(mut self, values: usize) -> Self {
+        self.values_max = values;
+        self
     }
 
     /// The next object; empty lines are passed over. `None` at the end.
@@ -82,6 +91,9 @@ impl Lines {
             }
             if self.line.iter().all(u8::is_ascii_whitespace) {
                 continue;
+            }
+            if has_more_values(&self.line, self.values_max) {
+                return Err(Error::limit(format!("line {} has more than {} values", self.number, self.values_max)));
             }
             let place = Place { line: self.number, offset: self.offset };
             return match serde_json::from_slice(&self.line) {
@@ -111,6 +123,24 @@ impl Lines {
         }
         Ok(header)
     }
+}
+
+/// True when a line of JSON holds more values than this, found without parsing it.
+pub fn has_more_values(line: &[u8], values_max: usize) -> bool {
+    if line.len() <= values_max {
+        return false;
+    }
+    let (mut values, mut is_string, mut is_escaped) = (1, false, false);
+    for &byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b',' | b':' | b'[' | b'{' if !is_string => values += 1,
+            _ => {}
+        }
+    }
+    values > values_max
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -269,6 +299,15 @@ mod tests {
 
     fn lines(text: &str) -> Lines {
         Lines::new(Input::from_bytes("x", text.as_bytes().to_vec()), Limits::default())
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        let line = br#"{"a":[1,2,",,,[[\",,"],"b":{}}"#;
+        assert!(has_more_values(line, 8));
+        assert!(!has_more_values(line, 9));
+        let mut lines = lines("{\"a\":[0,0,0,0,0,0,0,0,0]}\n").with_values_max(5);
+        assert!(lines.next().unwrap_err().to_string().contains("line 1 has more than 5 values"));
     }
 
     #[test]

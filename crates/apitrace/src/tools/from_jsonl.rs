@@ -24,6 +24,12 @@ use crate::wrap::Wrapper;
 /// Longest line, in bytes; a quarter of it is the limit of a record.
 const LINE_BYTES_MAX: u64 = 1 << 29;
 
+/// Longest line whose number is looked for behind its front, in bytes.
+const SEARCHED_BYTES_MAX: u64 = 1 << 26;
+
+/// Most values of a line: they take a hundred times the memory of their digits.
+const VALUES_MAX: usize = 1 << 20;
+
 /// Most calls that may be left later than calls of higher numbers.
 const LATE_MAX: usize = 1 << 22;
 
@@ -41,7 +47,7 @@ pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut
     let container = container(target, Container::Snappy)?;
     let mut late = Late::find(path)?;
     let limits = limits.with_record_bytes_max(limits.record_bytes_max.max(LINE_BYTES_MAX / 4));
-    let mut lines = jsonl::Lines::new(Input::open(path, InputOptions::default())?, limits);
+    let mut lines = jsonl::Lines::new(Input::open(path, InputOptions::default())?, limits).with_values_max(VALUES_MAX);
     let Some(first) = lines.next()? else { return Err(Error::usage("there is no line in it")) };
     let header = header(&first)?;
     let mut wrapper = Wrapper::new(out, container, target.level)?;
@@ -145,9 +151,12 @@ impl Late {
                 Some(number) => Some(number),
                 None => {
                     if head.last() != Some(&b'\n') {
-                        length += (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut head)? as u64;
+                        length += (&mut reader).take(SEARCHED_BYTES_MAX).read_until(b'\n', &mut head)? as u64;
                     }
-                    serde_json::from_slice::<Value>(&head).ok().and_then(|value| value.get("no")?.as_u64())
+                    // A line that has too many is told of when it is read.
+                    let is_fine = !jsonl::has_more_values(&head, VALUES_MAX);
+                    let value = is_fine.then(|| serde_json::from_slice::<Value>(&head).ok()).flatten();
+                    value.and_then(|value| value.get("no")?.as_u64())
                 }
             };
             if head.last() != Some(&b'\n') {
@@ -182,7 +191,7 @@ impl Late {
         self.file.seek(SeekFrom::Start(offset))?;
         (&mut self.file).take(length).read_to_end(&mut bytes)?;
         let limits = Limits::default().with_record_bytes_max(LINE_BYTES_MAX / 4);
-        let mut lines = jsonl::Lines::new(Input::from_bytes("line", bytes), limits);
+        let mut lines = jsonl::Lines::new(Input::from_bytes("line", bytes), limits).with_values_max(VALUES_MAX);
         match lines.next() {
             Ok(Some(object)) => Ok(Some(object)),
             _ => Err(Error::usage(format!("line {line} is no JSON object"))),

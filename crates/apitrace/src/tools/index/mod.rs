@@ -2,7 +2,7 @@
 //!
 //! [`build`] reads a trace once and notes about every MiB what a reader must know to begin there: where its container can
 //! be decoded from, the numbers of the next event, call and frame, the calls that are open, the signatures defined so
-//! far. [`Index::encode`] makes a small file of it and [`Index::decode`] trusts nothing in one. [`find::reader_from_call`]
+//! far. [`Index::encode`] makes a small file of it and [`Index::decode`] trusts nothing in one. [`find::late_reader`]
 //! is what verbs call that want a late part of a trace only.
 //!
 //! What is read with an index is what is read without: so there are no points behind the first damage, nor where

@@ -1,6 +1,6 @@
 //! Statistics of a trace: what its calls are, by function, frame, thread or state, and which of them set what is set.
 //!
-//! One pass, nothing assumed: [`stats`] gives the figures, [`Statistics::rows`] puts them in order, [`write`] prints
+//! One pass, nothing assumed: [`stats`] gives the figures, [`Statistics::rows`] puts them in order, [`write()`] prints
 //! them. Memory grows with the number of functions, threads and frames: a row of about 100 bytes each, of functions and
 //! threads at most as many as [`anytrace_core::Limits::distinct_max`], of frames at most [`FRAMES_MAX`]; beyond it a row is of
 //! two frames, of four, and so on.

@@ -90,7 +90,7 @@ enum ApitraceVerb {
     /// Write each call as a JSON object in a line, with all that is known of it
     #[command(after_help = "CALLSET: as `anytrace apitrace dump --help` tells.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
-                      Example:\n  anytrace apitrace jsonl --blobs=sha256 game.trace | jq -r 'select(.flags/8%2==1).name'")]
+                      Example:\n  anytrace apitrace jsonl --blobs=sha256 game.trace | jq -r 'select((.flags//0)/8%2==1).name'")]
     Jsonl(jsonl::JsonlArguments),
     /// Say which objects a program makes and never deletes: all kinds, per share group and context
     #[command(after_help = "Exit codes: 0 no leaks, 1 leaks or damage, 2 the command failed.\n\n\

@@ -42,7 +42,7 @@ fn property(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(options: &SedArguments) -> Result<Verdict, Failure> {
-    let mut read = |path: &str| std::fs::read(path);
+    let mut read = super::opening::read_named;
     let mut replacements = Vec::new();
     for expression in &options.expressions {
         let one = Replacement::parse(expression, &mut read).map_err(|error| Failure::usage(format!("-e {error}")))?;
