@@ -72,7 +72,7 @@ pub(super) fn split_types(row: &str) -> impl Iterator<Item = &[u8]> {
     row.as_bytes().split_inclusive(|letter| *letter != b'p')
 }
 
-/// Writes expressions.
+/// Writes expressions of values.
 pub(super) struct Expressions {
     pub(super) data: Data,
     /// Names of values that the source uses.
@@ -215,7 +215,9 @@ impl Expressions {
                 _ => b'u',
             };
         }
-        if count > ELEMENTS_MAX && !matches!(letter, b'p' | b'y') && (kind.is_none() || letter != b'u') {
+        // Memory of any type may be a vertex array, which must stay where it is.
+        let is_long = count > ELEMENTS_MAX || to == b"v";
+        if is_long && !matches!(letter, b'p' | b'y') && (kind.is_none() || letter != b'u') {
             return Ok(format!("blob({})", self.data.add(&encoded(letter, (wire, count), dictionary)?)?));
         }
         for _ in 0..count {

@@ -147,8 +147,7 @@ impl Exporter<'_> {
             return self.take_context(call, name, action, &values);
         }
         let context = self.contexts.current(call.thread);
-        let rule = self.rules.of(call.function, function);
-        let stem = rule.stem;
+        let stem = self.rules.of(call.function, function).stem;
         self.windows.take(stem, &values, context, call.thread);
         if !self.is_wanted(call.number, frame, flags) {
             return Ok(());
@@ -173,7 +172,9 @@ impl Exporter<'_> {
                 }
                 self.show(context, call.thread)?;
                 self.written += 1;
-                self.source.statement(&format!("    /* {} */ {text}\n", call.number))
+                // A block of its own lets compilers use the arrays' memory again for the next call.
+                let (open, close) = if text.contains("[]){") { ("{ ", " }") } else { ("", "") };
+                self.source.statement(&format!("    /* {} */ {open}{text}{close}\n", call.number))
             }
             Err(Unfit::Io(error)) => Err(error),
             Err(Unfit::Value(why)) => self.leave_out_here(name, why, call.number),

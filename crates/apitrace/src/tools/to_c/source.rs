@@ -1,6 +1,6 @@
 //! The files of C: calls as they come, and what all of them need at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const CALLS_PER_FILE: u32 = 5000;
 /// Calls in a function, for the same reason.
 const CALLS_PER_FUNCTION: u32 = 250;
 
-/// Files of calls named in a line of the Makefile.
+/// Files that are the same for all traces.
 const RUNTIME: [(&str, &str); 2] =
     [("main.c", include_str!("runtime/main.c")), ("replay.h", include_str!("runtime/replay.h"))];
 
@@ -89,11 +89,10 @@ impl Source {
         }
         self.write_header(names)?;
         self.write_functions(sizes, data_bytes)?;
-        let files: BTreeSet<String> = (0..self.files).map(|at| format!("calls_{at}.o")).collect();
         let mut make = self.create("Makefile")?;
         writeln!(make, "CFLAGS ?= -O1\n\nOBJECTS = main.o functions.o \\")?;
-        for file in &files {
-            writeln!(make, "\t{file} \\")?;
+        for file in 0..self.files {
+            writeln!(make, "\tcalls_{file}.o \\")?;
         }
         // -w: calls are given as they were recorded, whatever a compiler thinks of them.
         writeln!(make, "\nreplay: $(OBJECTS)\n\t$(CC) $(LDFLAGS) -o $@ $(OBJECTS) -ldl\n")?;
