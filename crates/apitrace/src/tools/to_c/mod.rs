@@ -22,7 +22,7 @@ use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::flags::CallFlags;
-use crate::tools::gl::contexts::{Change, Contexts, ContextVerb, System, context_action};
+use crate::tools::gl::contexts::{Change, ContextVerb, Contexts, System, context_action};
 use crate::tools::gl::values::Values;
 
 use arguments::{Expressions, Unfit};
@@ -80,7 +80,9 @@ pub fn to_c(
     wrote.map_err(|error| Error::io(folder.display(), error))?;
     let mut notes: Vec<String> = left_out
         .into_iter()
-        .map(|((name, why), calls)| format!("{name}: {calls} call{} left out: {why}", if calls == 1 { "" } else { "s" }))
+        .map(|((name, why), calls)| {
+            format!("{name}: {calls} call{} left out: {why}", if calls == 1 { "" } else { "s" })
+        })
         .collect();
     if left_out_rest > 0 {
         notes.push(format!("{left_out_rest} calls of further functions left out"));
@@ -161,9 +163,9 @@ impl Exporter<'_> {
         if rule.is_silent {
             return Ok(());
         }
-        let name = rule.name;
         if call.is_incomplete {
-            return self.leave_out_here(name, "it was never left", call.number);
+            let name = rule.name.clone();
+            return self.leave_out_here(&name, "it was never left", call.number);
         }
         match Self::statement(rule, &values, &mut self.expressions) {
             Ok(text) => {
@@ -173,11 +175,15 @@ impl Exporter<'_> {
                 self.show(context, call.thread)?;
                 self.written += 1;
                 // A block of its own lets compilers use the arrays' memory again for the next call.
-                let (open, close) = if text.contains("[]){") { ("{ ", " }") } else { ("", "") };
+                let needs_block = text.contains("[]){") && !text.starts_with('{');
+                let (open, close) = if needs_block { ("{ ", " }") } else { ("", "") };
                 self.source.statement(&format!("    /* {} */ {open}{text}{close}\n", call.number))
             }
             Err(Unfit::Io(error)) => Err(error),
-            Err(Unfit::Value(why)) => self.leave_out_here(name, why, call.number),
+            Err(Unfit::Value(why)) => {
+                let name = rule.name.clone();
+                self.leave_out_here(&name, why, call.number)
+            }
         }
     }
 
@@ -212,11 +218,8 @@ impl Exporter<'_> {
         action: (System, ContextVerb),
         values: &Values<'_>,
     ) -> io::Result<()> {
-        let changes = if call.is_incomplete {
-            Vec::new()
-        } else {
-            self.contexts.take(action, values, call.thread, call.number)
-        };
+        let changes =
+            if call.is_incomplete { Vec::new() } else { self.contexts.take(action, values, call.thread, call.number) };
         let binds_gl = self.binds_gl.get(&call.thread).copied().unwrap_or(false);
         if let ContextVerb::MakeCurrent(_) = action.1 {
             self.windows.make_current(name, values, call.thread);
@@ -267,7 +270,7 @@ impl Exporter<'_> {
         Ok(())
     }
 
-    fn leave_out_here(&mut self, name: &'static str, why: &'static str, number: u64) -> io::Result<()> {
+    fn leave_out_here(&mut self, name: &str, why: &'static str, number: u64) -> io::Result<()> {
         self.leave_out(name, why);
         self.source.statement(&format!("    /* {number}: {name} is left out: {why} */\n"))
     }

@@ -35,8 +35,8 @@ enum Around {
 /// What is known of a function.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// For messages.
-    pub(super) name: &'static str,
+    /// Its name for messages and comments: nothing but letters and digits.
+    pub(super) name: String,
     /// Its name without the suffix of its extension.
     pub(super) stem: &'static str,
     /// It changes nothing that is drawn: nothing is said of it.
@@ -63,7 +63,7 @@ pub(super) struct Rules(Vec<Option<Rule>>, Rule);
 impl Default for Rule {
     fn default() -> Self {
         Self {
-            name: "?",
+            name: String::new(),
             stem: "",
             is_silent: true,
             called: None,
@@ -131,7 +131,7 @@ impl Rule {
             references.clear();
         }
         Self {
-            name,
+            name: (*name).to_owned(),
             stem,
             is_silent: around == Around::Plain && asks || has("DebugMessageCallback"),
             called: Some((name, types)),
@@ -152,11 +152,13 @@ impl Rule {
     fn unknown(text: &[u8]) -> Self {
         let memory = ["memcpy", "malloc", "free", "realloc"].into_iter().find(|name| name.as_bytes() == text);
         if let Some(name) = memory {
-            return Self { name, is_silent: false, around: Around::Memory, ..Self::default() };
+            return Self { name: name.to_owned(), is_silent: false, around: Around::Memory, ..Self::default() };
         }
         // Window systems have windows, which the program does without.
         let is_silent = !text.starts_with(b"gl") || text.starts_with(b"glX");
-        Self { name: "a function of OpenGL that is not in the registry", is_silent, ..Self::default() }
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let letter = |byte: &u8| if is_plain(*byte) { char::from(*byte) } else { '?' };
+        Self { name: text.iter().take(80).map(letter).collect(), is_silent, ..Self::default() }
     }
 }
 
@@ -180,7 +182,7 @@ impl Statement<'_, '_> {
             return self.memory();
         }
         let Some((name, types)) = self.rule.called else {
-            return Err(Unfit::Value("its arguments' types are not known"));
+            return Err(Unfit::Value("it is not in the Khronos registry"));
         };
         self.check_size()?;
         let mut arguments = Vec::new();
@@ -325,7 +327,7 @@ impl Statement<'_, '_> {
     fn memory(&mut self) -> Result<String, Unfit> {
         let number = |index| self.values.name(index).unwrap_or(0);
         let returned = self.values.returned_name().unwrap_or(0);
-        Ok(match self.rule.name {
+        Ok(match self.rule.name.as_str() {
             "malloc" => format!("allocated({returned:#x}, {:#x});", number(0)),
             "realloc" => format!("released({:#x}); allocated({returned:#x}, {:#x});", number(0), number(1)),
             "free" => format!("released({:#x});", number(0)),
