@@ -1,4 +1,4 @@
-//! `cargo xtask callflags`: writes the table of function flags of the apitrace crate anew.
+//! `cargo xtask callflags`: writes the tables of function flags and of C types of the apitrace crate anew.
 //!
 //! Which functions there are is read from the Khronos registry (gl.xml, glx.xml, wgl.xml, egl.xml, as the crate
 //! `khronos_api` ships them); what they do cannot be read there, so the flags are those observed of apitrace 11.1
@@ -29,13 +29,71 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     };
     let observed = std::fs::read_to_string(root().join("crates/apitrace/corpus/callflags.tsv"))
         .map_err(|error| format!("callflags.tsv: {error}"))?;
-    let table = table(&observed)?;
-    let path = root().join("crates/apitrace/src/tools/flags_table.rs");
-    if is_check {
-        let there = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-        return if there == table { Ok(()) } else { Err("flags_table.rs is not what callflags writes".to_owned()) };
+    for (name, table) in [("flags_table.rs", table(&observed)?), ("to_c/types_table.rs", types_table())] {
+        let path = root().join("crates/apitrace/src/tools").join(name);
+        if is_check {
+            let there = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+            if there != table {
+                return Err(format!("{name} is not what callflags writes"));
+            }
+        } else {
+            std::fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
     }
-    std::fs::write(&path, table).map_err(|error| format!("{}: {error}", path.display()))
+    Ok(())
+}
+
+/// The text of the table of C types: for each function of OpenGL a letter for what it returns and for each parameter.
+fn types_table() -> String {
+    let source = String::from_utf8_lossy(khronos_api::GL_XML);
+    let mut rows: BTreeMap<String, String> = BTreeMap::new();
+    for command in source.split("<command>").skip(1).filter_map(|rest| rest.split_once("</command>")) {
+        let Some((proto, rest)) = command.0.split_once("</proto>") else { continue };
+        let Some((returned, name)) = proto.split_once("<name>") else { continue };
+        let mut types = type_letters(returned);
+        for param in rest.split("<param").skip(1) {
+            let declared = param.split_once('>').and_then(|(_, text)| text.split_once("<name>"));
+            types.push_str(&declared.map_or_else(|| "x".to_owned(), |(text, _)| type_letters(text)));
+        }
+        rows.insert(name.trim().trim_end_matches("</name>").to_owned(), types);
+    }
+    let mut text = String::from(
+        "//! C types of OpenGL's functions by name, sorted. Written by `cargo xtask callflags`.\n\n\
+         /// Names, and a letter for what is returned and for each parameter; `p` stands before what it points to.\n\
+         #[rustfmt::skip]\n\
+         pub(super) static TYPES: &[(&str, &str)] = &[\n",
+    );
+    for (name, types) in rows {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "    (\"{name}\", \"{types}\"),");
+    }
+    text.push_str("];\n");
+    text
+}
+
+/// The letters of a type as the registry declares it, `x` for what no trace can hold.
+fn type_letters(declared: &str) -> String {
+    let stars = declared.matches('*').count();
+    let named = declared.split_once("<ptype>").and_then(|(_, rest)| rest.split_once("</ptype>")).map(|(name, _)| name);
+    let letter = match named {
+        None if declared.contains("void") => 'v',
+        Some("GLenum" | "GLbitfield") => 'e',
+        Some("GLuint" | "GLhandleARB") => 'u',
+        Some("GLint" | "GLsizei" | "GLfixed" | "GLclampx") => 'i',
+        Some("GLboolean" | "GLubyte") => 'b',
+        Some("GLbyte") => 'c',
+        Some("GLchar" | "GLcharARB") => 'a',
+        Some("GLshort") => 's',
+        Some("GLushort" | "GLhalfNV") => 'w',
+        Some("GLfloat" | "GLclampf") => 'f',
+        Some("GLdouble" | "GLclampd") => 'd',
+        Some("GLint64" | "GLint64EXT") => 'l',
+        Some("GLuint64" | "GLuint64EXT") => 'L',
+        Some("GLintptr" | "GLsizeiptr" | "GLintptrARB" | "GLsizeiptrARB" | "GLvdpauSurfaceNV") => 'n',
+        Some("GLsync") => 'y',
+        _ => 'x',
+    };
+    format!("{}{letter}", "p".repeat(stars))
 }
 
 /// The text of the table.

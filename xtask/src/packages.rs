@@ -5,11 +5,14 @@ use std::process::Command;
 use crate::shell::{has_program, run};
 
 /// Programs of the formats' own systems, and the packages that each needs.
-const PEERS: [(&str, &[&str]); 4] = [
+const PEERS: [(&str, &[&str]); 6] = [
     ("llvm-xray", &["llvm"]),
     ("apitrace", &["apitrace"]),
     ("Xvfb", &["xvfb"]),
     ("clang-14", &["clang-14", "libclang-rt-14-dev"]),
+    ("make", &["make"]),
+    // Its package brings libEGL, which programs written by `apitrace to-c` load.
+    ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
 ];
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.

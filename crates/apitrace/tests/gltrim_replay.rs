@@ -3,96 +3,17 @@
 //! `cargo xtask test` installs apitrace and Xvfb from Debian; where they are missing the test says that it is skipped.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::io::{BufRead, BufReader, Write};
+mod display;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
-use anytrace_apitrace::tools::flags::{CallFlags, call_flags};
 use anytrace_apitrace::tools::gltrim::{GltrimOptions, plan};
 use anytrace_core::testing::shared_corpus;
 use anytrace_core::{Collect, Input, MemoryTarget, OpenOptions};
 
-/// A display that ends with the test.
-struct Display {
-    server: Child,
-    name: String,
-}
-
-impl Display {
-    /// `None` where the programs are missing, which is said.
-    #[allow(clippy::zombie_processes, reason = "dropping waits")]
-    fn open() -> Option<Self> {
-        for program in ["Xvfb", "glretrace"] {
-            if Command::new(program).arg("-help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-                let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed");
-                return None;
-            }
-        }
-        let mut command = Command::new("Xvfb");
-        // The server chooses a number that is free and says which.
-        command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
-        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        let _ = server.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-        let name = format!(":{}", line.trim());
-        if name.len() == 1 {
-            let _ = writeln!(std::io::stderr(), "skipped: Xvfb does not start");
-            let _ = server.kill();
-            let _ = server.wait();
-            return None;
-        }
-        Some(Self { server, name })
-    }
-
-    /// Pictures of the frames of a trace, in the order the frames end.
-    fn replay(&self, trace: &Path, folder: &Path) -> Vec<Vec<u8>> {
-        let prefix = folder.join("frame.");
-        let is_egl = trace.file_name().unwrap().to_string_lossy().contains("egl");
-        let mut command = Command::new(if is_egl { "eglretrace" } else { "glretrace" });
-        command.args(["-b", "--headless", "-s"]).arg(&prefix).arg(trace).env("DISPLAY", &self.name);
-        assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success(), "{}", trace.display());
-        let mut pictures = Vec::new();
-        for call in frame_ends(&std::fs::read(trace).unwrap()) {
-            let path = folder.join(format!("frame.{call:010}.png"));
-            pictures.extend(std::fs::read(&path).ok());
-            let _ = std::fs::remove_file(path);
-        }
-        pictures
-    }
-}
-
-impl Drop for Display {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-/// Numbers of the calls that end frames, in the order they are left.
-fn frame_ends(bytes: &[u8]) -> Vec<u64> {
-    use anytrace_apitrace::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
-    use anytrace_apitrace::tools::dictionary::{Definition, Dictionary};
-    #[derive(Default)]
-    struct Ends(Dictionary, Vec<u64>);
-    impl CallVisitor for Ends {
-        fn define(&mut self, definition: &Definition<'_>) {
-            self.0.define(definition);
-        }
-        fn call(&mut self, call: &Call<'_>, _: &mut dyn anytrace_core::Sink) -> Result<(), anytrace_core::Error> {
-            let name = self.0.function(call.function).map_or(&b""[..], |function| function.name());
-            if call_flags(name).has(CallFlags::END_FRAME) {
-                self.1.push(call.number);
-            }
-            Ok(())
-        }
-    }
-    let mut ends = Ends::default();
-    let mut reader = Reader::new(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();
-    read_calls(&mut reader, CallOptions::default(), &mut ends, &mut Collect::default()).unwrap();
-    ends.1
-}
+use display::Display;
 
 fn trimmed(bytes: &[u8], frame: usize) -> Vec<u8> {
     let open = |bytes: &[u8]| Reader::new(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();

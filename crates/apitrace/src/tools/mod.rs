@@ -41,6 +41,7 @@ pub mod spans;
 pub mod state;
 pub mod stats;
 mod text;
+pub mod to_c;
 pub mod trim;
 mod waiting;
 mod walk;

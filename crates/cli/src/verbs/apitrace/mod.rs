@@ -17,6 +17,7 @@ mod repack;
 mod sed;
 mod state;
 mod stats;
+mod to_c;
 mod trim;
 
 use clap::{Args, Subcommand};
@@ -137,6 +138,15 @@ enum ApitraceVerb {
                       anytrace apitrace stats --by=state game.trace\n  \
                       anytrace apitrace stats --by=frame --format=csv --plot=frames.svg game.trace > frames.csv")]
     Stats(stats::StatsArguments),
+    /// Write a program in C that makes the OpenGL calls again, without a window
+    #[command(
+        after_help = "DIR gets the source, data.bin, a Makefile and a README. CALLSET and FRAMESET: as for `anytrace\n\
+                      apitrace trim`; with both, calls of either.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged (what can be read is written), 2 the command failed.\n\n\
+                      Example:\n  anytrace apitrace to-c -o game-c game.trace\n  \
+                      make -C game-c && game-c/replay --snapshots frame."
+    )]
+    ToC(to_c::ToCArguments),
     /// Write a part of a trace: some calls, frames or threads, each event as it is
     #[command(
         after_help = "Without -o the part of game.trace is game-trim.trace. Without --calls and --frames all calls are\n\
@@ -169,6 +179,7 @@ pub(crate) fn run(options: &ApitraceArguments) -> Result<Verdict, Failure> {
         ApitraceVerb::Sed(options) => sed::run(options),
         ApitraceVerb::State(options) => state::run(options),
         ApitraceVerb::Stats(options) => stats::run(options),
+        ApitraceVerb::ToC(options) => to_c::run(options),
         ApitraceVerb::Trim(options) => trim::run(options),
     }
 }
