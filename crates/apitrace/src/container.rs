@@ -91,7 +91,8 @@ pub(crate) fn guess(head: &Head<'_>) -> Guess {
         {
             return Guess { own: Container::Brotli, confidence: named };
         }
-        if inner >= Confidence::Likely {
+        // A first call with a large blob has no end in what was looked at.
+        if inner > raw {
             return Guess { own: Container::Brotli, confidence: inner };
         }
     }
@@ -217,4 +218,21 @@ pub(crate) fn of_layer(compression: Compression) -> Container {
 /// True when the last bytes of a zstd file are the footer of a table of frames.
 pub(crate) fn is_seekable(tail: [u8; 16]) -> bool {
     tail.ends_with(&[0xb1, 0xea, 0x92, 0x8f])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brotli_is_known_where_the_first_call_is_larger_than_the_look() {
+        let mut raw = b"\x06\x06\x00\x00\x00\x00\x0cglBufferData\x01\x04data\x01\x00\x08\xc0\x84\x3d".to_vec();
+        raw.resize(raw.len() + 1_000_000, 0);
+        raw.push(0);
+        let mut packed = Vec::new();
+        let parameters = brotli::enc::BrotliEncoderParams::default();
+        brotli::BrotliCompress(&mut raw.as_slice(), &mut packed, &parameters).unwrap();
+        let head = Head { bytes: &packed, total_bytes: Some(packed.len() as u64), name: "x", layers: &[] };
+        assert_eq!(guess(&head), Guess { own: Container::Brotli, confidence: Confidence::Maybe });
+    }
 }
