@@ -30,9 +30,11 @@ fn allowed(package: &str) -> BTreeSet<&'static str> {
         "anytrace-core" | "xtask" => of(&[]),
         "anytrace-analysis" | "anytrace-export" | "anytrace-symbols" => of(&["anytrace-core"]),
         name if FORMATS.contains(&name) => of(&["anytrace-core"]),
+        "anytrace-live" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-heph"]),
         "anytrace-formats" => FORMATS.into_iter().chain(["anytrace-core"]).collect(),
         "anytrace-cli" => {
-            let own_verbs = ["anytrace-apitrace", "anytrace-casemate", "anytrace-xray"];
+            let own_verbs =
+                ["anytrace-apitrace", "anytrace-casemate", "anytrace-heph", "anytrace-live", "anytrace-xray"];
             of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"])
                 .into_iter()
                 .chain(own_verbs)

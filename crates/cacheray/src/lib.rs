@@ -27,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accesses;
 mod check;
 mod detect;
 mod dump;

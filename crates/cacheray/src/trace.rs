@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anytrace_core::{
-    Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule,
-    Sink, Summary, Target, Trace,
+    AccessSink, Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, Limits, OpenOptions, Outcome,
+    Plan, Rule, Sink, Summary, Target, Trace,
 };
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::reader::Reader;
 use crate::record::Layout;
 use crate::rules::RULES;
 use crate::types::{TypeTable, name_value};
-use crate::{NAME, detect, dump, jsonl, parallel, rewrite};
+use crate::{NAME, accesses, detect, dump, jsonl, parallel, rewrite};
 
 /// The format, for [`anytrace_core`]'s doors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +55,10 @@ impl Format for Cacheray {
         options.only("cacheray", &["endian", "pointer-width"])?;
         let reader = Reader::new(input, options)?;
         Ok(Box::new(Opened { reader, limits: options.limits, threads: options.threads }))
+    }
+
+    fn has_accesses(&self) -> bool {
+        true
     }
 
     fn import(
@@ -112,6 +116,10 @@ impl Trace for Opened {
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
         rewrite::rewrite(self.reader, plan, self.limits, out, sink)
+    }
+
+    fn accesses(self: Box<Self>, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        accesses::tell(self.reader, self.limits, out, sink)
     }
 }
 

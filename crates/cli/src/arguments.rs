@@ -77,9 +77,15 @@ pub(crate) enum Verb {
     /// apitrace's own verbs, several times faster: dump, edit, diff, leaks, state, stats
     #[command(after_help = "Example:\n  anytrace apitrace dump --calls=frame game.trace")]
     Apitrace(crate::verbs::apitrace::ApitraceArguments),
+    /// Memory accesses: cache simulation by type and field, miss-ratio curves, sharing, advice, recording
+    #[command(after_help = "Example:\n  anytrace cacheray sim --config zen3 --types --binary ./app app.trace")]
+    Cacheray(crate::verbs::cacheray::CacherayArguments),
     /// Casemate's own verbs: the break-before-make checker and what explains it
     #[command(after_help = "Example:\n  anytrace casemate check --compat hyp.log\n  anytrace casemate explain hyp.log")]
     Casemate(crate::verbs::casemate::CasemateArguments),
+    /// Heph's own verbs: spans, statistics, loss, live collection, replay
+    #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  anytrace heph loss app.heph")]
+    Heph(crate::verbs::heph::HephArguments),
     /// `llvm-xray`'s verbs, right on every trace: account, stack, graph, graph-diff, convert, extract, fdr-dump
     #[command(after_help = "Example:\n  anytrace xray account -m ./app -s sum -r dsc -p 10 app.xray")]
     Xray(crate::verbs::xray::XrayArguments),

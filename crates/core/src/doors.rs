@@ -7,8 +7,8 @@ use std::io::Write;
 
 use crate::span::{Mangling, SymbolSource, Symbols};
 use crate::{
-    Confidence, DumpOptions, Error, Head, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule, Sink, SpanOptions,
-    SpanSink, Summary, Target, TargetOptions, jsonl,
+    AccessSink, Confidence, DumpOptions, Error, Head, Info, Input, Limits, OpenOptions, Outcome, Plan, Rule, Sink,
+    SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
 };
 
 /// A trace format: what it is called, how to recognise it, how to open it.
@@ -48,6 +48,11 @@ pub trait Format: Sync {
 
     /// True when traces of this format can be told as spans, by [`Trace::spans`].
     fn has_spans(&self) -> bool {
+        false
+    }
+
+    /// True when traces of this format can be told as memory accesses, by [`Trace::accesses`].
+    fn has_accesses(&self) -> bool {
         false
     }
 
@@ -118,5 +123,14 @@ pub trait Trace: Send {
         _sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
         Err(Error::unsupported("traces of this format have no spans that can be shown"))
+    }
+
+    /// Tells the trace as memory accesses: for cache simulation, miss-ratio curves and what else asks who touched
+    /// which address.
+    ///
+    /// # Errors
+    /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are no accesses.
+    fn accesses(self: Box<Self>, _out: &mut dyn AccessSink, _sink: &mut dyn Sink) -> Result<Summary, Error> {
+        Err(Error::unsupported("traces of this format have no memory accesses"))
     }
 }

@@ -15,6 +15,7 @@
 //! assert_eq!((cursor.offset(), cursor.window()), (1, &[2][..]));
 //! ```
 
+pub mod access;
 pub mod bytes;
 mod cursor;
 mod diagnostic;
@@ -33,6 +34,7 @@ mod target;
 pub mod testing;
 pub mod text;
 
+pub use access::{Access, AccessSink};
 pub use bytes::Endian;
 pub use cursor::{Cursor, Refill};
 pub use diagnostic::{Collect, Diagnostic, Rule, Severity, Sink, Strict};

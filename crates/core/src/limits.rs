@@ -25,4 +25,10 @@ impl Limits {
         self.record_bytes_max = bytes;
         self
     }
+
+    /// Sets [`Self::distinct_max`].
+    pub fn with_distinct_max(mut self, keys: usize) -> Self {
+        self.distinct_max = keys;
+        self
+    }
 }

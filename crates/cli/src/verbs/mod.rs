@@ -1,6 +1,7 @@
 //! One file a verb: options to one library call, and a printer.
 
 pub(crate) mod apitrace;
+pub(crate) mod cacheray;
 pub(crate) mod casemate;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -9,6 +10,7 @@ pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod flame;
 pub(crate) mod formats;
+pub(crate) mod heph;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod repair;

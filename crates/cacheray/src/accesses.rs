@@ -1,0 +1,254 @@
+//! The trace as lane 2: accesses and regions, for the engines of `anytrace-analysis`.
+
+use std::collections::HashMap;
+
+use anytrace_core::access::{
+    Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber,
+};
+use anytrace_core::{Error, Limits, Sink, Summary};
+
+use crate::parse::{NOT_ACCESS, access, with_layout};
+use crate::reader::{Place, Reader, Visit};
+use crate::record::{Body, Layout, Record, Tag};
+
+/// Tells a trace to `out`; damage goes to `sink`.
+pub(crate) fn tell(
+    reader: Reader,
+    limits: Limits,
+    out: &mut dyn AccessSink,
+    sink: &mut dyn Sink,
+) -> Result<Summary, Error> {
+    let mut teller = Teller {
+        layout: reader.layout(),
+        batch: Vec::with_capacity(BATCH_ACCESSES),
+        threads: HashMap::new(),
+        types: HashMap::new(),
+        distinct_max: limits.distinct_max,
+        others: Others::default(),
+        latest: None,
+        out,
+    };
+    let passed = reader.walk(&mut teller, sink)?;
+    teller.flush()?;
+    Ok(Summary { records: passed.records, bytes: passed.bytes })
+}
+
+/// The numbers that all keys beyond the limit share, once they are told.
+#[derive(Default)]
+struct Others {
+    thread: Option<ThreadNumber>,
+    type_name: Option<TypeNumber>,
+}
+
+struct Teller<'a> {
+    layout: Layout,
+    out: &'a mut dyn AccessSink,
+    batch: Vec<Access>,
+    threads: HashMap<u64, ThreadNumber>,
+    types: HashMap<Box<[u8]>, TypeNumber>,
+    distinct_max: usize,
+    others: Others,
+    /// Thread of the latest record and its number: most records are of the thread of the record before.
+    latest: Option<(u64, ThreadNumber)>,
+}
+
+impl Visit for Teller<'_> {
+    fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
+        with_layout!(self.layout, take_run, self, window, at)
+    }
+
+    fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+        let thread = self.thread(record.thread)?;
+        self.flush()?;
+        let (seq, address) = (at.seq, record.address);
+        let Body::Add { elemsize, elemcount, name } = record.body else {
+            return self.out.region_removed(&RegionRemoved { seq, address, thread });
+        };
+        let type_number = self.type_number(name)?;
+        let (element_bytes, elements) = (u64::from(elemsize), u64::from(elemcount));
+        self.out.region_added(&RegionAdded { seq, address, element_bytes, elements, type_number, thread })
+    }
+}
+
+impl Teller<'_> {
+    fn flush(&mut self) -> Result<(), Error> {
+        if !self.batch.is_empty() {
+            self.out.accesses(&self.batch)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    /// The number of a thread; told when it is new.
+    #[inline]
+    fn thread(&mut self, id: u64) -> Result<ThreadNumber, Error> {
+        match self.latest {
+            Some((latest, number)) if latest == id => Ok(number),
+            _ => self.other_thread(id),
+        }
+    }
+
+    #[cold]
+    fn other_thread(&mut self, id: u64) -> Result<ThreadNumber, Error> {
+        let known = self.threads.get(&id).copied();
+        let number = match known.or(self.others.thread) {
+            Some(number) => number,
+            None => {
+                let number = ThreadNumber::try_from(self.threads.len()).expect("the limit fits 32 bits");
+                let has_room = self.threads.len() < self.distinct_max;
+                self.flush()?;
+                self.out.thread(number, has_room.then_some(id))?;
+                if has_room {
+                    self.threads.insert(id, number);
+                } else {
+                    self.others.thread = Some(number);
+                }
+                number
+            }
+        };
+        self.latest = Some((id, number));
+        Ok(number)
+    }
+
+    /// The number of a type; told when it is new.
+    fn type_number(&mut self, name: &[u8]) -> Result<TypeNumber, Error> {
+        if let Some(number) = self.types.get(name).copied().or(self.others.type_name) {
+            return Ok(number);
+        }
+        let number = TypeNumber::try_from(self.types.len()).expect("the limit fits 32 bits");
+        let has_room = self.types.len() < self.distinct_max;
+        self.out.type_name(number, has_room.then_some(name))?;
+        if has_room {
+            self.types.insert(name.into(), number);
+        } else {
+            self.others.type_name = Some(number);
+        }
+        Ok(number)
+    }
+}
+
+/// Takes the accesses a window starts with; returns their bytes.
+fn take_run<const STRIDE: usize, const BIG: bool>(
+    teller: &mut Teller<'_>,
+    window: &[u8],
+    at: Place,
+) -> Result<usize, Error> {
+    let (records, _) = window.as_chunks::<STRIDE>();
+    let mut taken = 0;
+    for (record, seq) in records.iter().zip(at.seq..) {
+        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+        if tag & NOT_ACCESS != 0 {
+            break;
+        }
+        let thread = teller.thread(thread)?;
+        let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
+        // The two bits stand in the same order as those of the flags.
+        let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
+        teller.batch.push(Access { address, seq, thread, bytes: u16::from(size), kind, flags });
+        if teller.batch.len() == BATCH_ACCESSES {
+            teller.flush()?;
+        }
+        taken += STRIDE;
+    }
+    Ok(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::{Collect, Input, OpenOptions};
+
+    use super::*;
+    use crate::record::Kind;
+    use crate::writer::Writer;
+
+    /// Writes down what it is told.
+    #[derive(Default)]
+    struct Told(Vec<String>);
+
+    impl AccessSink for Told {
+        fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+            self.0.push(format!("thread {number} = {id:?}"));
+            Ok(())
+        }
+
+        fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+            self.0.push(format!("type {number} = {:?}", name.map(String::from_utf8_lossy)));
+            Ok(())
+        }
+
+        fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+            let RegionAdded { seq, address, element_bytes, elements, type_number, thread } = region;
+            self.0.push(format!("{seq} add {address} {element_bytes}x{elements} type {type_number} by {thread}"));
+            Ok(())
+        }
+
+        fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
+            self.0.push(format!("{} remove {} by {}", region.seq, region.address, region.thread));
+            Ok(())
+        }
+
+        fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+            assert!(!batch.is_empty() && batch.len() <= BATCH_ACCESSES);
+            self.0.extend(batch.iter().map(|a| {
+                format!("{} {} {}+{} {} by {}", a.seq, a.kind.name(), a.address, a.bytes, a.flags.0, a.thread)
+            }));
+            Ok(())
+        }
+    }
+
+    fn told(records: &[Record<'_>], limits: Limits) -> Vec<String> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes, Layout::default());
+        records.iter().for_each(|record| writer.write(record).expect("it fits"));
+        writer.finish().expect("memory takes it");
+        let reader = Reader::new(Input::from_bytes("a.trace", bytes), &OpenOptions::default()).expect("it opens");
+        let (mut out, mut sink) = (Told::default(), Collect::default());
+        tell(reader, limits, &mut out, &mut sink).expect("it is read");
+        out.0
+    }
+
+    fn touch(kind: Kind, address: u64, thread: u64) -> Record<'static> {
+        Record { tag: Tag::new(kind, false, kind == Kind::Write), address, thread, body: Body::Access { size: 8 } }
+    }
+
+    fn add(address: u64, thread: u64, name: &[u8]) -> Record<'_> {
+        let body = Body::Add { elemsize: 16, elemcount: 2, name };
+        Record { tag: Tag::new(Kind::RttaAdd, false, false), address, thread, body }
+    }
+
+    #[test]
+    fn accesses_and_regions_are_told_in_the_order_of_records() {
+        let remove = Record { tag: Tag(3), address: 4096, thread: 7, body: Body::Remove };
+        let records = [
+            touch(Kind::Read, 4104, 7),
+            add(4096, 7, b"struct.A"),
+            touch(Kind::Write, 4104, 9),
+            add(8192, 7, b"struct.A"),
+            remove,
+        ];
+        assert_eq!(
+            told(&records, Limits::default()),
+            [
+                "thread 0 = Some(7)",
+                "0 read 4104+8 0 by 0",
+                "type 0 = Some(\"struct.A\")",
+                "1 add 4096 16x2 type 0 by 0",
+                "thread 1 = Some(9)",
+                "2 write 4104+8 2 by 1",
+                "3 add 8192 16x2 type 0 by 0",
+                "4 remove 4096 by 0",
+            ]
+        );
+    }
+
+    #[test]
+    fn threads_and_types_beyond_the_limit_share_a_number() {
+        let limits = Limits::default().with_distinct_max(2);
+        let mut records: Vec<_> = (0..4).map(|thread| touch(Kind::Read, 4104, thread)).collect();
+        records.extend([add(4096, 0, b"A"), add(4096, 0, b"B"), add(4096, 0, b"C"), add(4096, 0, b"D")]);
+        let told = told(&records, limits);
+        let others: Vec<_> = told.iter().filter(|line| line.contains("None")).collect();
+        assert_eq!(others, ["thread 2 = None", "type 2 = None"]);
+        assert!(told.contains(&"3 read 4104+8 0 by 2".to_owned()) && told.iter().any(|l| l.contains("type 2 by 0")));
+    }
+}

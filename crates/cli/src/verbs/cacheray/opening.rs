@@ -1,0 +1,37 @@
+//! What the group's verbs share: opening a trace that has memory accesses, and where its damage is told.
+
+use std::path::Path;
+
+use anytrace_core::{Diagnostic, Trace};
+
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::open;
+use crate::report::{Reporter, Way};
+
+/// A trace to read, and where its damage is told.
+pub(super) struct Opened {
+    /// `None` for an empty file.
+    pub(super) trace: Option<Box<dyn Trace>>,
+    pub(super) reporter: Reporter,
+}
+
+/// Opens a trace for one of the verbs.
+pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
+    let name = path.display().to_string();
+    let reporter = |format| Reporter::new(&name, format, Way::Stderr, options.limit);
+    let (format, input) = match open::open_trace(path, options)? {
+        Ok(found) => found,
+        Err(damage) => return empty(reporter(None), damage),
+    };
+    if !format.has_accesses() {
+        return Err(Failure::usage(format!("{name}: traces of {} have no memory accesses", format.title())));
+    }
+    let trace = open::enter(format, input, options)?;
+    Ok(Opened { trace: Some(trace), reporter: reporter(Some(format)) })
+}
+
+fn empty(mut reporter: Reporter, damage: Vec<Diagnostic>) -> Result<Opened, Failure> {
+    reporter.take(damage)?;
+    Ok(Opened { trace: None, reporter })
+}
