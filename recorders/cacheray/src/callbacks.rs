@@ -38,11 +38,7 @@ pub unsafe extern "C" fn __calloc_recorded(count: c_long, bytes: c_long, name: *
 /// `name` is null or a string that lives during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __realloc_recorded(old: *mut c_void, bytes: c_long, name: *const c_char, at: *mut c_void) {
-    thread::with(|me| {
-        if let Entry::Entered(mut section) = Section::enter(me) {
-            moved_from(section.log(), me, old as usize, at as usize);
-        }
-    });
+    moved(old as usize, at as usize);
     // SAFETY: as the caller's.
     annotate(at as usize, bytes as u64, 1, unsafe { text(name) });
 }
@@ -61,6 +57,15 @@ pub extern "C" fn __free_recorded(at: *mut c_void) {
         log.settle(me, at, 1);
         log.change(|regions| regions.remove(at));
         log.remove(me, at);
+    });
+}
+
+/// Records that `realloc` gave `at` for `old`.
+pub(crate) fn moved(old: usize, at: usize) {
+    thread::with(|me| {
+        if let Entry::Entered(mut section) = Section::enter(me) {
+            moved_from(section.log(), me, old, at);
+        }
     });
 }
 

@@ -33,6 +33,26 @@ pub unsafe extern "C" fn __cacheray_add(
     callbacks::annotate(at as usize, element_bytes as u64, elements as u64, name);
 }
 
+/// Records that `realloc` moved a region, or left it where it is with another length or type.
+///
+/// # Safety
+/// `name` is valid for reading `name_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cacheray_move(
+    old: *const c_void,
+    at: *const c_void,
+    element_bytes: usize,
+    elements: usize,
+    name: *const u8,
+    name_bytes: usize,
+) {
+    if !old.is_null() {
+        callbacks::moved(old as usize, at as usize);
+    }
+    // SAFETY: as the caller's.
+    unsafe { __cacheray_add(at, element_bytes, elements, name, name_bytes) };
+}
+
 /// Records the end of a region.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cacheray_remove(at: *const c_void) {
