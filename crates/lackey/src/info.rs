@@ -145,7 +145,7 @@ impl Counts {
         say("straddling_64_byte_line", Some(self.straddles.into()));
         for (low, high, range) in [
             ("address_min", "address_max", self.data),
-            ("instruction_address_min", "instruction_address_max", self.instructions),
+            ("address_fetched_min", "address_fetched_max", self.instructions),
         ] {
             let is_there = range.min <= range.max;
             say(low, is_there.then(|| range.min.into()));

@@ -305,37 +305,66 @@ impl State {
                 )?;
                 return self.piece(Class::Lost, line, visit, sink);
             }
-            Err(Need::Bad(fault)) => {
-                sink.report(self.bad(&fault, bare).skipped(line.len() as u64))?;
-                return self.piece(Class::Lost, line, visit, sink);
-            }
             Err(_) => {}
         }
-        if let Some(at) = control(bare) {
-            let report = self.place().complaint(&rules::NOT_TEXT, at);
-            sink.report(report.found(shown_byte(bare, at)).skipped(line.len() as u64))?;
-            return self.piece(Class::Lost, line, visit, sink);
-        }
-        if message(bare).is_some() {
-            return self.piece(Class::Message, line, visit, sink);
+        if let Some((at, fields)) = record_behind(bare) {
+            let (before, rest) = line.split_at(at);
+            self.before_record(before, bare, visit, sink)?;
+            return self.record(fields, rest, has_end, visit, sink);
         }
         if bare.trim_ascii().is_empty() {
             visit.piece(Piece::Space(line), self.place(), sink)?;
             self.pass(line);
             return Ok(());
         }
-        // A program that writes no line end leaves its text before Valgrind's next record.
-        if let Some(at) = record_behind_text(bare)
-            && let Ok(fields) = read_line(&bare[at..])
-        {
-            let (before, record) = line.split_at(at);
-            let report = self.place().complaint(&rules::TEXT_BEFORE_RECORD, 0);
-            sink.report(report.found(shown(before)))?;
-            self.piece(Class::Text, before, visit, sink)?;
-            return self.record(fields, record, has_end, visit, sink);
+        let (class, complaint) = self.judge(bare);
+        if let Some(complaint) = complaint {
+            sink.report(complaint.skipped(line.len() as u64))?;
         }
-        self.complain_of_text(bare, sink)?;
-        self.piece(Class::Text, line, visit, sink)
+        if class == Class::Text {
+            self.complain_of_text(bare, sink)?;
+        }
+        self.piece(class, line, visit, sink)
+    }
+
+    /// What stands on a line before a record: what a program wrote without a line end; or, where two processes write into
+    /// one log, the beginning of another record.
+    fn before_record<V: Visit>(
+        &mut self,
+        before: &[u8],
+        bare: &[u8],
+        visit: &mut V,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let (mut class, mut complaint) = self.judge(before);
+        if is_cut(before) || read_line(before).is_ok() {
+            class = Class::Lost;
+            let fault = match read_line(bare) {
+                Err(Need::Bad(fault)) => fault,
+                _ => Fault { field: "line end", expected: "the end of the line", at: before.len() },
+            };
+            complaint = Some(self.bad(&fault, bare));
+        }
+        let complaint = match complaint {
+            Some(complaint) => complaint.skipped(before.len() as u64),
+            None => self.place().complaint(&rules::TEXT_BEFORE_RECORD, 0).found(shown(before)),
+        };
+        sink.report(complaint)?;
+        self.piece(class, before, visit, sink)
+    }
+
+    /// What a line is that is no record, and what is to be said where it is damaged.
+    fn judge(&self, bare: &[u8]) -> (Class, Option<Diagnostic>) {
+        if let Err(Need::Bad(fault)) = read_line(bare) {
+            (Class::Lost, Some(self.bad(&fault, bare)))
+        } else if let Some(at) = control(bare) {
+            let complaint = self.place().complaint(&rules::NOT_TEXT, at).found(shown_byte(bare, at));
+            (Class::Lost, Some(complaint))
+        } else if message(bare).is_some() {
+            (Class::Message, None)
+        } else {
+            (Class::Text, None)
+        }
     }
 
     fn record<V: Visit>(
@@ -366,19 +395,8 @@ impl State {
 
     /// The first piece of a line longer than the limit.
     fn begin_long<V: Visit>(&mut self, piece: &[u8], visit: &mut V, sink: &mut dyn Sink) -> Result<(), Error> {
-        let mut pending = None;
-        let class = if message(piece).is_some() {
-            Class::Message
-        } else if let Err(Need::Bad(fault)) = read_line(piece) {
-            pending = Some(self.bad(&fault, piece).skipped(piece.len() as u64));
-            Class::Lost
-        } else if let Some(at) = control(piece) {
-            let report = self.place().complaint(&rules::NOT_TEXT, at).found(shown_byte(piece, at));
-            pending = Some(report.skipped(piece.len() as u64));
-            Class::Lost
-        } else {
-            Class::Text
-        };
+        let (class, complaint) = self.judge(piece);
+        let pending = complaint.map(|complaint| complaint.skipped(piece.len() as u64));
         if class != Class::Lost {
             let report = self.place().complaint(&rules::LINE_TOO_LONG, self.line_bytes_max);
             sink.report(report.expected(format!("at most {} bytes", self.line_bytes_max)))?;
@@ -435,6 +453,12 @@ impl State {
         }
         sink.report(self.place().complaint(&rules::TEXT, 0).found(shown(line)))
     }
+}
+
+/// The record behind something else on a line without its end, and where it begins.
+fn record_behind(bare: &[u8]) -> Option<(usize, Fields)> {
+    let at = record_behind_text(bare)?;
+    read_line(bare.get(at..)?).ok().map(|fields| (at, fields))
 }
 
 /// Most bytes of a line that a complaint shows.

@@ -117,7 +117,7 @@ impl Visit for Rewrite<'_> {
                 return Ok(());
             }
         }
-        if self.is_repair {
+        if self.is_repair || at.column == 1 {
             self.end_line();
         }
         match self.form {
@@ -146,6 +146,10 @@ impl Visit for Rewrite<'_> {
             Piece::Text(bytes) | Piece::Space(bytes) if self.is_inside(at.seq) => bytes,
             _ => return Ok(()),
         };
+        if at.column == 1 {
+            // What stood between was lost, and its line end with it.
+            self.end_line();
+        }
         if self.form == Form::Jsonl {
             push_piece_json(&mut self.out.buffer, piece, at, false);
         } else {
