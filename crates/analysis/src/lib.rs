@@ -33,6 +33,7 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod reuse;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;
