@@ -34,6 +34,7 @@ pub mod pass;
 mod played;
 pub mod quantiles;
 pub mod reuse;
+pub mod sharing;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;
