@@ -23,6 +23,7 @@ pub mod filter;
 pub mod flame;
 pub mod gaps;
 pub mod histogram;
+pub mod live_regions;
 pub mod longest;
 pub mod matching;
 pub mod migrations;

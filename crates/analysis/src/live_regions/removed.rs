@@ -1,0 +1,69 @@
+//! Memory that was removed and that no later region took again.
+
+use std::collections::BTreeMap;
+
+use super::stabbing::Stabbing;
+
+/// Removed regions; one goes as soon as a later one overlaps any byte of it.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    /// Those that overlap no other of these: start and last address.
+    alone: BTreeMap<u64, u64>,
+    /// The others, which are rare; each with its start.
+    others: Stabbing<u64>,
+    /// Start and order of each of the others, and its last address.
+    starts: BTreeMap<(u64, u64), u64>,
+    next_order: u64,
+}
+
+impl Removed {
+    /// Takes a region that was removed.
+    pub(super) fn insert(&mut self, start: u64, last: u64) {
+        if !self.is_touched(start, last) {
+            self.alone.insert(start, last);
+            return;
+        }
+        let order = self.next_order;
+        self.next_order += 1;
+        self.others.insert(start, last, order, start);
+        self.starts.insert((start, order), last);
+    }
+
+    /// Forgets what overlaps a region that was added.
+    pub(super) fn take_again(&mut self, start: u64, last: u64) {
+        while let Some((&from, _)) = self.alone.range(..=last).next_back().filter(|(_, to)| **to >= start) {
+            self.alone.remove(&from);
+        }
+        if self.others.is_empty() {
+            return;
+        }
+        while let Some((&(from, order), _)) = self.starts.range((start, 0)..=(last, u64::MAX)).next() {
+            self.forget(from, order);
+        }
+        // What is left begins before and reaches in.
+        while let Some((order, from)) = self.others.latest(start) {
+            self.forget(from, order);
+        }
+    }
+
+    /// True when an address lies in removed memory.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        let alone = self.alone.range(..=address).next_back().is_some_and(|(_, last)| *last >= address);
+        alone || (!self.others.is_empty() && self.others.latest(address).is_some())
+    }
+
+    /// Regions kept.
+    pub(super) fn len(&self) -> usize {
+        self.alone.len() + self.starts.len()
+    }
+
+    fn is_touched(&self, start: u64, last: u64) -> bool {
+        self.alone.range(..=last).next_back().is_some_and(|(_, to)| *to >= start)
+    }
+
+    fn forget(&mut self, start: u64, order: u64) {
+        if let Some(last) = self.starts.remove(&(start, order)) {
+            self.others.remove(start, last, order);
+        }
+    }
+}
