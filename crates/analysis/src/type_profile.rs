@@ -1,5 +1,6 @@
 //! Per type and per offset of its elements: reads, writes, bytes, who served them, and how much lives over time.
 
+mod rows;
 mod series;
 
 use anytrace_core::Error;
@@ -10,6 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::elements::TypeTable;
 use crate::live_regions::{LiveRegion, LiveRegions};
 use crate::lru_levels::LruLevels;
+pub use rows::{Row, RowKind};
 pub use series::Series;
 
 /// Most offsets counted apart, over all types; the accesses of the rest are counted for their type only.
@@ -270,3 +272,6 @@ impl AccessSink for TypeProfiler<'_> {
     }
 }
 
+
+#[cfg(test)]
+mod tests;
