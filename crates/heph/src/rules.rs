@@ -43,8 +43,11 @@ pub(crate) static PARTIAL_OVERLAP: Rule =
 pub(crate) static TOO_MANY_STREAMS: Rule =
     Rule::note("heph/too-many-streams", "more streams than the limit; those past it are not checked for losses");
 
+pub(crate) static TOO_MANY_TRACKS: Rule =
+    Rule::error("heph/too-many-tracks", "more lanes, or more spans across each other in one, than can be shown apart");
+
 /// Every rule of the format.
-pub(crate) static RULES: [&Rule; 24] = [
+pub(crate) static RULES: [&Rule; 25] = [
     &BAD_MAGIC,
     &SIZE_TOO_SMALL,
     &SIZE_TOO_BIG,
@@ -69,4 +72,5 @@ pub(crate) static RULES: [&Rule; 24] = [
     &COUNTER_OUT_OF_ORDER,
     &PARTIAL_OVERLAP,
     &TOO_MANY_STREAMS,
+    &TOO_MANY_TRACKS,
 ];
