@@ -524,7 +524,7 @@ fn time_range(text: &str) -> Result<(TimeBound, TimeBound), String> {
     Ok(bounds)
 }
 
-fn time_bound(text: &str) -> Result<TimeBound, String> {
+pub(crate) fn time_bound(text: &str) -> Result<TimeBound, String> {
     if text.is_empty() {
         return Ok(TimeBound::Open);
     }

@@ -1,5 +1,9 @@
 //! `anytrace heph …`: spans, loss, live collection, replay; one file a verb.
 
+mod loss;
+mod opening;
+mod spans;
+
 use clap::{Args, Subcommand};
 
 use crate::Verdict;
@@ -15,9 +19,23 @@ pub(crate) struct HephArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum HephVerb {}
+enum HephVerb {
+    /// Say what was lost on the way, by the events' counters
+    #[command(after_help = "Exit codes: 0 read, whatever was lost, 1 damaged or above --fail-above, 2 the command \
+                            failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
+                            anytrace heph loss --datagrams capture.dgrams --fail-above 0.1%")]
+    Loss(loss::LossArguments),
+    /// Print events as a call tree
+    #[command(after_help = "Example:\n  anytrace heph spans app.heph\n  \
+                            anytrace heph spans app.heph --format json | jq '.spans[] | select(.overlaps)'\n  \
+                            anytrace heph spans --streaming --horizon 1s - < app.heph")]
+    Spans(spans::SpansArguments),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        HephVerb::Loss(options) => loss::run(options),
+        HephVerb::Spans(options) => spans::run(options),
+    }
 }
