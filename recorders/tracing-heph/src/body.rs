@@ -44,6 +44,12 @@ impl Deref for Body {
     }
 }
 
+impl From<&[u8]> for Body {
+    fn from(bytes: &[u8]) -> Self {
+        Self(SmallVec::from_slice(bytes))
+    }
+}
+
 impl Body {
     /// A span's name and fields.
     pub(crate) fn of_span(attributes: &span::Attributes<'_>, shown: Shown) -> Self {
@@ -61,7 +67,8 @@ impl Body {
         event.record(&mut message);
         let skips_message = message.is_found;
         let mut this = message.body;
-        let mut fields = if skips_message { Event::append(&mut this) } else { body(&mut this, event.metadata().name()) };
+        let mut fields =
+            if skips_message { Event::append(&mut this) } else { body(&mut this, event.metadata().name()) };
         event.record(&mut Fields { event: &mut fields, skips_message });
         show(&mut fields, event.metadata(), shown);
         finish(fields);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::core::{Core, Shown};
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::layer::{HephLayer, Spans, Substream};
+use crate::layer::{HephLayer, Recorded, Substream};
 use crate::panic::flush_on_panic;
 use crate::recorder::Recorder;
 use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Peer, Sink, Stream};
@@ -37,7 +37,7 @@ pub struct Builder {
     close_timeout: Duration,
     flushes_on_panic: bool,
     shown: Shown,
-    spans: Spans,
+    recorded: Recorded,
     substream: Substream,
 }
 
@@ -61,7 +61,7 @@ impl Default for Builder {
             close_timeout: Duration::from_secs(2),
             flushes_on_panic: true,
             shown: Shown::default(),
-            spans: Spans { runs: true, lives: false },
+            recorded: Recorded { runs: true, lives: false },
             substream: Substream::default(),
         }
     }
@@ -166,14 +166,14 @@ impl Builder {
 impl Builder {
     /// Whether each enter and exit of a span is an event (true).
     pub fn runs(mut self, runs: bool) -> Self {
-        self.spans.runs = runs;
+        self.recorded.runs = runs;
         self
     }
 
     /// Whether each span is also an event from its making to its close (false), with the time it was entered
     /// (`busy_ns`) and the rest (`idle_ns`). These events have substreams of their own, see [`crate::LIFE`].
     pub fn lives(mut self, lives: bool) -> Self {
-        self.spans.lives = lives;
+        self.recorded.lives = lives;
         self
     }
 
@@ -212,9 +212,9 @@ impl Builder {
     /// # Errors
     /// No destination, or it cannot be opened or connected to; no thread can be started.
     pub fn build(self) -> Result<(HephLayer, Guard), Error> {
-        let (spans, substream) = (self.spans, self.substream);
+        let (recorded, substream) = (self.recorded, self.substream);
         let (recorder, guard) = self.build_recorder()?;
-        Ok((HephLayer::new(recorder, spans, substream), guard))
+        Ok((HephLayer::new(recorder, recorded, substream), guard))
     }
 
     /// Starts a recorder for programs without `tracing`.

@@ -82,7 +82,7 @@ impl Chunk {
 
 /// Stores bytes, the last word filled up with zeros.
 #[inline]
-fn store(words: &[AtomicU64], bytes: &[u8]) {
+pub(crate) fn store(words: &[AtomicU64], bytes: &[u8]) {
     let (whole, rest) = bytes.as_chunks::<WORD>();
     for (word, bytes) in words.iter().zip(whole) {
         word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);

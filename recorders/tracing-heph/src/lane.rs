@@ -27,11 +27,11 @@ pub(crate) struct Feed {
 
 /// A span that the thread is in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Open {
-    pub(crate) id: u64,
-    pub(crate) start_ns: u64,
-    /// Its substream, if it was asked for already.
-    pub(crate) substream: Option<u64>,
+struct Open {
+    id: u64,
+    start_ns: u64,
+    /// Its substream, if that is known.
+    substream: Option<u64>,
     /// True when the thread was in the span before it entered it once more.
     is_again: bool,
 }
@@ -165,16 +165,26 @@ impl Lane {
         self.substreams.next().unwrap_or(0)
     }
 
-    /// Remembers the substream of a span that was just made.
+    /// Gives a span that was just made the substream of its parent, or a new one, and remembers it.
     #[inline]
-    pub(crate) fn made(&mut self, id: u64, substream: u64) {
+    pub(crate) fn made(&mut self, id: u64, parent: Option<u64>) -> u64 {
+        let substream = parent.unwrap_or_else(|| self.new_substream());
         self.newest = (id, substream);
+        substream
     }
 
-    /// The span that a new one or an event belongs to: the innermost, but for spans entered again.
+    /// The span that a new one or an event belongs to, the innermost but for spans entered again, and its substream if
+    /// that is known here.
     #[inline]
-    pub(crate) fn current(&mut self) -> Option<&mut Open> {
-        self.open.iter_mut().rev().find(|open| !open.is_again)
+    pub(crate) fn current(&self) -> Option<(u64, Option<u64>)> {
+        let open = self.open.iter().rev().find(|open| !open.is_again)?;
+        Some((open.id, open.substream))
+    }
+
+    pub(crate) fn set_current_substream(&mut self, substream: u64) {
+        if let Some(open) = self.open.iter_mut().rev().find(|open| !open.is_again) {
+            open.substream = Some(substream);
+        }
     }
 
     #[inline]
@@ -185,13 +195,14 @@ impl Lane {
         self.open.push(Open { id, start_ns: self.core.now_ns(), substream, is_again });
     }
 
-    /// The innermost entry of the span, taken out. Spans may be left in another order than entered.
+    /// Takes the innermost entry of the span out and gives its time. Spans may be left in another order than entered.
     #[inline]
-    pub(crate) fn exit(&mut self, id: u64) -> Option<Open> {
-        match self.open.last() {
+    pub(crate) fn exit(&mut self, id: u64) -> Option<u64> {
+        let open = match self.open.last() {
             Some(open) if open.id == id => self.open.pop(),
             _ => self.open.iter().rposition(|open| open.id == id).map(|at| self.open.remove(at)),
-        }
+        };
+        open.map(|open| open.start_ns)
     }
 }
 

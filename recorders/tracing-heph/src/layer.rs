@@ -1,6 +1,7 @@
 //! What `tracing` tells becomes Heph events.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use tracing_core::{Event, Subscriber, span};
 use tracing_subscriber::Layer;
@@ -11,6 +12,7 @@ use crate::body::Body;
 use crate::builder::Builder;
 use crate::lane::Lane;
 use crate::recorder::Recorder;
+use crate::spans::{Found, Spans};
 
 /// Set in the substreams of lives ([`Builder::lives`]): a life's substream is that of the runs with this bit set.
 pub const LIFE: u64 = 1 << 52;
@@ -37,7 +39,7 @@ pub enum Substream {
 
 /// What of a span is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spans {
+pub(crate) struct Recorded {
     pub(crate) runs: bool,
     pub(crate) lives: bool,
 }
@@ -62,14 +64,15 @@ pub(crate) struct Spans {
 #[derive(Debug)]
 pub struct HephLayer {
     recorder: Recorder,
-    spans: Spans,
+    recorded: Recorded,
     substream: Substream,
+    spans: Spans,
 }
 
-/// What is kept with a span.
+/// What is kept in the extensions of a span that has no room in the table, or whose fields were set later.
 #[derive(Debug)]
 struct Kept {
-    /// Whose it is, when several such layers stand in one subscriber.
+    /// Whose it is: several such layers may stand in one subscriber.
     owner: usize,
     substream: u64,
     made_ns: u64,
@@ -94,8 +97,8 @@ impl HephLayer {
         Builder::default()
     }
 
-    pub(crate) fn new(recorder: Recorder, spans: Spans, substream: Substream) -> Self {
-        Self { recorder, spans, substream }
+    pub(crate) fn new(recorder: Recorder, recorded: Recorded, substream: Substream) -> Self {
+        Self { recorder, recorded, substream, spans: Spans::new() }
     }
 
     /// Records into the same trace without `tracing`.
@@ -104,48 +107,66 @@ impl HephLayer {
     }
 
     fn owner(&self) -> usize {
-        std::sync::Arc::as_ptr(self.recorder.core()).addr()
+        Arc::as_ptr(self.recorder.core()).addr()
     }
 
+    #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Lane) -> R) -> R {
         Lane::with(self.recorder.core(), f)
     }
 
-    /// The substream of a span that is known to the registry.
+    /// The substream of a span that was made before.
     fn substream_of<S>(&self, id: &span::Id, ctx: &Context<'_, S>) -> Option<u64>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
+        if let Some(found) = self.spans.find(id.into_u64()) {
+            return Some(found.substream());
+        }
         let span = ctx.span(id)?;
         let extensions = span.extensions();
         extensions.get::<Kept>()?.of(self.owner()).map(|kept| kept.substream)
     }
+}
 
+impl HephLayer {
     /// The substream that the span has which the thread is in, if it is in one.
+    #[inline]
     fn current_substream<S>(&self, ctx: &Context<'_, S>) -> Option<u64>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
-        let id = match self.with(|lane| lane.current().map(|open| (open.id, open.substream)))? {
-            (_, Some(substream)) => return Some(substream),
-            (id, None) => id,
-        };
-        let substream = self.substream_of(&span::Id::from_non_zero_u64(NonZeroU64::new(id)?), ctx)?;
-        self.with(|lane| {
-            if let Some(open) = lane.current() {
-                open.substream = Some(substream);
+        match self.with(|lane| lane.current())? {
+            (_, Some(substream)) => Some(substream),
+            (id, None) => {
+                let substream = self.substream_of(&span_id(id)?, ctx)?;
+                self.with(|lane| lane.set_current_substream(substream));
+                Some(substream)
             }
-        });
-        Some(substream)
+        }
     }
 
     /// The task that runs on this thread, if substreams are tasks.
+    #[inline]
     fn task(&self) -> Option<u64> {
         match self.substream {
             #[cfg(feature = "tokio")]
             Substream::TokioTask => tokio::task::try_id().map(|id| crate::task::number(id) | TASK),
             _ => None,
         }
+    }
+
+    /// Records a run of a span, which the thread leaves.
+    #[inline]
+    fn run(&self, id: u64, substream: u64, end_ns: u64, body: &[u8]) -> Option<u64> {
+        let task = self.task();
+        self.with(|lane| {
+            let start_ns = lane.exit(id)?;
+            if self.recorded.runs {
+                lane.push(task.unwrap_or(substream), start_ns, end_ns, body);
+            }
+            Some(end_ns.saturating_sub(start_ns))
+        })
     }
 }
 
@@ -154,7 +175,6 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, ctx: Context<'_, S>) {
-        let Some(span) = ctx.span(id) else { return };
         let body = Body::of_span(attributes, self.recorder.core().shown);
         let parent = if self.substream == Substream::Zero {
             Some(0)
@@ -165,25 +185,30 @@ where
         } else {
             None
         };
-        let substream = self.with(|lane| {
-            let substream = parent.unwrap_or_else(|| lane.new_substream());
-            lane.made(id.into_u64(), substream);
-            substream
-        });
-        let made_ns = if self.spans.lives { self.recorder.now_ns() } else { 0 };
-        let mut kept = Kept { owner: self.owner(), substream, made_ns, busy_ns: 0, body, others: None };
-        let mut extensions = span.extensions_mut();
-        kept.others = extensions.remove::<Kept>().map(Box::new);
-        extensions.insert(kept);
+        let number = id.into_u64();
+        let substream = self.with(|lane| lane.made(number, parent));
+        let made_ns = if self.recorded.lives { self.recorder.now_ns() } else { 0 };
+        if !self.spans.insert(number, substream, made_ns, &body) {
+            self.keep(id, substream, made_ns, body, &ctx);
+        }
     }
 
     fn on_record(&self, id: &span::Id, values: &span::Record<'_>, ctx: Context<'_, S>) {
-        let Some(span) = ctx.span(id) else { return };
-        // A value's `Debug` may use the span itself: it is formatted before the span is locked.
+        // Before the span is locked: a value's `Debug` may use the span itself.
         let news = Body::of_record(values);
-        if let Some(kept) = span.extensions_mut().get_mut::<Kept>().and_then(|kept| kept.of_mut(self.owner())) {
-            kept.body.set(&news);
+        let Some(span) = ctx.span(id) else { return };
+        let mut extensions = span.extensions_mut();
+        if let Some(kept) = extensions.get_mut::<Kept>().and_then(|kept| kept.of_mut(self.owner())) {
+            return kept.body.set(&news);
         }
+        let Some(found) = self.spans.find(id.into_u64()) else { return };
+        let mut room = Found::room();
+        let mut body = Body::from(found.body(&mut room).unwrap_or_default());
+        body.set(&news);
+        let others = extensions.remove::<Kept>().map(Box::new);
+        let (substream, made_ns) = (found.substream(), found.made_ns());
+        extensions.insert(Kept { owner: self.owner(), substream, made_ns, busy_ns: 0, body, others });
+        found.moved();
     }
 
     fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
@@ -205,38 +230,93 @@ where
     fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
         // The clock is read first, so that the span's time is the program's and not ours.
         let end_ns = self.recorder.now_ns();
-        let Some(span) = ctx.span(id) else { return };
-        let owner = self.owner();
-        let mut start_ns = None;
-        {
-            let extensions = span.extensions();
-            let kept = extensions.get::<Kept>().and_then(|kept| kept.of(owner));
-            self.with(|lane| {
-                let Some(open) = lane.exit(id.into_u64()) else { return };
-                start_ns = Some(open.start_ns);
-                if let (Some(kept), true) = (kept, self.spans.runs) {
-                    let substream = self.task().unwrap_or(kept.substream);
-                    lane.push(substream, open.start_ns, end_ns, &kept.body);
-                }
-            });
-        }
-        if let (true, Some(start_ns)) = (self.spans.lives, start_ns)
-            && let Some(kept) = span.extensions_mut().get_mut::<Kept>().and_then(|kept| kept.of_mut(owner))
-        {
-            kept.busy_ns = kept.busy_ns.saturating_add(end_ns.saturating_sub(start_ns));
+        let number = id.into_u64();
+        let mut room = Found::room();
+        let found = self.spans.find(number);
+        let busy_ns = match found.and_then(|found| Some((found.substream(), found.body(&mut room)?))) {
+            Some((substream, body)) => self.run(number, substream, end_ns, body),
+            None => self.run_kept(id, end_ns, &ctx),
+        };
+        if let (true, Some(found), Some(busy_ns)) = (self.recorded.lives, found, busy_ns) {
+            found.add_busy_ns(busy_ns);
         }
     }
 
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
-        if !self.spans.lives {
-            return;
+        let found = self.spans.find(id.into_u64());
+        if self.recorded.lives {
+            let end_ns = self.recorder.now_ns();
+            let mut room = Found::room();
+            match found.and_then(|found| Some((found, found.body(&mut room)?))) {
+                Some((found, body)) => {
+                    let (substream, made_ns, busy_ns) = (found.substream(), found.made_ns(), found.busy_ns());
+                    self.life(substream, made_ns..end_ns, busy_ns, Body::from(body));
+                }
+                None => self.life_kept(&id, found, end_ns, &ctx),
+            }
         }
-        let end_ns = self.recorder.now_ns();
-        let Some(span) = ctx.span(&id) else { return };
-        let mut extensions = span.extensions_mut();
-        let Some(kept) = extensions.get_mut::<Kept>().and_then(|kept| kept.of_mut(self.owner())) else { return };
-        let idle_ns = end_ns.saturating_sub(kept.made_ns).saturating_sub(kept.busy_ns);
-        kept.body.busy_and_idle(kept.busy_ns, idle_ns);
-        self.with(|lane| lane.push(kept.substream | LIFE, kept.made_ns, end_ns, &kept.body));
+        if let Some(found) = found {
+            found.remove();
+        }
     }
+}
+
+/// The rare paths: spans that are kept in their extensions, and lives.
+impl HephLayer {
+    #[cold]
+    fn keep<S>(&self, id: &span::Id, substream: u64, made_ns: u64, body: Body, ctx: &Context<'_, S>)
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let Some(span) = ctx.span(id) else { return };
+        let mut extensions = span.extensions_mut();
+        let others = extensions.remove::<Kept>().map(Box::new);
+        extensions.insert(Kept { owner: self.owner(), substream, made_ns, busy_ns: 0, body, others });
+    }
+
+    #[cold]
+    fn run_kept<S>(&self, id: &span::Id, end_ns: u64, ctx: &Context<'_, S>) -> Option<u64>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let owner = self.owner();
+        let span = ctx.span(id)?;
+        let busy_ns = {
+            let extensions = span.extensions();
+            match extensions.get::<Kept>().and_then(|kept| kept.of(owner)) {
+                Some(kept) => self.run(id.into_u64(), kept.substream, end_ns, &kept.body)?,
+                // Made before the layer was there: its entry is forgotten.
+                None => return self.with(|lane| lane.exit(id.into_u64())).and(None),
+            }
+        };
+        if self.recorded.lives && self.spans.find(id.into_u64()).is_none() {
+            let mut extensions = span.extensions_mut();
+            if let Some(kept) = extensions.get_mut::<Kept>().and_then(|kept| kept.of_mut(owner)) {
+                kept.busy_ns = kept.busy_ns.saturating_add(busy_ns);
+            }
+        }
+        Some(busy_ns)
+    }
+
+    fn life(&self, substream: u64, time: std::ops::Range<u64>, busy_ns: u64, mut body: Body) {
+        let idle_ns = time.end.saturating_sub(time.start).saturating_sub(busy_ns);
+        body.busy_and_idle(busy_ns, idle_ns);
+        self.with(|lane| lane.push(substream | LIFE, time.start, time.end, &body));
+    }
+
+    #[cold]
+    fn life_kept<S>(&self, id: &span::Id, found: Option<Found<'_>>, end_ns: u64, ctx: &Context<'_, S>)
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+    {
+        let Some(span) = ctx.span(id) else { return };
+        let extensions = span.extensions();
+        let Some(kept) = extensions.get::<Kept>().and_then(|kept| kept.of(self.owner())) else { return };
+        let busy_ns = kept.busy_ns.saturating_add(found.map_or(0, Found::busy_ns));
+        self.life(kept.substream, kept.made_ns..end_ns, busy_ns, kept.body.clone());
+    }
+}
+
+fn span_id(number: u64) -> Option<span::Id> {
+    NonZeroU64::new(number).map(span::Id::from_non_zero_u64)
 }

@@ -12,6 +12,7 @@ mod layer;
 mod panic;
 mod recorder;
 mod sink;
+mod spans;
 mod stats;
 #[cfg(feature = "tokio")]
 mod task;
