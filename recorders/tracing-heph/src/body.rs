@@ -5,33 +5,57 @@ use std::fmt::Debug;
 use std::ops::Deref;
 
 use heph_encoder::{Buffer, Event, body, body_fmt};
-use smallvec::SmallVec;
 use tracing_core::field::{Field, Visit};
 use tracing_core::{Metadata, event, span};
 
 use crate::core::Shown;
 
-/// Bytes that need no allocation of their own: a name and a few fields.
-const INLINE_BYTES: usize = 96;
+/// Bytes that need no allocation: a name and a few fields. What is longer goes to the heap as a whole.
+const INLINE_BYTES: usize = 104;
 
 /// A description and attributes as they stand in a packet.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Body(SmallVec<[u8; INLINE_BYTES]>);
+#[derive(Debug, Clone)]
+pub(crate) struct Body {
+    inline: [u8; INLINE_BYTES],
+    inline_len: usize,
+    /// Everything, as soon as there is something in it.
+    heap: Vec<u8>,
+}
+
+impl Default for Body {
+    #[inline]
+    fn default() -> Self {
+        Self { inline: [0; INLINE_BYTES], inline_len: 0, heap: Vec::new() }
+    }
+}
 
 impl Buffer for Body {
     #[inline]
     fn push(&mut self, bytes: &[u8]) -> Result<(), heph_encoder::Error> {
-        self.0.extend_from_slice(bytes);
+        let end = self.inline_len + bytes.len();
+        match self.inline.get_mut(self.inline_len..end) {
+            Some(to) if self.heap.is_empty() => {
+                to.copy_from_slice(bytes);
+                self.inline_len = end;
+            }
+            _ => self.push_to_heap(bytes),
+        }
         Ok(())
     }
 
     fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
+        if self.heap.is_empty() {
+            self.inline_len = self.inline_len.min(len);
+        } else {
+            self.heap.truncate(len);
+            // An empty heap means that all is inline.
+            self.inline_len = self.heap.len().min(self.inline_len);
+        }
     }
 
     #[inline]
     fn as_mut_bytes(&mut self) -> &mut [u8] {
-        &mut self.0
+        if self.heap.is_empty() { self.inline.get_mut(..self.inline_len).unwrap_or_default() } else { &mut self.heap }
     }
 }
 
@@ -40,17 +64,29 @@ impl Deref for Body {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0
+        if self.heap.is_empty() { self.inline.get(..self.inline_len).unwrap_or_default() } else { &self.heap }
     }
 }
 
 impl From<&[u8]> for Body {
     fn from(bytes: &[u8]) -> Self {
-        Self(SmallVec::from_slice(bytes))
+        let mut this = Self::default();
+        // A body is never full.
+        let _ = this.push(bytes);
+        this
     }
 }
 
 impl Body {
+    #[cold]
+    fn push_to_heap(&mut self, bytes: &[u8]) {
+        if self.heap.is_empty() {
+            self.heap.extend_from_slice(self.inline.get(..self.inline_len).unwrap_or_default());
+            self.inline_len = 0;
+        }
+        self.heap.extend_from_slice(bytes);
+    }
+
     /// A span's name and fields.
     pub(crate) fn of_span(attributes: &span::Attributes<'_>, shown: Shown) -> Self {
         let mut this = Self::default();
@@ -91,7 +127,7 @@ impl Body {
             self.remove(name_of(attribute));
             rest = rest.get(attribute.len()..).unwrap_or_default();
         }
-        self.0.extend_from_slice(news);
+        let _ = self.push(news);
     }
 
     /// Adds what only a life has.
@@ -106,7 +142,10 @@ impl Body {
         let mut at = 2 + length_at(self, 0);
         while let Some(bytes) = self.get(at..).and_then(attribute_bytes) {
             if self.get(at..at + bytes).is_some_and(|attribute| name_of(attribute) == name) {
-                self.0.drain(at..at + bytes);
+                let all = self.as_mut_bytes();
+                let len = all.len() - bytes;
+                all.copy_within(at + bytes.., at);
+                self.truncate(len);
             } else {
                 at += bytes;
             }

@@ -10,7 +10,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::body::Body;
 
 /// Places; a power of two. At 128 bytes each, half a megabyte.
 const PLACES: usize = 4096;
