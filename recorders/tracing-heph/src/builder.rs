@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use quanta::Clock;
+
+use crate::clock::Timeline;
 use crate::core::{Core, Shown};
 use crate::error::Error;
 use crate::guard::Guard;
@@ -222,9 +225,11 @@ impl Builder {
     /// # Errors
     /// As [`Self::build`].
     pub fn build_recorder(mut self) -> Result<(Recorder, Guard), Error> {
-        let core = Arc::new(Core::new(self.memory_bytes, self.shown));
+        let clock = Clock::new();
+        let timeline = Timeline::new(clock.clone());
+        let core = Arc::new(Core::new(clock, self.memory_bytes, self.shown));
         let sink = self.open(core.epoch_ns)?;
-        let writer = Writer::new(core.clone(), sink, self.flush_interval);
+        let writer = Writer::new(core.clone(), timeline, sink, self.flush_interval);
         let thread = thread::Builder::new().name("heph-writer".to_owned());
         let thread = thread.spawn(move || writer.run()).map_err(|error| Error::new("the writer's thread", error))?;
         core.set_writer(thread.thread().clone());

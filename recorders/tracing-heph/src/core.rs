@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::Thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quanta::Clock;
 
 use crate::chunk::Pool;
 use crate::lane::Feed;
@@ -30,7 +32,7 @@ struct Progress {
 
 /// The middle of a recorder.
 pub(crate) struct Core {
-    start: Instant,
+    clock: Clock,
     pub(crate) epoch_ns: u64,
     pub(crate) pool: Pool,
     pub(crate) shown: Shown,
@@ -52,10 +54,11 @@ impl fmt::Debug for Core {
 }
 
 impl Core {
-    pub(crate) fn new(memory_bytes: usize, shown: Shown) -> Self {
+    /// The zero of the clock's time is now.
+    pub(crate) fn new(clock: Clock, memory_bytes: usize, shown: Shown) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
-            start: Instant::now(),
+            clock,
             epoch_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
             pool: Pool::new(memory_bytes),
             shown,
@@ -73,11 +76,16 @@ impl Core {
         }
     }
 
-    /// Nanoseconds since the trace's epoch; never goes back.
+    /// The clock's count, see [`crate::clock`].
     #[inline]
-    pub(crate) fn now_ns(&self) -> u64 {
-        let elapsed = self.start.elapsed();
-        elapsed.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(elapsed.subsec_nanos()))
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.raw()
+    }
+
+    /// About how long so many counts take.
+    pub(crate) fn duration_ns(&self, counts: u64) -> u64 {
+        // From 1, as a start of 0 would be taken for none.
+        self.clock.delta_as_nanos(1, counts.saturating_add(1))
     }
 
     /// A place for a thread that begins to record, and its stream.

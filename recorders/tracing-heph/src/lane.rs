@@ -29,7 +29,7 @@ pub(crate) struct Feed {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     id: u64,
-    start_ns: u64,
+    start: u64,
     /// Its substream, if that is known.
     substream: Option<u64>,
     /// True when the thread was in the span before it entered it once more.
@@ -117,13 +117,13 @@ impl Lane {
         }
     }
 
-    /// Records an event. One that has no room is dropped and takes its counter all the same.
+    /// Records an event between two counts, which the writer turns into nanoseconds. One that has no room is dropped and takes its counter all the same.
     #[inline]
-    pub(crate) fn push(&mut self, substream: u64, start_ns: u64, end_ns: u64, body: &[u8]) {
+    pub(crate) fn push(&mut self, substream: u64, start: u64, end: u64, body: &[u8]) {
         if self.core.is_closed() {
             return;
         }
-        let header = Header { stream: self.stream, counter: self.counter, substream, start_ns, end_ns };
+        let header = Header { stream: self.stream, counter: self.counter, substream, start_ns: start, end_ns: end };
         self.counter = self.counter.wrapping_add(1);
         let Ok(head) = head(&header, body.len() + self.tail.len()) else { return self.dropped() };
         if let Some(chunk) = &self.chunk
@@ -192,7 +192,7 @@ impl Lane {
         let is_again = self.open.iter().any(|open| open.id == id);
         let substream = (self.newest.0 == id).then_some(self.newest.1);
         // The clock is read last, so that the span's time is the program's and not ours.
-        self.open.push(Open { id, start_ns: self.core.now_ns(), substream, is_again });
+        self.open.push(Open { id, start: self.core.now(), substream, is_again });
     }
 
     /// Takes the innermost entry of the span out and gives its time. Spans may be left in another order than entered.
@@ -202,7 +202,7 @@ impl Lane {
             Some(open) if open.id == id => self.open.pop(),
             _ => self.open.iter().rposition(|open| open.id == id).map(|at| self.open.remove(at)),
         };
-        open.map(|open| open.start_ns)
+        open.map(|open| open.start)
     }
 }
 

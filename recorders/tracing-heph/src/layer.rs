@@ -75,8 +75,8 @@ struct Kept {
     /// Whose it is: several such layers may stand in one subscriber.
     owner: usize,
     substream: u64,
-    made_ns: u64,
-    busy_ns: u64,
+    made: u64,
+    busy: u64,
     body: Body,
     others: Option<Box<Kept>>,
 }
@@ -158,14 +158,14 @@ impl HephLayer {
 
     /// Records a run of a span, which the thread leaves.
     #[inline]
-    fn run(&self, id: u64, substream: u64, end_ns: u64, body: &[u8]) -> Option<u64> {
+    fn run(&self, id: u64, substream: u64, end: u64, body: &[u8]) -> Option<u64> {
         let task = self.task();
         self.with(|lane| {
-            let start_ns = lane.exit(id)?;
+            let start = lane.exit(id)?;
             if self.recorded.runs {
-                lane.push(task.unwrap_or(substream), start_ns, end_ns, body);
+                lane.push(task.unwrap_or(substream), start, end, body);
             }
-            Some(end_ns.saturating_sub(start_ns))
+            Some(end.saturating_sub(start))
         })
     }
 }
@@ -187,9 +187,9 @@ where
         };
         let number = id.into_u64();
         let substream = self.with(|lane| lane.made(number, parent));
-        let made_ns = if self.recorded.lives { self.recorder.now_ns() } else { 0 };
-        if !self.spans.insert(number, substream, made_ns, &body) {
-            self.keep(id, substream, made_ns, body, &ctx);
+        let made = if self.recorded.lives { self.recorder.core().now() } else { 0 };
+        if !self.spans.insert(number, substream, made, &body) {
+            self.keep(id, substream, made, body, &ctx);
         }
     }
 
@@ -206,8 +206,8 @@ where
         let mut body = Body::from(found.body(&mut room).unwrap_or_default());
         body.set(&news);
         let others = extensions.remove::<Kept>().map(Box::new);
-        let (substream, made_ns) = (found.substream(), found.made_ns());
-        extensions.insert(Kept { owner: self.owner(), substream, made_ns, busy_ns: 0, body, others });
+        let (substream, made) = (found.substream(), found.made());
+        extensions.insert(Kept { owner: self.owner(), substream, made, busy: 0, body, others });
         found.moved();
     }
 
@@ -219,8 +219,8 @@ where
             None if event.is_contextual() => self.current_substream(&ctx),
             None => None,
         });
-        let now_ns = self.recorder.now_ns();
-        self.with(|lane| lane.push(substream.unwrap_or(0), now_ns, now_ns, &body));
+        let now = self.recorder.core().now();
+        self.with(|lane| lane.push(substream.unwrap_or(0), now, now, &body));
     }
 
     fn on_enter(&self, id: &span::Id, _: Context<'_, S>) {
@@ -229,30 +229,30 @@ where
 
     fn on_exit(&self, id: &span::Id, ctx: Context<'_, S>) {
         // The clock is read first, so that the span's time is the program's and not ours.
-        let end_ns = self.recorder.now_ns();
+        let end = self.recorder.core().now();
         let number = id.into_u64();
         let mut room = Found::room();
         let found = self.spans.find(number);
-        let busy_ns = match found.and_then(|found| Some((found.substream(), found.body(&mut room)?))) {
-            Some((substream, body)) => self.run(number, substream, end_ns, body),
-            None => self.run_kept(id, end_ns, &ctx),
+        let busy = match found.and_then(|found| Some((found.substream(), found.body(&mut room)?))) {
+            Some((substream, body)) => self.run(number, substream, end, body),
+            None => self.run_kept(id, end, &ctx),
         };
-        if let (true, Some(found), Some(busy_ns)) = (self.recorded.lives, found, busy_ns) {
-            found.add_busy_ns(busy_ns);
+        if let (true, Some(found), Some(busy)) = (self.recorded.lives, found, busy) {
+            found.add_busy(busy);
         }
     }
 
     fn on_close(&self, id: span::Id, ctx: Context<'_, S>) {
         let found = self.spans.find(id.into_u64());
         if self.recorded.lives {
-            let end_ns = self.recorder.now_ns();
+            let end = self.recorder.core().now();
             let mut room = Found::room();
             match found.and_then(|found| Some((found, found.body(&mut room)?))) {
                 Some((found, body)) => {
-                    let (substream, made_ns, busy_ns) = (found.substream(), found.made_ns(), found.busy_ns());
-                    self.life(substream, made_ns..end_ns, busy_ns, Body::from(body));
+                    let (substream, made, busy) = (found.substream(), found.made(), found.busy());
+                    self.life(substream, made..end, busy, Body::from(body));
                 }
-                None => self.life_kept(&id, found, end_ns, &ctx),
+                None => self.life_kept(&id, found, end, &ctx),
             }
         }
         if let Some(found) = found {
@@ -264,27 +264,27 @@ where
 /// The rare paths: spans that are kept in their extensions, and lives.
 impl HephLayer {
     #[cold]
-    fn keep<S>(&self, id: &span::Id, substream: u64, made_ns: u64, body: Body, ctx: &Context<'_, S>)
+    fn keep<S>(&self, id: &span::Id, substream: u64, made: u64, body: Body, ctx: &Context<'_, S>)
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let Some(span) = ctx.span(id) else { return };
         let mut extensions = span.extensions_mut();
         let others = extensions.remove::<Kept>().map(Box::new);
-        extensions.insert(Kept { owner: self.owner(), substream, made_ns, busy_ns: 0, body, others });
+        extensions.insert(Kept { owner: self.owner(), substream, made, busy: 0, body, others });
     }
 
     #[cold]
-    fn run_kept<S>(&self, id: &span::Id, end_ns: u64, ctx: &Context<'_, S>) -> Option<u64>
+    fn run_kept<S>(&self, id: &span::Id, end: u64, ctx: &Context<'_, S>) -> Option<u64>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let owner = self.owner();
         let span = ctx.span(id)?;
-        let busy_ns = {
+        let busy = {
             let extensions = span.extensions();
             match extensions.get::<Kept>().and_then(|kept| kept.of(owner)) {
-                Some(kept) => self.run(id.into_u64(), kept.substream, end_ns, &kept.body)?,
+                Some(kept) => self.run(id.into_u64(), kept.substream, end, &kept.body)?,
                 // Made before the layer was there: its entry is forgotten.
                 None => return self.with(|lane| lane.exit(id.into_u64())).and(None),
             }
@@ -292,28 +292,29 @@ impl HephLayer {
         if self.recorded.lives && self.spans.find(id.into_u64()).is_none() {
             let mut extensions = span.extensions_mut();
             if let Some(kept) = extensions.get_mut::<Kept>().and_then(|kept| kept.of_mut(owner)) {
-                kept.busy_ns = kept.busy_ns.saturating_add(busy_ns);
+                kept.busy = kept.busy.saturating_add(busy);
             }
         }
-        Some(busy_ns)
+        Some(busy)
     }
 
-    fn life(&self, substream: u64, time: std::ops::Range<u64>, busy_ns: u64, mut body: Body) {
-        let idle_ns = time.end.saturating_sub(time.start).saturating_sub(busy_ns);
-        body.busy_and_idle(busy_ns, idle_ns);
+    fn life(&self, substream: u64, time: std::ops::Range<u64>, busy: u64, mut body: Body) {
+        let idle = time.end.saturating_sub(time.start).saturating_sub(busy);
+        let core = self.recorder.core();
+        body.busy_and_idle(core.duration_ns(busy), core.duration_ns(idle));
         self.with(|lane| lane.push(substream | LIFE, time.start, time.end, &body));
     }
 
     #[cold]
-    fn life_kept<S>(&self, id: &span::Id, found: Option<Found<'_>>, end_ns: u64, ctx: &Context<'_, S>)
+    fn life_kept<S>(&self, id: &span::Id, found: Option<Found<'_>>, end: u64, ctx: &Context<'_, S>)
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let Some(span) = ctx.span(id) else { return };
         let extensions = span.extensions();
         let Some(kept) = extensions.get::<Kept>().and_then(|kept| kept.of(self.owner())) else { return };
-        let busy_ns = kept.busy_ns.saturating_add(found.map_or(0, Found::busy_ns));
-        self.life(kept.substream, kept.made_ns..end_ns, busy_ns, kept.body.clone());
+        let busy = kept.busy.saturating_add(found.map_or(0, Found::busy));
+        self.life(kept.substream, kept.made..end, busy, kept.body.clone());
     }
 }
 

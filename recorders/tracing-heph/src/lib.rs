@@ -4,6 +4,7 @@
 mod body;
 mod builder;
 mod chunk;
+mod clock;
 mod core;
 mod error;
 mod guard;
@@ -24,7 +25,7 @@ pub use builder::Builder;
 pub use error::Error;
 pub use guard::Guard;
 pub use layer::{HephLayer, LIFE, Substream};
-pub use recorder::{Recorder, Span};
+pub use recorder::{Recorder, Span, Time};
 pub use stats::Stats;
 
 /// Locks; what a thread that panicked left is whole, as nothing of the caller's runs under our locks.

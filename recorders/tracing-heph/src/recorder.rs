@@ -10,6 +10,10 @@ use crate::builder::Builder;
 use crate::core::Core;
 use crate::lane::Lane;
 
+/// A time of a [`Recorder`]'s clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(u64);
+
 /// Records spans and points of any thread; cheap to clone.
 ///
 /// ```
@@ -50,27 +54,27 @@ impl Recorder {
     /// should end in the reverse order of their start, or be told apart by [`Span::substream`].
     pub fn span(&self, name: &str) -> Span<'_> {
         let mut span = Span::new(&self.core, name);
-        span.start_ns = Some(self.core.now_ns());
+        span.start = self.core.now();
         span
     }
 
     /// Records a point in time: now. Its attributes are added before it is dropped.
     pub fn point(&self, name: &str) -> Span<'_> {
-        let now_ns = self.core.now_ns();
-        self.between(name, now_ns, now_ns)
+        let now = self.now();
+        self.between(name, now, now)
     }
 
-    /// Records what took place between two times of [`Self::now_ns`].
-    pub fn between(&self, name: &str, start_ns: u64, end_ns: u64) -> Span<'_> {
+    /// Records what took place between two times of this recorder.
+    pub fn between(&self, name: &str, start: Time, end: Time) -> Span<'_> {
         let mut span = Span::new(&self.core, name);
-        span.start_ns = Some(start_ns);
-        span.end_ns = Some(end_ns);
+        span.start = start.0;
+        span.end = Some(end.0);
         span
     }
 
-    /// The time in nanoseconds since the trace's epoch; it never goes back.
-    pub fn now_ns(&self) -> u64 {
-        self.core.now_ns()
+    /// The time, for [`Self::between`].
+    pub fn now(&self) -> Time {
+        Time(self.core.now())
     }
 
     /// A number for [`Span::substream`] that nothing else in the trace has.
@@ -88,8 +92,8 @@ pub struct Span<'r> {
     core: &'r Arc<Core>,
     body: Body,
     substream: u64,
-    start_ns: Option<u64>,
-    end_ns: Option<u64>,
+    start: u64,
+    end: Option<u64>,
 }
 
 impl<'r> Span<'r> {
@@ -97,7 +101,7 @@ impl<'r> Span<'r> {
         let mut bytes = Body::default();
         // A body is never full, and its size is checked with that of the packet.
         let _ = body(&mut bytes, name).finish();
-        Self { core, body: bytes, substream: 0, start_ns: None, end_ns: None }
+        Self { core, body: bytes, substream: 0, start: 0, end: None }
     }
 
     /// Puts it into a substream: a task among several on the thread.
@@ -172,8 +176,7 @@ impl<'r> Span<'r> {
 
 impl Drop for Span<'_> {
     fn drop(&mut self) {
-        let end_ns = self.end_ns.unwrap_or_else(|| self.core.now_ns());
-        let start_ns = self.start_ns.unwrap_or(end_ns);
-        Lane::with(self.core, |lane| lane.push(self.substream, start_ns, end_ns, &self.body));
+        let end = self.end.unwrap_or_else(|| self.core.now());
+        Lane::with(self.core, |lane| lane.push(self.substream, self.start, end, &self.body));
     }
 }

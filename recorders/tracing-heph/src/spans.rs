@@ -10,7 +10,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-
 /// Places; a power of two. At 128 bytes each, half a megabyte.
 const PLACES: usize = 4096;
 
@@ -36,8 +35,8 @@ struct Place {
     id: AtomicU64,
     substream: AtomicU64,
     body_bytes: AtomicU64,
-    made_ns: AtomicU64,
-    busy_ns: AtomicU64,
+    made: AtomicU64,
+    busy: AtomicU64,
     body: [AtomicU64; BODY_WORDS],
 }
 
@@ -71,7 +70,7 @@ impl Spans {
 
     /// Keeps a span; false when there is no room for it.
     #[inline]
-    pub(crate) fn insert(&self, id: u64, substream: u64, made_ns: u64, body: &[u8]) -> bool {
+    pub(crate) fn insert(&self, id: u64, substream: u64, made: u64, body: &[u8]) -> bool {
         if body.len() > BODY_BYTES {
             return false;
         }
@@ -82,8 +81,8 @@ impl Spans {
             }
             place.substream.store(substream, Ordering::Relaxed);
             place.body_bytes.store(body.len() as u64, Ordering::Relaxed);
-            place.made_ns.store(made_ns, Ordering::Relaxed);
-            place.busy_ns.store(0, Ordering::Relaxed);
+            place.made.store(made, Ordering::Relaxed);
+            place.busy.store(0, Ordering::Relaxed);
             crate::chunk::store(&place.body, body);
             place.id.store(id, Ordering::Release);
             return true;
@@ -105,16 +104,16 @@ impl<'t> Found<'t> {
         self.place.substream.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn made_ns(self) -> u64 {
-        self.place.made_ns.load(Ordering::Relaxed)
+    pub(crate) fn made(self) -> u64 {
+        self.place.made.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn busy_ns(self) -> u64 {
-        self.place.busy_ns.load(Ordering::Relaxed)
+    pub(crate) fn busy(self) -> u64 {
+        self.place.busy.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn add_busy_ns(self, more: u64) {
-        self.place.busy_ns.fetch_add(more, Ordering::Relaxed);
+    pub(crate) fn add_busy(self, more: u64) {
+        self.place.busy.fetch_add(more, Ordering::Relaxed);
     }
 
     /// Copies the body; none when it moved to the extensions.

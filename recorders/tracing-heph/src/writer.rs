@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::chunk::{CHUNK_BYTES, Chunk};
+use crate::clock::Timeline;
 use crate::core::Core;
 use crate::lane::Feed;
 use crate::sink::{Outbox, Sink};
@@ -25,6 +26,7 @@ struct Reading {
 
 pub(crate) struct Writer {
     core: Arc<Core>,
+    timeline: Timeline,
     sink: Box<dyn Sink>,
     interval: Duration,
     readings: Vec<Reading>,
@@ -32,8 +34,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(core: Arc<Core>, sink: Box<dyn Sink>, interval: Duration) -> Self {
-        Self { core, sink, interval, readings: Vec::new(), out: Outbox::default() }
+    pub(crate) fn new(core: Arc<Core>, timeline: Timeline, sink: Box<dyn Sink>, interval: Duration) -> Self {
+        Self { core, timeline, sink, interval, readings: Vec::new(), out: Outbox::default() }
     }
 
     /// Writes until the recorder is closed.
@@ -60,6 +62,7 @@ impl Writer {
 
     /// Hands over what is ready now; false when the destination does not take it at this time.
     fn drain(&mut self) -> bool {
+        self.timeline.keep_up();
         let feeds = self.core.take_feeds();
         self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0, dropped: 0 }));
         let mut is_done = self.send();
@@ -96,7 +99,9 @@ impl Writer {
             // A chunk that is not the last one is complete: the thread added the next one afterwards.
             let ready = chunk.ready();
             while at < ready && is_done {
+                let start = self.out.bytes.len();
                 at = chunk.pop(at, &mut self.out.bytes);
+                self.stamp(start);
                 self.out.events += 1;
                 is_done = self.out.bytes.len() < CHUNK_BYTES || self.send();
             }
@@ -111,6 +116,17 @@ impl Writer {
             reading.at = at;
         }
         is_done
+    }
+
+    /// Turns the counts of the event that starts at `at` into nanoseconds: start and end stand in its bytes 24 to 39.
+    fn stamp(&mut self, at: usize) {
+        let times = self.out.bytes.get_mut(at + 24..).and_then(|rest| rest.first_chunk_mut::<16>());
+        let Some([start, end]) = times.map(|times| times.as_chunks_mut::<8>().0) else { return };
+        let start_ns = self.timeline.ns(u64::from_be_bytes(*start));
+        // Another processor's counter may be a little behind.
+        let end_ns = self.timeline.ns(u64::from_be_bytes(*end)).max(start_ns);
+        *start = start_ns.to_be_bytes();
+        *end = end_ns.to_be_bytes();
     }
 
     /// Gives the packets taken to the destination; false when some are left.
