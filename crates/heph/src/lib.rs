@@ -71,6 +71,8 @@ mod record;
 mod rewrite;
 mod rules;
 mod select;
+#[cfg(feature = "tools")]
+pub mod tools;
 mod trace;
 mod writer;
 

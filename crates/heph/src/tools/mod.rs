@@ -1,0 +1,3 @@
+//! The format's own commands as library functions.
+
+pub mod loss;
