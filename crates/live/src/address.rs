@@ -34,6 +34,11 @@ impl Endpoint {
         }
     }
 
+    /// True for addresses of IP version 6.
+    pub(crate) fn is_ipv6(&self) -> bool {
+        matches!(self, Self::Udp(SocketAddr::V6(_)) | Self::Tcp(SocketAddr::V6(_)))
+    }
+
     /// `udp`, `tcp`, `unix` or `unixgram`.
     pub fn scheme(&self) -> &'static str {
         match self {

@@ -7,8 +7,9 @@ use anytrace_heph::{Damage, Packet, Place, Visitor};
 
 use crate::collector::Observer;
 use crate::ledger::{Ledger, Room};
+use crate::options::{Caps, StoreOptions};
 use crate::queue::Dropped;
-use crate::report::{SourceName, SourceReport, StreamReport};
+use crate::report::{SourceName, SourceReport, is_worth_telling};
 use crate::store::{Series, Store};
 use crate::tally::Tally;
 
@@ -43,7 +44,20 @@ pub(crate) struct Shared<'o> {
     pub(crate) now_ns: u64,
 }
 
-impl Shared<'_> {
+impl<'o> Shared<'o> {
+    pub(crate) fn new(store: &StoreOptions, caps: &Caps, observer: &'o mut dyn Observer) -> Result<Self, Error> {
+        let now = Instant::now();
+        Ok(Self {
+            store: Store::open(store)?,
+            room: Room::new(caps),
+            tally: Tally::default(),
+            observer,
+            start: now,
+            now,
+            now_ns: 0,
+        })
+    }
+
     /// Looks at the clock.
     pub(crate) fn tick(&mut self) {
         self.now = Instant::now();
@@ -86,7 +100,7 @@ impl Source {
         let mut name = self.name.clone();
         name.number = self.series.source;
         let streams = if streams_max == 0 { Vec::new() } else { self.ledger.streams(now_ns) };
-        let streams = streams.into_iter().filter(StreamReport::is_worth_telling).take(streams_max);
+        let streams = streams.into_iter().filter(is_worth_telling).take(streams_max);
         SourceReport {
             name,
             events: self.events,
@@ -98,9 +112,9 @@ impl Source {
             dropped: self.dropped.into(),
             over_rate: self.over_rate.into(),
             uncounted: self.ledger.uncounted(),
-            totals: StreamReport::from(self.ledger.totals(now_ns)),
+            totals: self.ledger.totals(now_ns),
             stream_count: self.ledger.stream_count(),
-            streams: streams.map(StreamReport::from).collect(),
+            streams: streams.collect(),
         }
     }
 }
