@@ -3,6 +3,8 @@
 mod loss;
 mod opening;
 mod spans;
+mod collect;
+mod durations;
 
 use clap::{Args, Subcommand};
 
@@ -30,6 +32,16 @@ enum HephVerb {
                             anytrace heph spans app.heph --format json | jq '.spans[] | select(.overlaps)'\n  \
                             anytrace heph spans --streaming --horizon 1s - < app.heph")]
     Spans(spans::SpansArguments),
+    /// Receive traces from running programs and keep them as files, with every loss accounted for
+    #[command(after_help = "What arrives is written unchanged to DIR/source-0001-000001.heph and so on, one series a sender;\n\
+                      while a file is being written it is called ….heph.part, and everything received stands in\n\
+                      it even when the collector is killed. DIR/index.jsonl lists the files, DIR/loss.json what\n\
+                      was lost. Ctrl-C (or SIGTERM) ends the collection and prints the report.\n\n\
+                      Exit codes: 0 fine, whatever was lost, 2 the command failed.\n\n\
+                      Example:\n  anytrace heph collect --listen udp://127.0.0.1:9300 --listen tcp://127.0.0.1:9300 -o traces\n  \
+                      anytrace heph collect --follow app.heph --rotate-bytes 256M --keep 8 -o traces\n  \
+                      anytrace heph collect --listen unix:/run/app/heph.sock --summary json -o traces | jq .events_per_s")]
+    Collect(collect::CollectArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -37,5 +49,6 @@ pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         HephVerb::Loss(options) => loss::run(options),
         HephVerb::Spans(options) => spans::run(options),
+        HephVerb::Collect(options) => collect::run(options),
     }
 }

@@ -176,6 +176,17 @@ impl Accounts {
         known.take(&arrival, &self.options, &mut self.room)
     }
 
+    /// True when an event of that stream was counted. Callers with limits of their own ask before they add a stream.
+    #[inline]
+    pub fn knows(&self, stream: u32) -> bool {
+        self.index.contains_key(&stream)
+    }
+
+    /// How many streams are counted.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
     /// Events of streams beyond the limit.
     pub fn uncounted(&self) -> u64 {
         self.uncounted

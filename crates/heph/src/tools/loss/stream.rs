@@ -59,7 +59,8 @@ impl Stream {
             restarts: 0,
             first: 0,
             last: 0,
-            writers: Vec::new(),
+            // Most streams have one writer for ever.
+            writers: Vec::with_capacity(1),
             retired: Vec::new(),
             forgotten: 0,
             forgotten_head: 0,
