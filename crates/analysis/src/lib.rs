@@ -12,18 +12,24 @@
 //! ```
 //!
 //! Engines over spans are fed by a [`pass::Pass`]: [`accounting`], [`histogram`], [`longest`], [`gaps`],
-//! [`migrations`], [`events`], [`flame`], [`overview`].
+//! [`migrations`], [`events`], [`flame`], [`overview`]. Engines over memory accesses: [`cache`], with the help of
+//! [`live_regions`].
 
 pub mod accounting;
+pub mod cache;
 pub mod compare;
 pub mod diff;
 pub mod directory;
+pub mod elements;
 pub mod events;
 pub mod filter;
 pub mod flame;
 pub mod gaps;
 pub mod histogram;
+pub mod lifetimes;
+pub mod live_regions;
 pub mod longest;
+pub mod lru_levels;
 pub mod matching;
 pub mod migrations;
 pub mod nest;
@@ -32,7 +38,11 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod reuse;
+pub mod sharing;
+pub mod remap;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;
+pub mod type_profile;
 pub mod weave;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use anytrace_core::access::{
-    Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber,
+    Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, Sieve, ThreadNumber,
+    TypeNumber,
 };
 use anytrace_core::{Error, Limits, Sink, Summary};
 
@@ -54,7 +55,10 @@ struct Teller<'a> {
 
 impl Visit for Teller<'_> {
     fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
-        with_layout!(self.layout, take_run, self, window, at)
+        match self.out.sieve(at.seq) {
+            None => with_layout!(self.layout, take_run, self, window, at),
+            Some(sieve) => with_layout!(self.layout, sift_run, self, window, at, sieve),
+        }
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
@@ -77,6 +81,24 @@ impl Teller<'_> {
             self.batch.clear();
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn push(&mut self, tag: u8, address: u64, size: u8, thread: u64, seq: u64) -> Result<(), Error> {
+        let thread = self.thread(thread)?;
+        let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
+        // The two bits stand in the same order as those of the flags.
+        let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
+        self.batch.push(Access { address, seq, thread, bytes: u16::from(size), kind, flags });
+        if self.batch.len() == BATCH_ACCESSES { self.flush() } else { Ok(()) }
+    }
+
+    /// Tells how many accesses of the latest thread were held back.
+    fn hold_back(&mut self, accesses: u64) -> Result<(), Error> {
+        match self.latest {
+            Some((_, thread)) if accesses > 0 => self.out.held_back(accesses, thread),
+            _ => Ok(()),
+        }
     }
 
     /// The number of a thread; told when it is new.
@@ -127,6 +149,55 @@ impl Teller<'_> {
     }
 }
 
+/// How many records [`sift_run`] tests at once.
+const SIFTED_AT_ONCE: usize = 16;
+
+/// Takes the accesses a window starts with and holds back those that the sieve does not pass; returns their bytes.
+fn sift_run<const STRIDE: usize, const BIG: bool>(
+    teller: &mut Teller<'_>,
+    window: &[u8],
+    at: Place,
+    sieve: Sieve,
+) -> Result<usize, Error> {
+    let (records, _) = window.as_chunks::<STRIDE>();
+    let mut taken = 0;
+    let mut held_back = 0;
+    let is_held = |record: &[u8; STRIDE], latest: u64| {
+        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+        (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size))
+    };
+    for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((at.seq..).step_by(SIFTED_AT_ONCE)) {
+        if let (Ok(block), Some((latest, _))) = (<&[_; SIFTED_AT_ONCE]>::try_from(block), teller.latest) {
+            // No branch a record: at the usual rates most blocks are held back whole.
+            if block.iter().fold(true, |all, record| all & is_held(record, latest)) {
+                held_back += SIFTED_AT_ONCE as u64;
+                taken += SIFTED_AT_ONCE * STRIDE;
+                continue;
+            }
+        }
+        for (record, seq) in block.iter().zip(first..) {
+            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+            if tag & NOT_ACCESS != 0 {
+                teller.hold_back(held_back)?;
+                return Ok(taken);
+            }
+            taken += STRIDE;
+            if let Some((latest, _)) = teller.latest
+                && is_held(record, latest)
+            {
+                held_back += 1;
+                continue;
+            }
+            if teller.latest.is_none_or(|(latest, _)| latest != thread) {
+                teller.hold_back(std::mem::take(&mut held_back))?;
+            }
+            teller.push(tag, address, size, thread, seq)?;
+        }
+    }
+    teller.hold_back(held_back)?;
+    Ok(taken)
+}
+
 /// Takes the accesses a window starts with; returns their bytes.
 fn take_run<const STRIDE: usize, const BIG: bool>(
     teller: &mut Teller<'_>,
@@ -140,14 +211,7 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
         if tag & NOT_ACCESS != 0 {
             break;
         }
-        let thread = teller.thread(thread)?;
-        let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
-        // The two bits stand in the same order as those of the flags.
-        let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
-        teller.batch.push(Access { address, seq, thread, bytes: u16::from(size), kind, flags });
-        if teller.batch.len() == BATCH_ACCESSES {
-            teller.flush()?;
-        }
+        teller.push(tag, address, size, thread, seq)?;
         taken += STRIDE;
     }
     Ok(taken)

@@ -4,9 +4,12 @@
 //! batches. That is the one form that streams through every consumer: outputs need a parent before its children,
 //! engines need a child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
 
+mod items;
+
 use std::path::PathBuf;
 
 use crate::Error;
+pub use items::Items;
 
 /// Most edges in one batch.
 pub const BATCH_EDGES: usize = 1024;
@@ -199,6 +202,8 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// Bytes that are no text.
     Bytes(&'a [u8]),
+    /// Several values, arrays among them.
+    Array(Items<'a>),
 }
 
 /// A value in a batch; text and bytes are ranges of the batch's arena.
@@ -211,6 +216,7 @@ enum Stored {
     Address(u64),
     Text(u32, u32),
     Bytes(u32, u32),
+    Array(u32, u32),
 }
 
 /// Edges with their attributes; filled by a format, drained into a sink, reused.
@@ -274,6 +280,10 @@ impl EdgeBatch {
                 let (start, end) = store(v);
                 Stored::Bytes(start, end)
             }
+            Value::Array(items) => {
+                let (start, end) = store(items.as_bytes());
+                Stored::Array(start, end)
+            }
         };
         edge.attributes.1 = count;
         self.attributes.push((key, stored));
@@ -296,6 +306,7 @@ impl EdgeBatch {
             Stored::Address(v) => Value::Address(v),
             Stored::Text(start, end) => Value::Text(bytes(start, end)),
             Stored::Bytes(start, end) => Value::Bytes(bytes(start, end)),
+            Stored::Array(start, end) => Value::Array(Items::of(bytes(start, end))),
         }
     }
 

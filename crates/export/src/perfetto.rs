@@ -60,6 +60,7 @@ mod annotation {
     pub(super) const POINTER: u32 = 7;
     pub(super) const NAME: u32 = 10;
     pub(super) const DICTIONARY: u32 = 11;
+    pub(super) const ARRAY: u32 = 12;
 }
 
 /// Fields of `TrackDescriptor`.
@@ -357,6 +358,11 @@ fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
             proto::bytes(out, annotation::NAME, b"hex");
             proto::bytes(out, annotation::STRING, &hex);
         }),
+        Value::Array(items) => {
+            for item in items {
+                proto::message(out, annotation::ARRAY, |out| push_value(out, item));
+            }
+        }
     }
 }
 

@@ -47,7 +47,7 @@ const COMMON_NAMES: [&str; 9] = [
 ];
 
 /// Collects the signs.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Signs {
     substream_max: u64,
     names_seen: u32,

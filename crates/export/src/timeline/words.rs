@@ -71,6 +71,16 @@ pub(crate) fn push_json_value(out: &mut Vec<u8>, value: Value<'_>) {
             text::push_hex_bytes(out, v);
             out.extend_from_slice(b"\"}");
         }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (n, item) in items.enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                push_json_value(out, item);
+            }
+            out.push(b']');
+        }
     }
 }
 

@@ -1,5 +1,11 @@
 //! `anytrace heph …`: spans, loss, live collection, replay; one file a verb.
 
+mod loss;
+mod opening;
+mod spans;
+mod collect;
+mod durations;
+
 use clap::{Args, Subcommand};
 
 use crate::Verdict;
@@ -15,9 +21,34 @@ pub(crate) struct HephArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum HephVerb {}
+enum HephVerb {
+    /// Say what was lost on the way, by the events' counters
+    #[command(after_help = "Exit codes: 0 read, whatever was lost, 1 damaged or above --fail-above, 2 the command \
+                            failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
+                            anytrace heph loss --datagrams capture.dgrams --fail-above 0.1%")]
+    Loss(loss::LossArguments),
+    /// Print events as a call tree
+    #[command(after_help = "Example:\n  anytrace heph spans app.heph\n  \
+                            anytrace heph spans app.heph --format json | jq '.spans[] | select(.overlaps)'\n  \
+                            anytrace heph spans --streaming --horizon 1s - < app.heph")]
+    Spans(spans::SpansArguments),
+    /// Receive traces from running programs and keep them as files, with every loss accounted for
+    #[command(after_help = "What arrives is written unchanged to DIR/source-0001-000001.heph and so on, one series a sender;\n\
+                      while a file is being written it is called ….heph.part, and everything received stands in\n\
+                      it even when the collector is killed. DIR/index.jsonl lists the files, DIR/loss.json what\n\
+                      was lost. Ctrl-C (or SIGTERM) ends the collection and prints the report.\n\n\
+                      Exit codes: 0 fine, whatever was lost, 2 the command failed.\n\n\
+                      Example:\n  anytrace heph collect --listen udp://127.0.0.1:9300 --listen tcp://127.0.0.1:9300 -o traces\n  \
+                      anytrace heph collect --follow app.heph --rotate-bytes 256M --keep 8 -o traces\n  \
+                      anytrace heph collect --listen unix:/run/app/heph.sock --summary json -o traces | jq .events_per_s")]
+    Collect(collect::CollectArguments),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        HephVerb::Loss(options) => loss::run(options),
+        HephVerb::Spans(options) => spans::run(options),
+        HephVerb::Collect(options) => collect::run(options),
+    }
 }

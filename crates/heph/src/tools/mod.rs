@@ -1,0 +1,5 @@
+//! The format's own commands as library functions.
+
+pub mod loss;
+mod runtime;
+pub mod spans;

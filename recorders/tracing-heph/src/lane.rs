@@ -1,0 +1,213 @@
+//! What a recording thread has: its stream, its counter, its chunk, the spans it is in.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use heph_encoder::{Event, Header, head};
+
+use crate::chunk::Chunk;
+use crate::core::Core;
+use crate::unpoisoned;
+
+/// Substreams that a thread takes at a time, so that threads do not wait for each other's numbers.
+const SUBSTREAMS_AT_ONCE: u64 = 64;
+
+/// What a recording thread and the writer share.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    /// Oldest first; the last is the one the thread appends to.
+    pub(crate) chunks: Mutex<VecDeque<Arc<Chunk>>>,
+    /// Events for which there was no memory. Only the thread itself adds.
+    pub(crate) dropped: AtomicU64,
+    /// True when the thread is gone and nothing will follow.
+    pub(crate) is_ended: AtomicBool,
+}
+
+/// A span that the thread is in.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    id: u64,
+    start: u64,
+    /// Its substream, if that is known.
+    substream: Option<u64>,
+    /// True when the thread was in the span before it entered it once more.
+    is_again: bool,
+}
+
+/// A thread's side of one recorder.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    core: Arc<Core>,
+    feed: Arc<Feed>,
+    chunk: Option<Arc<Chunk>>,
+    /// The word of the chunk where the next packet goes.
+    at: usize,
+    stream: u32,
+    counter: u32,
+    substreams: std::ops::Range<u64>,
+    open: Vec<Open>,
+    /// The last span that was made here, mostly entered next.
+    newest: (u64, u64),
+    /// The thread's name as an attribute, where that is asked for.
+    tail: Vec<u8>,
+}
+
+thread_local! {
+    /// One for each recorder that the thread wrote to: nearly always one.
+    static LANES: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Lane {
+    /// Calls `f` with the thread's lane. A thread whose own storage is gone already, because it is ending, gets a new
+    /// one for the occasion, with a stream of its own.
+    ///
+    /// `f` must not run code of the program (a `Debug` of a field, say), which might record something itself.
+    #[inline]
+    pub(crate) fn with<R>(core: &Arc<Core>, f: impl FnOnce(&mut Self) -> R) -> R {
+        let mut f = Some(f);
+        let done = LANES.try_with(|lanes| {
+            let mut lanes = lanes.try_borrow_mut().ok()?;
+            let at = match lanes.iter().position(|lane| Arc::ptr_eq(&lane.core, core)) {
+                Some(at) => at,
+                None => Self::add(&mut lanes, core),
+            };
+            let lane = lanes.get_mut(at)?;
+            f.take().map(|f| f(lane))
+        });
+        if let Ok(Some(result)) = done {
+            return result;
+        }
+        let f = f.expect("a closure that was called gave a result");
+        f(&mut Self::new(core))
+    }
+
+    #[cold]
+    fn add(lanes: &mut Vec<Self>, core: &Arc<Core>) -> usize {
+        lanes.retain(|lane| !lane.core.is_closed());
+        lanes.push(Self::new(core));
+        lanes.len() - 1
+    }
+
+    #[cold]
+    fn new(core: &Arc<Core>) -> Self {
+        let (feed, stream) = core.add_thread();
+        let chunk = core.pool.first();
+        if let Some(chunk) = &chunk {
+            unpoisoned(&feed.chunks).push_back(chunk.clone());
+        }
+        let mut tail = Vec::new();
+        if core.shown.thread_name {
+            let thread = std::thread::current();
+            // An event into a `Vec` fails above 4 GiB only.
+            let _ = Event::append(&mut tail).str("thread", thread.name().unwrap_or("unnamed")).finish();
+        }
+        Self {
+            core: core.clone(),
+            feed,
+            chunk,
+            at: 0,
+            stream,
+            counter: 0,
+            substreams: 0..0,
+            open: Vec::new(),
+            newest: (0, 0),
+            tail,
+        }
+    }
+
+    /// Records an event between two counts, which the writer turns into nanoseconds. One that has no room is dropped and takes its counter all the same.
+    #[inline]
+    pub(crate) fn push(&mut self, substream: u64, start: u64, end: u64, body: &[u8]) {
+        if self.core.is_closed() {
+            return;
+        }
+        let header = Header { stream: self.stream, counter: self.counter, substream, start_ns: start, end_ns: end };
+        self.counter = self.counter.wrapping_add(1);
+        let Ok(head) = head(&header, body.len() + self.tail.len()) else { return self.dropped() };
+        if let Some(chunk) = &self.chunk
+            && let Some(at) = chunk.push(self.at, &head, body, &self.tail)
+        {
+            self.at = at;
+            return;
+        }
+        self.push_to_next(&head, body);
+    }
+
+    /// Hands the chunk over and goes on in another.
+    #[cold]
+    fn push_to_next(&mut self, head: &[u8; 40], body: &[u8]) {
+        self.core.wake();
+        let Some(next) = self.core.pool.take(head.len() + body.len() + self.tail.len()) else {
+            return self.dropped();
+        };
+        let at = next.push(0, head, body, &self.tail);
+        unpoisoned(&self.feed.chunks).push_back(next.clone());
+        self.chunk = Some(next);
+        self.at = at.unwrap_or(0);
+        if at.is_none() {
+            self.dropped();
+        }
+    }
+
+    #[cold]
+    fn dropped(&self) {
+        let dropped = self.feed.dropped.load(Ordering::Relaxed);
+        self.feed.dropped.store(dropped + 1, Ordering::Relaxed);
+    }
+
+    /// A substream that no other root span has.
+    pub(crate) fn new_substream(&mut self) -> u64 {
+        if self.substreams.is_empty() {
+            self.substreams = self.core.take_substreams(SUBSTREAMS_AT_ONCE);
+        }
+        self.substreams.next().unwrap_or(0)
+    }
+
+    /// Gives a span that was just made the substream of its parent, or a new one, and remembers it.
+    #[inline]
+    pub(crate) fn made(&mut self, id: u64, parent: Option<u64>) -> u64 {
+        let substream = parent.unwrap_or_else(|| self.new_substream());
+        self.newest = (id, substream);
+        substream
+    }
+
+    /// The span that a new one or an event belongs to, the innermost but for spans entered again, and its substream if
+    /// that is known here.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<(u64, Option<u64>)> {
+        let open = self.open.iter().rev().find(|open| !open.is_again)?;
+        Some((open.id, open.substream))
+    }
+
+    pub(crate) fn set_current_substream(&mut self, substream: u64) {
+        if let Some(open) = self.open.iter_mut().rev().find(|open| !open.is_again) {
+            open.substream = Some(substream);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn enter(&mut self, id: u64) {
+        let is_again = self.open.iter().any(|open| open.id == id);
+        let substream = (self.newest.0 == id).then_some(self.newest.1);
+        // The clock is read last, so that the span's time is the program's and not ours.
+        self.open.push(Open { id, start: self.core.now(), substream, is_again });
+    }
+
+    /// Takes the innermost entry of the span out and gives its time. Spans may be left in another order than entered.
+    #[inline]
+    pub(crate) fn exit(&mut self, id: u64) -> Option<u64> {
+        let open = match self.open.last() {
+            Some(open) if open.id == id => self.open.pop(),
+            _ => self.open.iter().rposition(|open| open.id == id).map(|at| self.open.remove(at)),
+        };
+        open.map(|open| open.start)
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.feed.is_ended.store(true, Ordering::Release);
+    }
+}
