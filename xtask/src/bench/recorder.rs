@@ -44,7 +44,7 @@ pub(super) fn bench() -> Result<(), String> {
         let mut best = f64::MAX;
         for _ in 0..RUNS {
             let mut command = Command::new(&program);
-            command.args([threads, &format!("{MEGARECORDS}")]);
+            command.arg(threads).arg(MEGARECORDS.to_string());
             command.env("CACHERAY_OPTIONS", format!("tracefile=/dev/null{options}"));
             let text = String::from_utf8_lossy(&output(&mut command)?).into_owned();
             best = best.min(text.trim().parse::<f64>().map_err(|_| format!("the program printed {text:?}"))?);
