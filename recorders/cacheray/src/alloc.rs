@@ -182,6 +182,9 @@ fn allocated(at: *mut c_void, request: Request) {
 fn enter_for_site(me: &Local, site: usize, then: impl FnOnce(&mut Inner, &Local, u32)) {
     {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
+        if !section.log().follows_malloc() {
+            return;
+        }
         let Some(known) = section.log().regions().map(|regions| regions.site(site)) else { return };
         if let Some(number) = known {
             return then(section.log(), me, number);
@@ -233,7 +236,9 @@ fn freed(at: *mut c_void) -> Option<Region> {
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return None };
         let log = section.log();
-        log.regions()?;
+        if !log.follows_malloc() {
+            return None;
+        }
         log.settle(me, at as usize, 1);
         let was = log.change(|regions| regions.remove(at as usize)).flatten()?;
         log.remove(me, at as usize);

@@ -107,7 +107,7 @@ impl Inner {
         self.capacity = options.buffer_bytes;
         self.is_child = target.is_none();
         self.target = target;
-        self.regions = options.is_malloc.then(Regions::default);
+        self.regions = Some(Regions::default());
         self.options = Some(options);
         self.phase = Phase::Running;
         hot::set_head(self.buffer);
@@ -128,6 +128,11 @@ impl Inner {
     }
 
     /// True when allocations without annotation are recorded.
+    pub(crate) fn follows_malloc(&self) -> bool {
+        self.regions.is_some() && self.options.as_ref().is_some_and(|options| options.is_malloc)
+    }
+
+    /// What is known to be live; `None` where that was lost.
     pub(crate) fn regions(&mut self) -> Option<&mut Regions> {
         self.regions.as_mut()
     }

@@ -7,6 +7,7 @@ use crate::callbacks;
 use crate::hooks::memory::range;
 use crate::log::{Entry, Section};
 use crate::record::{READ, WRITE};
+use crate::regions::Regions;
 use crate::signals;
 use crate::thread::{self, Scope};
 
@@ -69,7 +70,7 @@ pub extern "C" fn __cacheray_remove(at: *const c_void) {
 /// An allocator gave memory; what `malloc` has told already is let be.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cacheray_allocated(at: *const c_void, bytes: usize) {
-    if at.is_null() || bytes == 0 || is_known(at as usize) {
+    if at.is_null() || bytes == 0 || is_typed(at as usize) {
         return;
     }
     let scope = thread::with(|me| me.scope.load(Relaxed));
@@ -92,9 +93,8 @@ pub extern "C" fn __cacheray_freed(at: *const c_void) {
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         let log = section.log();
-        let is_followed = log.regions().is_some();
         let was = log.change(|regions| regions.get(at as usize)).flatten();
-        if was.is_some() || !is_followed {
+        if was.is_some() {
             log.settle(me, at as usize, 1);
             log.change(|regions| regions.remove(at as usize));
             log.remove(me, at as usize);
@@ -105,8 +105,24 @@ pub extern "C" fn __cacheray_freed(at: *const c_void) {
 /// An allocator moved memory, or left it where it is with another length.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cacheray_moved(old: *const c_void, at: *const c_void, bytes: usize) {
-    if !is_known(at as usize) || (old == at && !is_waiting(at as usize)) {
-        __cacheray_freed(old);
+    let (from, to) = (old as usize, at as usize);
+    let is_done = thread::with(|me| {
+        let Entry::Entered(mut section) = Section::enter(me) else { return true };
+        let log = section.log();
+        // `realloc` itself tells it, where `malloc` is followed: its add waits, or is written.
+        let is_told = |regions: &mut Regions| regions.get(to).is_some() && (from != to || regions.waits_for(to));
+        if log.change(is_told).unwrap_or(true) {
+            return true;
+        }
+        log.settle(me, from, 1);
+        let Some(was) = log.change(|regions| regions.remove(from)).flatten() else { return false };
+        log.remove(me, from);
+        let Some(region) = was.resized(me.id(), bytes as u64) else { return false };
+        log.change(|regions| regions.insert(to, region));
+        log.add_region(me, to);
+        true
+    });
+    if !is_done {
         __cacheray_allocated(at, bytes);
     }
 }
@@ -126,18 +142,13 @@ pub extern "C" fn __cacheray_flush() {
     signals::before_the_end();
 }
 
-/// True when the region is recorded; true as well where nothing is.
-fn is_known(at: usize) -> bool {
+/// True when the region is recorded with a type; true as well where nothing is recorded.
+fn is_typed(at: usize) -> bool {
     thread::with(|me| match Section::enter(me) {
-        Entry::Entered(mut section) => section.log().regions().is_some_and(|regions| regions.get(at).is_some()),
-        Entry::Nested | Entry::Off => true,
-    })
-}
-
-/// True when `realloc` has just told it.
-fn is_waiting(at: usize) -> bool {
-    thread::with(|me| match Section::enter(me) {
-        Entry::Entered(mut section) => section.log().regions().is_some_and(|regions| regions.waits_for(at)),
+        Entry::Entered(mut section) => {
+            let known = section.log().regions().map(|regions| regions.get(at));
+            known.is_none_or(|region| region.is_some_and(|region| region.is_typed))
+        }
         Entry::Nested | Entry::Off => true,
     })
 }

@@ -233,6 +233,7 @@ fn take_over(me: &Local) {
 /// threads for two seconds at most. Afterwards no other thread records.
 pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
     let was_inside = me.is_inside();
+    let before = me.state();
     if !was_inside {
         me.set_state(thread::stack_pointer());
     }
@@ -251,7 +252,7 @@ pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
     last(inner);
     if !was_inside {
         LOG.lock.store(0, Release);
-        me.set_state(READY);
+        me.set_state(before);
     }
 }
 

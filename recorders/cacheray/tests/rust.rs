@@ -69,6 +69,7 @@ fn a_stable_program_is_recorded_by_hand() {
         let typed: Vec<_> = adds.iter().filter(|add| add.name == "particles::Particle").collect();
         let told: Vec<_> = typed.iter().map(|add| (add.element_bytes, add.elements)).collect();
         // The box, the vector and what it grows to, the array on the stack.
+        assert!(told.contains(&(24, 9)) || told.contains(&(24, 16)) || told.contains(&(24, 8)), "{options}: {told:?}");
         assert_eq!(told.first(), Some(&(24, 1)), "{options}: {told:?}");
         assert_eq!(told.get(1), Some(&(24, 4)), "{options}: {told:?}");
         assert_eq!(told.last(), Some(&(24, 2)), "{options}: {told:?}");
@@ -79,8 +80,8 @@ fn a_stable_program_is_recorded_by_hand() {
             run.records.iter().filter(|record| record.is(kind) && (first..first + 24).contains(&record.address)).count()
         };
         assert_eq!((count(Kind::Read), count(Kind::Write)), (10, 10), "{options}");
-        let untyped = adds.iter().filter(|add| add.element_bytes == 40 && add.elements == 1).count();
-        assert!(untyped >= 1, "{options}: {adds:?}");
+        let untyped = adds.iter().filter(|add| add.element_bytes == 40 && add.name == "rust::alloc").count();
+        assert_eq!(untyped, 1, "{options}: {adds:?}");
     }
 }
 
@@ -101,7 +102,8 @@ fn layouts_are_told_as_type_data() {
     let either = "{\"id\":3,\"name\":\"particles::Either\",\"size\":8,\"members\":[\
         {\"id\":0,\"memberName\":\"whole\",\"name\":\"u64\",\"offset\":0,\"size\":8},\
         {\"id\":1,\"memberName\":\"half\",\"name\":\"u32\",\"offset\":0,\"size\":4}]}";
-    let expected = format!("{{\"version\":4,\"structs\":[{particle},{pair},{choice}],\"unions\":[{either}],\"typedefs\":[]}}");
+    let expected =
+        format!("{{\"version\":4,\"structs\":[{particle},{pair},{choice}],\"unions\":[{either}],\"typedefs\":[]}}");
     assert_eq!(run.text(), expected);
 }
 
@@ -112,7 +114,8 @@ fn a_program_instrumented_by_the_compiler_is_recorded_in_full() {
     let folder = shared.parent().unwrap().display().to_string();
     let link = [format!("-Lnative={folder}"), "-ldylib=anytrace_cacheray_recorder".to_owned()];
     let rpath = format!("-Clink-arg=-Wl,-rpath,{folder}");
-    let options: Vec<&str> = NIGHTLY.into_iter().chain(link.iter().map(String::as_str)).chain([rpath.as_str()]).collect();
+    let options: Vec<&str> =
+        NIGHTLY.into_iter().chain(link.iter().map(String::as_str)).chain([rpath.as_str()]).collect();
     let interface = interface(&bench, &[], &NIGHTLY);
     let program = program(&bench, &interface, &options);
     let run = bench.run(&program, &["instrumented"], "");

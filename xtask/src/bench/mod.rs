@@ -70,7 +70,9 @@ fn options(arguments: &[String]) -> Result<Options, String> {
                 options.megabytes =
                     Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
             }
-            name if name == recorder::NAME || INPUTS.iter().any(|input| input.name == name) => options.names.push(name.to_owned()),
+            name if name == recorder::NAME || INPUTS.iter().any(|input| input.name == name) => {
+                options.names.push(name.to_owned())
+            }
             other => return Err(format!("bench does not know {other}")),
         }
     }

@@ -24,13 +24,17 @@ pub(crate) struct CacherayArguments {
 #[derive(Debug, Subcommand)]
 enum CacherayVerb {
     /// Compile and link a C or C++ program so that it can be recorded
-    #[command(after_help = "Exit codes: those of the compiler; 2 where it cannot be run, or the recorder is not to be had.\n\n\
+    #[command(
+        after_help = "Exit codes: those of the compiler; 2 where it cannot be run, or the recorder is not to be had.\n\n\
                             Example:\n  anytrace cacheray cc -- gcc -O1 -o app app.c\n  \
-                            CC='anytrace cacheray cc -- clang' make")]
+                            CC='anytrace cacheray cc -- clang' make"
+    )]
     Cc(cc::CcArguments),
     /// Run a program and record what it reads, writes and allocates
-    #[command(after_help = "Exit codes: those of the program, 128 and the number for a signal; 2 where it cannot be run.\n\n\
-                            Example:\n  anytrace cacheray record -o app.trace -- ./app input.txt")]
+    #[command(
+        after_help = "Exit codes: those of the program, 128 and the number for a signal; 2 where it cannot be run.\n\n\
+                            Example:\n  anytrace cacheray record -o app.trace -- ./app input.txt"
+    )]
     Record(record::RecordArguments),
 }
 
