@@ -7,6 +7,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use super::accesses::{__tsan_ignore_thread_begin, __tsan_ignore_thread_end};
+use crate::log;
+use crate::record::{READ, UNALIGNED, WRITE};
 
 /// Defines functions that do nothing.
 macro_rules! nothing {
@@ -108,4 +110,37 @@ pub extern "C" fn AnnotateIgnoreWritesBegin(_file: *const c_char, _line: c_int) 
 #[unsafe(no_mangle)]
 pub extern "C" fn AnnotateIgnoreWritesEnd(_file: *const c_char, _line: c_int) {
     __tsan_ignore_thread_end();
+}
+
+/// Defines the accesses that programs make through `sanitizer/common_interface_defs.h`.
+macro_rules! unaligned {
+    ($($size:literal $integer:ty: $load:ident $store:ident;)*) => {$(
+        /// Reads an integer from any address, and records it.
+        ///
+        /// # Safety
+        /// `at` is valid for reading the integer.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $load(at: *const $integer) -> $integer {
+            log::access(READ | UNALIGNED, at as usize, $size);
+            // SAFETY: as the caller's.
+            unsafe { at.read_unaligned() }
+        }
+
+        /// Writes an integer to any address, and records it.
+        ///
+        /// # Safety
+        /// `at` is valid for writing the integer.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $store(at: *mut $integer, value: $integer) {
+            log::access(WRITE | UNALIGNED, at as usize, $size);
+            // SAFETY: as the caller's.
+            unsafe { at.write_unaligned(value) };
+        }
+    )*};
+}
+
+unaligned! {
+    2 u16: __sanitizer_unaligned_load16 __sanitizer_unaligned_store16;
+    4 u32: __sanitizer_unaligned_load32 __sanitizer_unaligned_store32;
+    8 u64: __sanitizer_unaligned_load64 __sanitizer_unaligned_store64;
 }
