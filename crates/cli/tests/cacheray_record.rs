@@ -70,7 +70,7 @@ impl Bench {
 
     /// Records in a trace, which must break no rule.
     fn records(&self, trace: &str) -> u64 {
-        let output = self.done(&["check", "--format", "json", trace]);
+        let output = self.done(&["check", "--input-format", "cacheray", "--format", "json", trace]);
         let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((value["errors"].as_u64(), value["warnings"].as_u64()), (Some(0), Some(0)), "{value}");
         value["records"].as_u64().unwrap()
@@ -85,10 +85,17 @@ fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// A clang that is here; the tests' packages bring one.
+fn clang() -> &'static str {
+    let all = ["clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
+    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    all.into_iter().find(is_here).unwrap_or_else(|| panic!("no clang is here"))
+}
+
 #[test]
 fn two_commands_lead_from_sources_to_a_trace() {
     let bench = Bench::new();
-    for compiler in ["gcc", "clang", "g++"] {
+    for compiler in ["gcc", clang(), "g++"] {
         bench.done(&[
             "cacheray",
             "cc",
@@ -161,6 +168,8 @@ fn what_cannot_be_recorded_is_said() {
     assert!(err(&again).contains("app.trace exists; --force replaces it"));
     let colon = bench.anytrace(&["cacheray", "record", "-o", "a:b", "--", "./app"]);
     assert!(err(&colon).contains("divided by colons"));
+    let out = bench.anytrace(&["cacheray", "record", "-o", "-", "--", "./app"]);
+    assert!(err(&out).contains("may go through a FIFO"));
     let fixed = bench.anytrace(&["cacheray", "cc", "--", "gcc", "-static", "-o", "app", "app.c", "other.c"]);
     assert_eq!(fixed.status.code(), Some(2));
     assert!(err(&fixed).contains("leave -static out"));

@@ -61,7 +61,7 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     }
     let mut command = Command::new(program);
     command.args(arguments).env("CACHERAY_OPTIONS", recorder_options(options)?).env_remove("CACHERAY_RECORDED");
-    if build != Build::Recorder {
+    if build != Build::Recorder || options.children {
         preload(&mut command, options.children)?;
     }
     leave_interrupts();
@@ -164,6 +164,9 @@ fn which(program: &OsStr) -> PathBuf {
 
 /// Refuses to replace a file; true when the trace will be one.
 fn look_at_output(path: &Path, force: bool) -> Result<bool, Failure> {
+    if path.as_os_str() == "-" {
+        return Err(Failure::usage("standard output is the program's own; a trace may go through a FIFO"));
+    }
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Err(Failure::usage(format!("cannot write {}: it is a directory", path.display()))),
         Ok(meta) if meta.is_file() && !force => {
