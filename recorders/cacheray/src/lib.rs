@@ -23,6 +23,9 @@
 //! *write(&mut particle.x) += v;
 //! ```
 
+// Without the entries much of the engine has no caller.
+#![cfg_attr(test, allow(dead_code))]
+
 mod api;
 mod layouts;
 

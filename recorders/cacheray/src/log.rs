@@ -276,11 +276,6 @@ pub(crate) fn release(me: &Local, change: impl FnOnce(&mut Inner)) {
     change(section.log());
 }
 
-/// True while the calling thread's own recording allocates.
-pub(crate) fn is_inside() -> bool {
-    thread::with(Local::is_inside)
-}
-
 /// The hot part, for [`Inner`]: only called with the lock held.
 pub(crate) mod hot {
     use super::LOG;

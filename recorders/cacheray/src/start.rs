@@ -36,10 +36,10 @@ static CONSTRUCTOR: extern "C" fn() = begin;
 /// Begins the recording, if it has not begun.
 pub(crate) extern "C" fn begin() {
     thread::with(|me| {
-        if let Entry::Entered(mut section) = Section::enter_anyway(me) {
-            if section.log().phase() == crate::inner::Phase::Unstarted {
-                start(section.log());
-            }
+        if let Entry::Entered(mut section) = Section::enter_anyway(me)
+            && section.log().phase() == crate::inner::Phase::Unstarted
+        {
+            start(section.log());
         }
     });
 }
