@@ -120,6 +120,20 @@ fn two_commands_lead_from_sources_to_a_trace() {
 }
 
 #[test]
+fn the_header_tells_types() {
+    let bench = Bench::new();
+    let header = bench.done(&["cacheray", "cc", "--print-header"]);
+    std::fs::write(bench.path("cacheray.h"), header.stdout).unwrap();
+    let source = "#include \"cacheray.h\"\nstruct node { long value; };\n\
+        int main(void) { struct node *n = CACHERAY_MALLOC(struct node, 3); n[2].value = 1; CACHERAY_FREE(n); return 0; }\n";
+    std::fs::write(bench.path("typed.c"), source).unwrap();
+    bench.done(&["cacheray", "cc", "--", "gcc", "typed.c", "-o", "typed"]);
+    bench.done(&["cacheray", "record", "-o", "typed.trace", "--", "./typed"]);
+    let dump = bench.done(&["dump", "--input-format", "cacheray", "typed.trace"]);
+    assert!(out(&dump).contains("elemsize 8 elemcount 3 thread 0 type \"struct node\""), "{}", out(&dump));
+}
+
+#[test]
 fn steps_may_be_taken_one_by_one() {
     let bench = Bench::new();
     bench.done(&["cacheray", "cc", "--", "gcc", "-c", "app.c"]);

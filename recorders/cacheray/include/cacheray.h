@@ -8,7 +8,7 @@
  *     CACHERAY_TYPE(table, struct item, 400);
  *
  * Without CACHERAY defined the macros are plain calls of the C library, and CACHERAY_TYPE is nothing: a program may
- * keep its annotations and be built without the recorder. `anytrace cacheray cc` does not define it for you.
+ * keep its annotations and be built without the recorder. `anytrace cacheray cc` defines it.
  *
  * Names are told as written: `struct node`. Type data (debug information, dwarf2json) have the same; LLVM's spelling
  * `struct.node` is understood too.

@@ -4,6 +4,7 @@
 //! bring the sanitizer's own library. A call that does both is done in two steps, as compilers do themselves.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -28,12 +29,24 @@ pub(crate) struct CcArguments {
     /// Print the commands instead of running them
     #[arg(long)]
     dry_run: bool,
+    /// Print cacheray.h, by which a program tells types, and do nothing else
+    #[arg(long)]
+    print_header: bool,
     /// Compiler and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMPILER")]
+    #[arg(
+        required_unless_present = "print_header",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMPILER"
+    )]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
+    if options.print_header {
+        std::io::stdout().write_all(recorder_library::HEADER.as_bytes())?;
+        return Ok(Verdict::Fine);
+    }
     let [compiler, arguments @ ..] = options.command.as_slice() else {
         return Err(Failure::usage("no compiler to run"));
     };
@@ -52,7 +65,7 @@ pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
 
 /// What instruments.
 fn compile_options(line: &Line, all_reads: bool, is_clang: bool) -> Vec<OsString> {
-    let mut options = vec!["-fsanitize=thread".into()];
+    let mut options = vec!["-fsanitize=thread".into(), "-DCACHERAY".into()];
     if !line.has_debug_option {
         options.push("-g".into());
     }
@@ -177,7 +190,6 @@ fn cannot_run(command: &Command, error: &std::io::Error) -> Failure {
 
 /// Prints a command as a shell takes it.
 fn print(command: &Command) -> Result<(), Failure> {
-    use std::io::Write;
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let mut out = std::io::stdout().lock();
     for (n, word) in words.enumerate() {

@@ -61,6 +61,10 @@ sources! {
     "thread.rs",
 }
 
+/// The header for programs that tell types.
+pub(super) const HEADER: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recorders/cacheray/include/cacheray.h"));
+
 /// Finds the library: in the folder that the environment names, beside this program, in the `lib` beside its folder,
 /// in the cache; else builds it into the cache.
 pub(super) fn find() -> Result<Library, Failure> {
