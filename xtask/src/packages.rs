@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::shell::{has_program, run};
 
 /// Programs of the formats' own systems, and the packages that each needs.
-const PEERS: [(&str, &[&str]); 6] = [
+const PEERS: &[(&str, &[&str])] = &[
     ("llvm-xray", &["llvm"]),
     ("apitrace", &["apitrace"]),
     ("Xvfb", &["xvfb"]),

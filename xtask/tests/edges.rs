@@ -8,8 +8,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-const FORMATS: [&str; 5] =
-    ["anytrace-apitrace", "anytrace-cacheray", "anytrace-casemate", "anytrace-heph", "anytrace-xray"];
+const FORMATS: &[&str] = &[
+    // One a line, so that another is one line more.
+    "anytrace-apitrace",
+    "anytrace-cacheray",
+    "anytrace-casemate",
+    "anytrace-heph",
+    "anytrace-xray",
+];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
@@ -31,7 +37,7 @@ fn allowed(package: &str) -> BTreeSet<&'static str> {
         "anytrace-analysis" | "anytrace-export" | "anytrace-symbols" => of(&["anytrace-core"]),
         name if FORMATS.contains(&name) => of(&["anytrace-core"]),
         "anytrace-live" => of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-heph"]),
-        "anytrace-formats" => FORMATS.into_iter().chain(["anytrace-core"]).collect(),
+        "anytrace-formats" => FORMATS.iter().copied().chain(["anytrace-core"]).collect(),
         "anytrace-cli" => {
             let own_verbs =
                 ["anytrace-apitrace", "anytrace-casemate", "anytrace-heph", "anytrace-live", "anytrace-xray"];

@@ -21,10 +21,13 @@ pub(crate) use spans::{
     version,
     about,
     max_term_width = 100,
-    after_help = "Formats: apitrace, cacheray, casemate, heph, xray; recognised by content, also inside gzip or zstd,\n\
-                  also on standard input (-). `anytrace formats` lists them.\n\n\
-                  Exit codes: 0 fine, 1 the trace breaks a rule or the files differ, 2 the command failed.\n\n\
-                  Example:\n  anytrace info examples/traces/*"
+    after_help = format!(
+        "Formats: {}; recognised by content,\n\
+         also inside gzip or zstd, also on standard input (-). `anytrace formats` lists them.\n\n\
+         Exit codes: 0 fine, 1 the trace breaks a rule or the files differ, 2 the command failed.\n\n\
+         Example:\n  anytrace info examples/traces/*",
+        format_names().join(", ")
+    )
 )]
 pub(crate) struct Arguments {
     /// What to do.

@@ -16,7 +16,7 @@ pub(super) enum Unit {
     Records,
 }
 
-pub(super) const BARS: [Bar; 44] = [
+pub(super) const BARS: &[Bar] = &[
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },

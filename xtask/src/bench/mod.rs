@@ -34,7 +34,7 @@ struct Input {
     megabytes: u64,
 }
 
-const INPUTS: [Input; 10] = [
+const INPUTS: &[Input] = &[
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let mut missed = Vec::new();
     println!("| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|");
-    for input in &INPUTS {
+    for input in INPUTS {
         if !options.names.is_empty() && !options.names.iter().any(|name| name == input.name) {
             continue;
         }
