@@ -13,6 +13,7 @@ const PEERS: &[(&str, &[&str])] = &[
     ("make", &["make"]),
     // Its package brings libEGL, which programs written by `apitrace to-c` load.
     ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
+    ("valgrind", &["valgrind"]),
 ];
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.

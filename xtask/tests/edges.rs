@@ -14,6 +14,7 @@ const FORMATS: &[&str] = &[
     "anytrace-cacheray",
     "anytrace-casemate",
     "anytrace-heph",
+    "anytrace-lackey",
     "anytrace-xray",
 ];
 
