@@ -2,7 +2,9 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod configs;
 mod opening;
+mod sim;
 
 use clap::{Args, Subcommand};
 
@@ -19,9 +21,17 @@ pub(crate) struct CacherayArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum CacherayVerb {}
+enum CacherayVerb {
+    /// Simulate caches: which types and fields miss, in which levels and sets
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
+    )]
+    Sim(Box<sim::SimArguments>),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        CacherayVerb::Sim(options) => sim::run(options),
+    }
 }

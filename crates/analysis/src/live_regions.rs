@@ -1,0 +1,233 @@
+//! Which typed region lives at an address: the latest that was added and holds the byte.
+//!
+//! A remove drops the most recent live region that starts exactly there; what it had covered shows again. Regions may
+//! nest, overlap in part, have no bytes, and reach to the end of the address space, which they never wrap.
+//!
+//! Look-ups are answered from a small table of recent answers, else from a map of the visible pieces of regions, in
+//! time O(log n). What a removed region had covered is only looked for where somebody asks, in a tree over all regions
+//! that were ever covered: no order of adds and removes costs more than O(log n) each, whatever the depth of overlaps.
+//! Memory follows the number of live regions, and of removed ones that nothing has overlapped since; both together are
+//! limited to [`REGIONS_MAX`].
+
+mod pieces;
+mod recent;
+mod removed;
+mod stabbing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::{Entry, HashMap};
+
+use anytrace_core::Error;
+use anytrace_core::access::{RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+
+use pieces::Pieces;
+use recent::{NO_SLOT, REMOVED_SLOT, Recent};
+use removed::Removed;
+
+/// Most regions kept, live and removed: about 3 GiB of memory.
+pub const REGIONS_MAX: usize = 1 << 24;
+
+/// A live region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveRegion {
+    /// First address.
+    pub start: u64,
+    /// Last address, not wrapping; `None` for a region of no bytes, which no address is in.
+    pub last: Option<u64>,
+    /// Bytes of an element, as the trace says.
+    pub element_bytes: u64,
+    /// Elements.
+    pub elements: u64,
+    /// Type of an element.
+    pub type_number: TypeNumber,
+    /// Who added it.
+    pub thread: ThreadNumber,
+    /// Number of the record that added it.
+    pub seq: u64,
+    /// Number of the region: how many were added before it.
+    pub id: u64,
+}
+
+impl LiveRegion {
+    /// Place of an address of the region in its element.
+    #[inline]
+    pub fn offset_in_element(&self, address: u64) -> u64 {
+        let offset = address.wrapping_sub(self.start);
+        // Most regions are one element, and divisions are slow.
+        if offset < self.element_bytes { offset } else { offset.checked_rem(self.element_bytes).unwrap_or(0) }
+    }
+}
+
+/// What lives at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Located<'a> {
+    /// A region.
+    Region(&'a LiveRegion),
+    /// None, but one was removed there, and no later add has overlapped that.
+    Removed,
+    /// None.
+    Nothing,
+}
+
+/// A region and what it lies over.
+#[derive(Debug, Clone)]
+struct Slot {
+    region: LiveRegion,
+    /// The live region with the same start that was added before it.
+    below: u32,
+    is_live: bool,
+}
+
+/// All live regions.
+#[derive(Debug, Default)]
+pub struct LiveRegions {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// The latest live region that starts at an address.
+    by_start: HashMap<u64, u32>,
+    pieces: Pieces,
+    removed: Removed,
+    recent: Recent,
+    next_id: u64,
+}
+
+impl LiveRegions {
+    /// Begins with no region.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a region that begins to live; gives its number.
+    ///
+    /// # Errors
+    /// A limit when there are more than [`REGIONS_MAX`] regions.
+    pub fn add(&mut self, added: &RegionAdded) -> Result<u64, Error> {
+        if self.len() + self.removed.len() >= REGIONS_MAX {
+            return Err(Error::limit(format!("more than {REGIONS_MAX} live regions at record {}", added.seq)));
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let region = LiveRegion {
+            start: added.address,
+            last: added.last(),
+            element_bytes: added.element_bytes,
+            elements: added.elements,
+            type_number: added.type_number,
+            thread: added.thread,
+            seq: added.seq,
+            id,
+        };
+        let slot = self.place(region);
+        if let Some(last) = region.last {
+            let recent = &mut self.recent;
+            self.removed.take_again(region.start, last, |from, to| recent.forget(from, to));
+            let slots = &self.slots;
+            self.pieces.cover(region.start, last, slot, |slot| extent(slots, slot));
+            self.recent.forget(region.start, last);
+            self.recent.fit(self.slots.len());
+        }
+        Ok(id)
+    }
+
+    /// Drops the most recent live region that starts exactly there, and gives it; `None` when there is none.
+    pub fn remove(&mut self, removed: &RegionRemoved) -> Option<LiveRegion> {
+        let Entry::Occupied(mut entry) = self.by_start.entry(removed.address) else { return None };
+        let number = *entry.get();
+        let slot = self.slots.get_mut(number as usize)?;
+        if slot.below == NO_SLOT {
+            entry.remove();
+        } else {
+            entry.insert(slot.below);
+        }
+        slot.is_live = false;
+        self.free.push(number);
+        let region = slot.region;
+        if let Some(last) = region.last {
+            self.pieces.uncover(region.start, last, region.id, number);
+            self.removed.insert(region.start, last);
+            self.recent.forget(region.start, last);
+        }
+        Some(region)
+    }
+
+    /// The region an address is in. The thread only chooses which recent answer is tried first.
+    #[inline]
+    pub fn find(&mut self, thread: ThreadNumber, address: u64) -> Option<&LiveRegion> {
+        let slot = match self.recent.get(thread, address) {
+            Some(slot) => slot,
+            None => self.look_up(thread, address),
+        };
+        self.slots.get(slot as usize).map(|slot| &slot.region)
+    }
+
+    /// As [`Self::find`], and where no region lives, whether one was removed there.
+    #[inline]
+    pub fn locate(&mut self, thread: ThreadNumber, address: u64) -> Located<'_> {
+        let slot = match self.recent.get(thread, address) {
+            Some(slot) => slot,
+            None => self.look_up(thread, address),
+        };
+        match self.slots.get(slot as usize) {
+            Some(slot) => Located::Region(&slot.region),
+            None if slot == REMOVED_SLOT => Located::Removed,
+            None => Located::Nothing,
+        }
+    }
+
+    /// True when an address lies in a removed region that no later add has overlapped. Ask where [`Self::find`] says
+    /// none.
+    pub fn is_removed(&self, address: u64) -> bool {
+        self.removed.contains(address)
+    }
+
+    /// Number of live regions, those of no bytes too.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// True when no region lives.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The live regions, in the order in which they were added.
+    pub fn live(&self) -> Vec<LiveRegion> {
+        let mut live: Vec<_> = self.slots.iter().filter(|slot| slot.is_live).map(|slot| slot.region).collect();
+        live.sort_unstable_by_key(|region| region.id);
+        live
+    }
+
+    fn place(&mut self, region: LiveRegion) -> u32 {
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => u32::try_from(self.slots.len()).expect("REGIONS_MAX fits 32 bits"),
+        };
+        let below = self.by_start.insert(region.start, number).unwrap_or(NO_SLOT);
+        let slot = Slot { region, below, is_live: true };
+        match self.slots.get_mut(number as usize) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
+        number
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&mut self, thread: ThreadNumber, address: u64) -> u32 {
+        let (mut first, mut last, mut slot) = self.pieces.find(address);
+        if slot == NO_SLOT {
+            let (from, to, is_removed) = self.removed.around(address);
+            (first, last) = (first.max(from), last.min(to));
+            slot = if is_removed { REMOVED_SLOT } else { NO_SLOT };
+        }
+        self.recent.put(thread, address, first, last, slot);
+        slot
+    }
+}
+
+/// Start, last address and number of the region in a slot.
+fn extent(slots: &[Slot], slot: u32) -> Option<(u64, u64, u64)> {
+    let region = &slots.get(slot as usize)?.region;
+    Some((region.start, region.last?, region.id))
+}
