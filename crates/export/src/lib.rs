@@ -13,7 +13,7 @@
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
 //! | SVG flame graph of a trace | browsers | [`svg`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
-//! | SVG plots | browsers | [`plot`] |
+//! | SVG plots | browsers | [`plot`], [`curves`] |
 //!
 //! From Chrome trace events to CSV they are timelines: [`timeline`] lists them and opens each by name.
 //!
@@ -28,6 +28,7 @@
 
 pub mod chrome;
 pub mod csv;
+pub mod curves;
 pub mod firefox;
 pub mod flame;
 pub mod folded;
