@@ -34,8 +34,9 @@ struct Input {
     megabytes: u64,
 }
 
-const INPUTS: [Input; 10] = [
+const INPUTS: [Input; 11] = [
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
+    Input { name: "cacheray-narrow", generate: cacheray::generate_narrow, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },

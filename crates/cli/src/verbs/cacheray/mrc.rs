@@ -135,7 +135,10 @@ pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
 }
 
 fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failure> {
-    let opened = opening::open(file, &options.input)?;
+    let is_sampled = options.sample.is_some() || options.sample_lines.is_some();
+    // Where little is done with each byte, mapping pages and unmapping them costs more than copying them.
+    let input = InputArguments { no_mmap: options.input.no_mmap || is_sampled, ..options.input.clone() };
+    let opened = opening::open(file, &input)?;
     let mut reporter = opened.reporter;
     let mut reuse = Reuse::new(ReuseOptions {
         line_bytes: options.line,

@@ -151,7 +151,9 @@ fn cores(line: &ContendedLine, found: &Found) -> String {
 fn advice(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
     let mut said: Vec<(&str, u64)> = Vec::new();
     let cost = |pair: &Pair| pair.false_misses + pair.true_misses;
-    for pair in &found.pairs {
+    // What a miss in a hundred is worth.
+    let least = found.stats.coherence_misses.div_ceil(100);
+    for pair in found.pairs.iter().filter(|pair| cost(pair) >= least) {
         let Some(advice) = pair.advice.as_deref() else { continue };
         if let Some((_, misses)) = said.iter_mut().find(|(other, _)| *other == advice) {
             *misses += cost(pair);
@@ -162,7 +164,7 @@ fn advice(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io:
     said.sort_by_key(|(_, misses)| std::cmp::Reverse(*misses));
     let shown = options.top(&said, ROWS_MAX);
     if !shown.is_empty() {
-        writeln!(out, "\nWhat would help, by misses:")?;
+        writeln!(out, "\nWhat would help, by the misses it is about:")?;
     }
     for (advice, misses) in shown {
         writeln!(out, "  {:>6}  {}", grouped(u128::from(*misses)), text::printable(advice))?;
