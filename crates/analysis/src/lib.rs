@@ -35,6 +35,8 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod reuse;
+pub mod sharing;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;

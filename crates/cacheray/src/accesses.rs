@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use anytrace_core::access::{
-    Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber,
+    Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, Sieve, ThreadNumber,
+    TypeNumber,
 };
 use anytrace_core::{Error, Limits, Sink, Summary};
 
@@ -54,7 +55,10 @@ struct Teller<'a> {
 
 impl Visit for Teller<'_> {
     fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
-        with_layout!(self.layout, take_run, self, window, at)
+        match self.out.sieve(at.seq) {
+            None => with_layout!(self.layout, take_run, self, window, at),
+            Some(sieve) => with_layout!(self.layout, sift_run, self, window, at, sieve),
+        }
     }
 
     fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
@@ -77,6 +81,24 @@ impl Teller<'_> {
             self.batch.clear();
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn push(&mut self, tag: u8, address: u64, size: u8, thread: u64, seq: u64) -> Result<(), Error> {
+        let thread = self.thread(thread)?;
+        let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
+        // The two bits stand in the same order as those of the flags.
+        let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
+        self.batch.push(Access { address, seq, thread, bytes: u16::from(size), kind, flags });
+        if self.batch.len() == BATCH_ACCESSES { self.flush() } else { Ok(()) }
+    }
+
+    /// Tells how many accesses of the latest thread were held back.
+    fn hold_back(&mut self, accesses: usize) -> Result<(), Error> {
+        match self.latest {
+            Some((_, thread)) if accesses > 0 => self.out.held_back(accesses as u64, thread),
+            _ => Ok(()),
+        }
     }
 
     /// The number of a thread; told when it is new.
@@ -127,6 +149,57 @@ impl Teller<'_> {
     }
 }
 
+/// How many records [`sift_run`] tests at once.
+const SIFTED_AT_ONCE: usize = 16;
+
+/// Which records of a block must be told, a bit each. No branch a record: at the usual rates there are few.
+#[inline(always)]
+fn told_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest: u64, sieve: Sieve) -> u32 {
+    block.iter().enumerate().fold(0, |told, (place, record)| {
+        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+        let is_held = (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size));
+        told | u32::from(!is_held) << place
+    })
+}
+
+/// Takes the accesses a window starts with and holds back those that the sieve does not pass; returns their bytes.
+fn sift_run<const STRIDE: usize, const BIG: bool>(
+    teller: &mut Teller<'_>,
+    window: &[u8],
+    at: Place,
+    sieve: Sieve,
+) -> Result<usize, Error> {
+    let (records, _) = window.as_chunks::<STRIDE>();
+    let mut held_back = 0;
+    for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((0..).step_by(SIFTED_AT_ONCE)) {
+        let mut told = match (teller.latest, <&[_; SIFTED_AT_ONCE]>::try_from(block)) {
+            (None, _) => (1_u32 << block.len()) - 1,
+            (Some((latest, _)), Ok(block)) => told_of::<STRIDE, BIG>(block, latest, sieve),
+            (Some((latest, _)), Err(_)) => told_of::<STRIDE, BIG>(block, latest, sieve),
+        };
+        let mut next = 0;
+        while told != 0 {
+            let place = told.trailing_zeros() as usize;
+            told &= told - 1;
+            held_back += place - next;
+            next = place + 1;
+            let Some(record) = block.get(place) else { break };
+            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+            if tag & NOT_ACCESS != 0 {
+                teller.hold_back(held_back)?;
+                return Ok((first + place) * STRIDE);
+            }
+            if teller.latest.is_none_or(|(latest, _)| latest != thread) {
+                teller.hold_back(std::mem::take(&mut held_back))?;
+            }
+            teller.push(tag, address, size, thread, at.seq + (first + place) as u64)?;
+        }
+        held_back += block.len() - next;
+    }
+    teller.hold_back(held_back)?;
+    Ok(records.len() * STRIDE)
+}
+
 /// Takes the accesses a window starts with; returns their bytes.
 fn take_run<const STRIDE: usize, const BIG: bool>(
     teller: &mut Teller<'_>,
@@ -140,14 +213,7 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
         if tag & NOT_ACCESS != 0 {
             break;
         }
-        let thread = teller.thread(thread)?;
-        let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
-        // The two bits stand in the same order as those of the flags.
-        let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
-        teller.batch.push(Access { address, seq, thread, bytes: u16::from(size), kind, flags });
-        if teller.batch.len() == BATCH_ACCESSES {
-            teller.flush()?;
-        }
+        teller.push(tag, address, size, thread, seq)?;
         taken += STRIDE;
     }
     Ok(taken)

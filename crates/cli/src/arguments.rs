@@ -107,7 +107,7 @@ pub(crate) enum Verb {
 }
 
 /// How inputs are read; the same in every verb.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct InputArguments {
     /// Do not recognise the format: it is this one

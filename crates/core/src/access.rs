@@ -126,8 +126,52 @@ pub struct RegionRemoved {
     pub thread: ThreadNumber,
 }
 
+/// Which lines a sampling sink wants to see: those whose hash lies below a bound. Equal lines are kept or held back
+/// together, always (spatial sampling: Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sieve {
+    /// Bytes of a line are 2 to the power of this; at most 63.
+    pub line_shift: u32,
+    /// Lines with hashes below this pass.
+    pub below: u64,
+}
+
+impl Sieve {
+    /// The hash that decides about a line: evenly spread over all 64 bits, the same in every run.
+    #[inline(always)]
+    pub const fn hash(line: u64) -> u64 {
+        // Both halves of the product of 128 bits (the mixing step of wyhash), with digits of pi and the golden ratio.
+        let product = ((line ^ 0x243f_6a88_85a3_08d3) as u128) * 0x9e37_79b9_7f4a_7c15_u128;
+        (product >> 64) as u64 ^ product as u64
+    }
+
+    /// True for an access that must be told: one to a line that passes, or to more or fewer lines than one.
+    #[inline(always)]
+    pub const fn passes(self, address: u64, bytes: u16) -> bool {
+        let offset = address & ((1 << self.line_shift) - 1);
+        // One less than no bytes is far beyond any line.
+        let last = offset + (bytes as u32).wrapping_sub(1) as u64;
+        (Self::hash(address >> self.line_shift) < self.below) | (last >> self.line_shift != 0)
+    }
+}
+
 /// Receives a trace as accesses, in the order of records.
 pub trait AccessSink {
+    /// What the sink wants to see of the [`BATCH_ACCESSES`] records from number `seq` on; `None` is all. A format may
+    /// hold back accesses that do not pass, and tells their number by [`Self::held_back`]. It may tell too much, or
+    /// never ask; the sink's results are the same.
+    fn sieve(&self, _seq: u64) -> Option<Sieve> {
+        None
+    }
+
+    /// So many accesses of a thread were held back, each to one line.
+    ///
+    /// # Errors
+    /// Whatever ends the pass.
+    fn held_back(&mut self, _accesses: u64, _thread: ThreadNumber) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// A thread and its id in the trace; numbers are told in order. `None` stands for all threads beyond
     /// [`crate::Limits::distinct_max`].
     ///
@@ -168,6 +212,20 @@ mod tests {
     #[test]
     fn an_access_is_24_bytes() {
         assert_eq!(std::mem::size_of::<Access>(), 24);
+    }
+
+    #[test]
+    fn a_sieve_passes_its_share_of_lines_and_everything_that_is_not_one_line() {
+        let sieve = Sieve { line_shift: 6, below: u64::MAX / 100 };
+        for stride in [1, 2, 64, 4096, 12_345] {
+            let passed = (0..100_000_u64).filter(|n| sieve.passes(n * stride * 64 + 8, 8)).count();
+            assert!((900..1100).contains(&passed), "{passed} of 100,000 lines {stride} apart");
+        }
+        let (line, _) = (0..100).map(|n| (n * 64, n)).find(|(at, _)| !sieve.passes(*at, 1)).unwrap();
+        assert!(!sieve.passes(line + 63, 1) && !sieve.passes(line, 64));
+        assert!(sieve.passes(line + 63, 2) && sieve.passes(line, 65) && sieve.passes(line, 0));
+        assert!(sieve.passes(line + 63, 0) && sieve.passes(line, u16::MAX));
+        assert!(Sieve { line_shift: 0, below: 0 }.passes(7, 2) && !Sieve { line_shift: 63, below: 0 }.passes(7, 2));
     }
 
     #[test]

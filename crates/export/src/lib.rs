@@ -13,7 +13,7 @@
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
 //! | SVG flame graph of a trace | browsers | [`svg`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
-//! | SVG plots | browsers | [`plot`] |
+//! | SVG plots | browsers | [`plot`], [`curves`] |
 //! | Dinero's two forms | Dinero III and IV, other cache simulators | [`din`] |
 //! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`lackey`] |
 //!
@@ -32,6 +32,7 @@
 pub mod accesses;
 pub mod chrome;
 pub mod csv;
+pub mod curves;
 pub mod din;
 pub mod firefox;
 pub mod flame;

@@ -1,8 +1,10 @@
 //! What the group's verbs share: opening a trace that has memory accesses, and where its damage is told.
 
+use std::io::Write;
 use std::path::Path;
 
 use anytrace_core::{Diagnostic, Trace};
+use serde_json::Value;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -40,4 +42,17 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
 fn empty(mut reporter: Reporter, damage: Vec<Diagnostic>) -> Result<Opened, Failure> {
     reporter.take(damage)?;
     Ok(Opened { format: "unknown", trace: None, reporter, progress: None })
+}
+
+/// Prints one object, or a list where several traces were asked for.
+pub(super) fn print_json(mut objects: Vec<Value>, is_list: bool) -> Result<(), Failure> {
+    let value = if is_list { Value::Array(objects) } else { objects.pop().unwrap_or(Value::Null) };
+    if value.is_null() {
+        return Ok(());
+    }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
 }

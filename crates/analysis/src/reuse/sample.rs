@@ -1,0 +1,188 @@
+//! Which part of a trace stands for all of it.
+//!
+//! Long distances come from a part of the *lines*: SHARDS (Waldspurger, Park, Garthwaite & Ahmad, FAST 2015), with a
+//! fixed rate or a fixed number of lines. Among sampled lines a distance is shorter by the rate, so distances below
+//! some multiples of its inverse are hardly told apart. These come from a part of the *records*: stretches in which
+//! every line counts (bursts, after Hirzel & Chilimbi 2001). Both parts are chosen by the trace alone, so that every
+//! run over a trace chooses the same.
+
+use std::collections::BinaryHeap;
+
+use anytrace_core::access::{BATCH_ACCESSES, Sieve};
+
+use super::stack::Stack;
+
+/// Distances from here on are not counted in bursts, in lines.
+pub(super) const NEAR_LINES: u64 = 1024;
+
+/// With a fixed rate all lines are taken until there are so many, so that small traces are not told by a handful.
+const LINES_MIN: usize = 512;
+
+/// Of the first records all are taken.
+const DENSE_RECORDS: u64 = 1 << 16;
+
+/// Up to this record bursts are short and frequent.
+const EARLY_RECORDS: u64 = 1 << 20;
+
+/// Records from burst to burst, and of a burst.
+const EARLY: (u64, u64) = (1 << 16, 1 << 13);
+const LATE: (u64, u64) = (1 << 20, 1 << 13);
+
+/// How much of a trace is looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sample {
+    /// This share of the lines, 0 to 1; more as long as that would be few lines.
+    Rate(f64),
+    /// So many lines: memory does not follow the trace.
+    Lines(usize),
+}
+
+/// Where a record lies in the scheme of bursts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Burst {
+    /// First record.
+    pub(super) from: u64,
+    /// First record after it.
+    pub(super) to: u64,
+    /// First record of the next burst: this one stands for all before that.
+    pub(super) next: u64,
+}
+
+impl Burst {
+    /// The burst that stands for a record.
+    pub(super) fn of(seq: u64) -> Self {
+        if seq < DENSE_RECORDS {
+            return Self { from: 0, to: DENSE_RECORDS, next: DENSE_RECORDS };
+        }
+        let (period, records) = if seq < EARLY_RECORDS { EARLY } else { LATE };
+        let from = seq - seq % period;
+        Self { from, to: from.saturating_add(records), next: from.saturating_add(period) }
+    }
+
+    /// The first record from which distances count: those of lines touched before the burst are not known.
+    pub(super) fn warm(self) -> u64 {
+        if self.from == 0 { 0 } else { self.from + (self.to - self.from) / 2 }
+    }
+}
+
+/// True when some record of those from `seq` on that a sieve is asked for lies in a burst.
+pub(super) fn touches_burst(seq: u64) -> bool {
+    let last = seq.saturating_add(BATCH_ACCESSES as u64 - 1);
+    seq < Burst::of(seq).to || last < Burst::of(last).to
+}
+
+/// Chooses lines.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    /// Lines with hashes below this are taken.
+    below: u64,
+    weight: f64,
+    /// The bound of the rate asked for.
+    below_min: u64,
+    /// Most lines, as long as the bound may still fall.
+    lines_max: usize,
+    /// Lines that are taken, with the layers they are in; the highest hash first.
+    taken: BinaryHeap<(u64, u64, u32)>,
+}
+
+impl Sampler {
+    pub(super) fn new(sample: Sample) -> Self {
+        let (below_min, lines_max) = match sample {
+            // A float beyond the range becomes the greatest number.
+            Sample::Rate(rate) => ((rate * 2_f64.powi(64)) as u64, LINES_MIN),
+            Sample::Lines(lines) => (1, lines.max(1)),
+        };
+        Self { below: u64::MAX, weight: 1.0, below_min: below_min.max(1), lines_max, taken: BinaryHeap::new() }
+    }
+
+    /// Lines with hashes below this are taken.
+    #[inline]
+    pub(super) fn below(&self) -> u64 {
+        self.below
+    }
+
+    /// How many lines one that is taken stands for.
+    #[inline]
+    pub(super) fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// Share of the lines that are taken now.
+    pub(super) fn rate(&self) -> f64 {
+        if self.below == u64::MAX { 1.0 } else { self.below as f64 / 2_f64.powi(64) }
+    }
+
+    /// Takes note of a line that was taken for the first time. Where there are too many, the highest are forgotten.
+    pub(super) fn took(&mut self, line: u64, layer: u32, stacks: &mut [Stack]) {
+        if self.below == self.below_min {
+            return;
+        }
+        self.taken.push((Sieve::hash(line), line, layer));
+        if self.taken.len() <= self.lines_max {
+            return;
+        }
+        if let Some((highest, ..)) = self.taken.peek() {
+            self.below = (*highest).max(self.below_min);
+            self.weight = 1.0 / self.rate();
+        }
+        while let Some((_, line, layer)) = self.taken.peek().filter(|(hash, ..)| *hash >= self.below).copied() {
+            self.taken.pop();
+            if let Some(stack) = stacks.get_mut(layer as usize) {
+                stack.forget(line);
+            }
+        }
+        if self.below == self.below_min {
+            self.taken = BinaryHeap::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_record_has_one_burst_that_stands_for_it_and_bursts_lie_side_by_side() {
+        let mut seq = 0;
+        while seq < 5 << 20 {
+            let burst = Burst::of(seq);
+            assert_eq!(burst.from, seq);
+            assert!(burst.from <= burst.warm() && burst.warm() < burst.to && burst.to <= burst.next);
+            assert_eq!([Burst::of(burst.to - 1), Burst::of(burst.next - 1)], [burst, burst]);
+            assert!(touches_burst(burst.from) && touches_burst(burst.to - 1) && touches_burst(burst.next - 1));
+            seq = burst.next;
+        }
+        assert!(!touches_burst((1 << 20) + (1 << 13)) && !touches_burst(u64::MAX));
+    }
+
+    #[test]
+    fn a_fixed_number_of_lines_is_never_exceeded_and_is_of_the_lowest_hashes() {
+        let mut sampler = Sampler::new(Sample::Lines(50));
+        let mut stacks = [Stack::new()];
+        for line in 0..10_000 {
+            if Sieve::hash(line) < sampler.below() {
+                stacks[0].touch(line, 0);
+                sampler.took(line, 0, &mut stacks);
+            }
+            assert!(stacks[0].len() <= 50);
+        }
+        let mut hashes: Vec<_> = (0..10_000).map(Sieve::hash).collect();
+        hashes.sort_unstable();
+        assert_eq!((stacks[0].len(), sampler.below()), (50, hashes[50]));
+        assert!((0.003..0.008).contains(&sampler.rate()));
+    }
+
+    #[test]
+    fn a_fixed_rate_is_reached_once_there_are_lines_enough() {
+        let mut sampler = Sampler::new(Sample::Rate(0.01));
+        let mut stacks = [Stack::new()];
+        for line in 0..1_000_000 {
+            if Sieve::hash(line) < sampler.below() {
+                stacks[0].touch(line, 0);
+                sampler.took(line, 0, &mut stacks);
+            }
+        }
+        assert!((sampler.rate() - 0.01).abs() < 1e-9);
+        assert!((9_000..11_000).contains(&stacks[0].len()));
+    }
+}

@@ -1,0 +1,211 @@
+//! The engine against a list that is searched.
+
+use std::collections::BTreeMap;
+
+use anytrace_core::access::{AccessFlags, AccessKind};
+use proptest::prelude::*;
+
+use super::*;
+
+fn access(seq: u64, thread: u32, address: u64, bytes: u16) -> Access {
+    Access { address, seq, thread, bytes, kind: AccessKind::Read, flags: AccessFlags::NONE }
+}
+
+/// Distances by searching a list, first touches, and touches.
+#[derive(Default)]
+struct Slow {
+    list: Vec<u64>,
+    distances: BTreeMap<u64, u64>,
+    cold: u64,
+    touches: u64,
+}
+
+impl Slow {
+    fn take(&mut self, access: &Access, line_bytes: u64) {
+        for at in 0..u64::from(access.bytes) {
+            let address = access.address.wrapping_add(at);
+            if at > 0 && !address.is_multiple_of(line_bytes) {
+                continue;
+            }
+            let line = address / line_bytes;
+            self.touches += 1;
+            match self.list.iter().rev().position(|other| *other == line) {
+                Some(distance) => *self.distances.entry(distance as u64).or_default() += 1,
+                None => self.cold += 1,
+            }
+            self.list.retain(|other| *other != line);
+            self.list.push(line);
+        }
+    }
+
+    fn curve(&self) -> Curve {
+        Curve::new(self.touches, self.cold, self.distances.iter().map(|(d, n)| (*d, *n)).collect())
+    }
+}
+
+fn run(accesses: &[Access], batch: usize, options: ReuseOptions) -> Found {
+    let mut reuse = Reuse::new(options);
+    for thread in 0..=accesses.iter().map(|access| access.thread).max().unwrap_or(0) {
+        reuse.thread(thread, Some(u64::from(thread) + 10)).unwrap();
+    }
+    for batch in accesses.chunks(batch) {
+        reuse.accesses(batch).unwrap();
+    }
+    reuse.finish(accesses.len() as u64)
+}
+
+fn accesses() -> impl Strategy<Value = Vec<Access>> {
+    let address = prop_oneof![
+        4 => 0_u64..2000,
+        2 => (0_u64..200).prop_map(|n| n << 12),
+        1 => (0_u64..300).prop_map(|n| u64::MAX - n),
+    ];
+    let bytes = prop_oneof![6 => 0_u16..17, 1 => 0_u16..400];
+    prop::collection::vec((0_u32..3, address, bytes), 0..400).prop_map(|all| {
+        all.into_iter().zip(0..).map(|((thread, address, bytes), seq)| access(seq, thread, address, bytes)).collect()
+    })
+}
+
+/// Curves of groups of distances, from exact ones.
+fn grouped(curve: &Curve) -> Vec<u64> {
+    curve.sizes().into_iter().map(|lines| curve.misses(lines)).collect()
+}
+
+proptest! {
+    #[test]
+    fn distances_are_those_a_list_gives(all in accesses(), shift in 1_u32..10, batch in 1_usize..50) {
+        let line_bytes = 1 << shift;
+        let mut slow = Slow::default();
+        all.iter().for_each(|access| slow.take(access, line_bytes));
+        let found = run(&all, batch, ReuseOptions { line_bytes, has_windows: true, ..ReuseOptions::default() });
+        prop_assert_eq!(&found.curve, &slow.curve());
+        prop_assert_eq!(found.zero_size, all.iter().filter(|access| access.bytes == 0).count() as u64);
+        let windows = found.working_set.unwrap().windows;
+        prop_assert_eq!(windows.iter().map(|window| window.new_lines).sum::<u64>(), slow.cold);
+        // A sample of all lines is exact too.
+        let sample = Some(Sample::Lines(1 << 20));
+        let sampled = run(&all, batch, ReuseOptions { line_bytes, sample, ..ReuseOptions::default() });
+        prop_assert_eq!(sampled.sampled, None);
+        prop_assert_eq!(grouped(&sampled.curve), grouped(&slow.curve()));
+    }
+
+    #[test]
+    fn parts_of_a_shared_cache_add_up_and_private_caches_are_each_alone(all in accesses(), batch in 1_usize..50) {
+        let mut whole = Slow::default();
+        all.iter().for_each(|access| whole.take(access, 64));
+        for sample in [None, Some(Sample::Rate(0.5))] {
+            let found = run(&all, batch, ReuseOptions { parts: Parts::Thread, sample, ..ReuseOptions::default() });
+            for lines in found.curve.sizes() {
+                let sum: u64 = found.parts.iter().map(|part| part.curve.misses(lines)).sum();
+                prop_assert_eq!(sum, whole.curve().misses(lines));
+            }
+            let options = ReuseOptions { parts: Parts::PrivateThread, sample, ..ReuseOptions::default() };
+            let found = run(&all, batch, options);
+            for part in &found.parts {
+                let mut slow = Slow::default();
+                let is_own = |access: &&Access| format!("thread {}", access.thread + 10) == part.name;
+                all.iter().filter(is_own).for_each(|access| slow.take(access, 64));
+                prop_assert_eq!(grouped(&part.curve), grouped(&slow.curve()));
+            }
+        }
+    }
+}
+
+#[test]
+fn accesses_belong_to_the_type_that_lives_at_their_first_byte() {
+    let mut reuse = Reuse::new(ReuseOptions { parts: Parts::Type, ..ReuseOptions::default() });
+    reuse.type_name(0, Some(b"struct.A")).unwrap();
+    reuse.type_name(1, None).unwrap();
+    let region =
+        |address, type_number| RegionAdded { seq: 0, address, element_bytes: 100, elements: 1, type_number, thread: 0 };
+    reuse.region_added(&region(0x1000, 0)).unwrap();
+    reuse.region_added(&region(0x2000, 1)).unwrap();
+    reuse.accesses(&[access(1, 0, 0x1000, 8), access(2, 0, 0x2000, 8), access(3, 0, 0x1008, 8)]).unwrap();
+    reuse.region_removed(&RegionRemoved { seq: 4, address: 0x1000, thread: 0 }).unwrap();
+    reuse.accesses(&[access(5, 0, 0x1000, 8), access(6, 0, 0x1000, 8)]).unwrap();
+    let found = reuse.finish(7);
+    let parts: Vec<_> =
+        found.parts.iter().map(|p| (p.name.as_str(), p.curve.line_accesses, p.curve.misses(1))).collect();
+    assert_eq!(parts, [("(untyped)", 2, 0), ("struct.A", 2, 2), ("(other types)", 1, 1)]);
+    assert_eq!((found.curve.line_accesses, found.curve.misses(1)), (5, 3));
+}
+
+/// Programs of several kinds: loops, hops over a heap, phases, hot and cold.
+fn program(kind: u64, records: u64) -> Vec<Access> {
+    let mut state = kind.wrapping_mul(0x9e37_79b9) | 1;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) % below
+    };
+    (0..records)
+        .map(|seq| {
+            let line = match kind {
+                0 => seq / 8 % 20_000,
+                1 => random(50_000),
+                2 => (seq / (records / 4)) * 1_000_000 + random(5000),
+                3 => {
+                    let below = random(60_000) + 1;
+                    let below = random(below) + 1;
+                    random(below)
+                }
+                4 if random(3) > 0 => random(30),
+                4 => 1000 + random(100_000),
+                5 => seq / 4 % 700 + 700 * (seq / 400_000),
+                _ => random(3) * 8 + seq / 64 * 3,
+            };
+            access(seq, 0, line * 64 + random(8) * 8, 8)
+        })
+        .collect()
+}
+
+#[test]
+fn a_hundredth_of_the_lines_tells_the_curve_to_two_hundredths() {
+    for kind in 0..7 {
+        let all = program(kind, 1_500_000);
+        let exact = run(&all, 1024, ReuseOptions::default()).curve;
+        for sample in [Sample::Rate(0.01), Sample::Lines(1024), Sample::Rate(0.1)] {
+            let found = run(&all, 1024, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() });
+            let sizes = exact.sizes();
+            let error = |lines: &u64| (exact.ratio(*lines) - found.curve.ratio(*lines)).abs();
+            let by_power = sizes.iter().map(error).sum::<f64>() / sizes.len() as f64;
+            let most = exact.lines_that_suffice();
+            let by_line = (1..=500).map(|n| error(&(most * n / 500))).sum::<f64>() / 500.0;
+            assert!(by_power < 0.02 && by_line < 0.02, "program {kind}, {sample:?}: {by_power} {by_line}");
+            assert_eq!(found.curve.line_accesses, exact.line_accesses);
+            assert_eq!(found.curve.misses(0), exact.misses(0));
+        }
+    }
+}
+
+#[test]
+fn what_a_format_holds_back_changes_nothing() {
+    let all = program(3, 1_300_000);
+    let options = ReuseOptions { sample: Some(Sample::Rate(0.01)), has_windows: true, ..ReuseOptions::default() };
+    let told = run(&all, 1024, options.clone());
+    let mut reuse = Reuse::new(options);
+    let (mut seq, mut held) = (0, 0);
+    for run in all.chunks(777) {
+        let sieve = reuse.sieve(seq);
+        let passes = |access: &&Access| sieve.is_none_or(|sieve| sieve.passes(access.address, access.bytes));
+        let batch: Vec<_> = run.iter().filter(passes).copied().collect();
+        reuse.held_back((run.len() - batch.len()) as u64, 0).unwrap();
+        reuse.accesses(&batch).unwrap();
+        seq += run.len() as u64;
+        held += run.len() - batch.len();
+    }
+    assert!(held > all.len() / 2);
+    assert_eq!(reuse.finish(seq), told);
+}
+
+#[test]
+fn a_sample_has_the_lines_asked_for_and_says_so() {
+    let all = program(1, 300_000);
+    let sample = Some(Sample::Lines(500));
+    let found = run(&all, 1000, ReuseOptions { sample, ..ReuseOptions::default() });
+    let sampled = found.sampled.unwrap();
+    assert_eq!(sampled.lines, 500);
+    assert!((sampled.rate - 500.0 / 50_000.0).abs() < 0.002);
+    assert!((found.curve.cold as f64 / 50_000.0 - 1.0).abs() < 0.1, "{}", found.curve.cold);
+}

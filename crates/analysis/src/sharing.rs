@@ -1,0 +1,565 @@
+//! Cache lines that threads take from each other: how often, which fields of which types, and whether they really share
+//! data (true sharing) or only the line (false sharing).
+//!
+//! The model: each core, by default each thread, has one private write-back cache with write allocation and LRU; copies
+//! follow the MESI protocol (Papamarcos & Patel 1984), accesses happen in the order of records. A miss is a coherence
+//! miss where the core's copy was invalidated by another's write; it is true sharing where bytes of the access were
+//! written by others since, else false sharing.
+//!
+//! Memory follows the distinct lines, some 130 bytes each; a line that several cores touch takes some kilobytes.
+//!
+//! ```
+//! use anytrace_analysis::sharing::{Sharing, SharingOptions};
+//! use anytrace_core::access::{Access, AccessFlags, AccessKind, AccessSink};
+//!
+//! let mut sharing = Sharing::new(SharingOptions::default(), None);
+//! let write = |seq, thread, address| {
+//!     Access { address, seq, thread, bytes: 8, kind: AccessKind::Write, flags: AccessFlags::NONE }
+//! };
+//! sharing.thread(0, Some(0)).unwrap();
+//! sharing.thread(1, Some(1)).unwrap();
+//! sharing.accesses(&[write(0, 0, 0x1000), write(1, 1, 0x1008), write(2, 0, 0x1000)]).unwrap();
+//! let found = sharing.finish();
+//! assert_eq!((found.stats.invalidations, found.stats.false_sharing_misses), (2, 1));
+//! ```
+
+mod cache;
+mod fields;
+mod lines;
+mod pairs;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use anytrace_core::Error;
+use anytrace_core::access::{Access, AccessFlags, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+
+use cache::Cache;
+use fields::Fields;
+pub use fields::{FieldName, FieldNames};
+use lines::{Copy, Entry, Kind, Lost, SharedLine, State};
+use pairs::{Cost, Pairs};
+pub use pairs::{Pair, Side};
+
+/// Longest lines, in bytes.
+pub const LINE_BYTES_MAX: u64 = 128;
+
+/// Highest number of a core in a map.
+pub const CORE_MAX: u32 = 65_535;
+
+/// Most sets and ways of a cache.
+pub const SETS_MAX: u64 = 1 << 20;
+
+/// The model's machine.
+#[derive(Debug, Clone)]
+pub struct SharingOptions {
+    /// Bytes of a line: a power of two up to [`LINE_BYTES_MAX`].
+    pub line_bytes: u64,
+    /// Bytes of each core's cache.
+    pub cache_bytes: u64,
+    /// Lines of a set.
+    pub ways: u64,
+    /// Which core a thread runs on.
+    pub cores: Cores,
+}
+
+impl Default for SharingOptions {
+    fn default() -> Self {
+        Self { line_bytes: 64, cache_bytes: 4096, ways: 4, cores: Cores::PerThread }
+    }
+}
+
+impl SharingOptions {
+    /// Sets of each core's cache.
+    pub fn sets(&self) -> u64 {
+        (self.cache_bytes / self.line_bytes.max(1) / self.ways.max(1)).clamp(1, SETS_MAX)
+    }
+}
+
+/// Which core a thread runs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cores {
+    /// Each on its own.
+    PerThread,
+    /// On so many cores in turn, in the order in which threads appear.
+    Count(u32),
+    /// By the thread's id, up to [`CORE_MAX`]; threads that are not in the list have a core each.
+    Map(Vec<(u64, u32)>),
+}
+
+/// Counts of the model, each a touch of a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MesiStats {
+    /// Reads that found a copy.
+    pub read_hits: u64,
+    /// Reads that did not.
+    pub read_misses: u64,
+    /// Writes that found a copy, a shared one too.
+    pub write_hits: u64,
+    /// Writes that did not.
+    pub write_misses: u64,
+    /// Misses of lines the core never had.
+    pub cold_misses: u64,
+    /// Misses of lines that had to go for others.
+    pub replacement_misses: u64,
+    /// Misses of lines that another core's write took.
+    pub coherence_misses: u64,
+    /// Those for bytes that nobody had written since.
+    pub false_sharing_misses: u64,
+    /// Those for bytes that were.
+    pub true_sharing_misses: u64,
+    /// Writes to shared copies.
+    pub upgrades: u64,
+    /// Copies taken by writes.
+    pub invalidations: u64,
+    /// Touches that another core's changed copy had to serve.
+    pub interventions: u64,
+    /// Changed lines written back.
+    pub writebacks: u64,
+    /// Lines that had to go for others.
+    pub evictions: u64,
+}
+
+/// What a core did with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineCore {
+    /// The core's number.
+    pub core: u32,
+    /// Touches that read.
+    pub reads: u64,
+    /// Touches that write.
+    pub writes: u64,
+    /// Bytes read, a bit each.
+    pub read_bytes: u128,
+    /// Bytes written, a bit each.
+    pub written_bytes: u128,
+}
+
+/// A line that cores took from each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContendedLine {
+    /// Its address.
+    pub line: u64,
+    /// The cores that touched it, by number.
+    pub cores: Vec<LineCore>,
+    /// Misses for bytes that nobody had written since the core lost the line.
+    pub false_misses: u64,
+    /// Misses for bytes that were written.
+    pub true_misses: u64,
+    /// Copies taken by writes.
+    pub invalidations: u64,
+    /// Touches that needed what another core had just changed: the line went from cache to cache.
+    pub handovers: u64,
+    /// Touches by atomic accesses, once several cores had touched the line.
+    pub atomics: u64,
+    /// Touches by accesses that reach from a line into the next, once several cores had touched the line.
+    pub straddles: u64,
+}
+
+impl ContendedLine {
+    /// Touches of the line.
+    pub fn accesses(&self) -> u64 {
+        self.cores.iter().map(|core| core.reads + core.writes).sum()
+    }
+
+    /// Touches for which the line went from cache to cache, of a hundred: 0 to 100.
+    pub fn ping_pong(&self) -> f64 {
+        self.handovers as f64 * 100.0 / self.accesses().max(1) as f64
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The machine.
+    pub line_bytes: u64,
+    /// Bytes of each core's cache.
+    pub cache_bytes: u64,
+    /// Lines of a set.
+    pub ways: u64,
+    /// Threads that touched memory: their ids, `None` for those beyond the limit; and the core of each.
+    pub threads: Vec<(Option<u64>, u32)>,
+    /// What the model counts.
+    pub stats: MesiStats,
+    /// Distinct lines.
+    pub lines: u64,
+    /// Lines that several cores touched.
+    pub lines_shared: u64,
+    /// Lines that cores took from each other, the dearest first.
+    pub contended: Vec<ContendedLine>,
+    /// Pairs of fields and threads, the dearest first.
+    pub pairs: Vec<Pair>,
+    /// How often pairs beyond the limit of those told apart cost something.
+    pub other_pairs: u64,
+    /// Accesses of no bytes.
+    pub zero_size: u64,
+}
+
+impl Found {
+    /// Ids of the threads that run on a core.
+    pub fn threads_of(&self, core: u32) -> impl Iterator<Item = Option<u64>> {
+        self.threads.iter().filter(move |(_, of)| *of == core).map(|(id, _)| *id)
+    }
+}
+
+/// Finds lines that cores take from each other.
+pub struct Sharing {
+    options: SharingOptions,
+    sets: u64,
+    ways: usize,
+    /// Id and core of each thread, and whether it touched anything.
+    threads: Vec<(Option<u64>, u32, bool)>,
+    caches: Vec<Cache>,
+    entries: Vec<Entry>,
+    by_number: HashMap<u64, u32>,
+    latest: Option<(u64, u32)>,
+    fields: Fields,
+    pairs: Pairs,
+    stats: MesiStats,
+    zero_size: u64,
+}
+
+/// A touch of one line by an access.
+struct LineTouch<'a> {
+    access: &'a Access,
+    core: u32,
+    number: u64,
+    /// The bytes of the line it has, a bit each.
+    mask: u128,
+    is_straddling: bool,
+}
+
+impl Sharing {
+    /// Begins. Fields have names where `names` knows them. A line size that is no power of two is rounded up to one.
+    pub fn new(options: SharingOptions, names: Option<Box<dyn FieldNames>>) -> Self {
+        let line_bytes = options.line_bytes.clamp(1, LINE_BYTES_MAX).next_power_of_two();
+        let options = SharingOptions { line_bytes, ..options };
+        Self {
+            sets: options.sets(),
+            ways: usize::try_from(options.ways.clamp(1, SETS_MAX)).unwrap_or(1),
+            options,
+            threads: Vec::new(),
+            caches: Vec::new(),
+            entries: Vec::new(),
+            by_number: HashMap::new(),
+            latest: None,
+            fields: Fields::new(names),
+            pairs: Pairs::default(),
+            stats: MesiStats::default(),
+            zero_size: 0,
+        }
+    }
+
+    fn core_of(&self, number: ThreadNumber, id: Option<u64>) -> u32 {
+        match &self.options.cores {
+            Cores::PerThread => number,
+            Cores::Count(cores) => number % (*cores).max(1),
+            Cores::Map(map) => {
+                let listed = map.iter().find(|(thread, _)| Some(*thread) == id).map(|(_, core)| (*core).min(CORE_MAX));
+                // Behind all cores of the list.
+                let free = map.iter().map(|(_, core)| *core).max().unwrap_or(0).min(CORE_MAX) + 1;
+                listed.unwrap_or(free.saturating_add(number))
+            }
+        }
+    }
+
+    fn take(&mut self, access: &Access) -> Result<(), Error> {
+        let Some((_, core, is_active)) = self.threads.get_mut(access.thread as usize) else { return Ok(()) };
+        let core = *core;
+        *is_active = true;
+        if access.bytes == 0 {
+            self.zero_size += 1;
+            return Ok(());
+        }
+        let line_bytes = self.options.line_bytes;
+        let shift = line_bytes.trailing_zeros();
+        let mut offset = access.address & (line_bytes - 1);
+        let mut left = u64::from(access.bytes);
+        let is_straddling = offset + left > line_bytes;
+        let mut number = access.address >> shift;
+        while left > 0 {
+            let bytes = left.min(line_bytes - offset);
+            let mask = (u128::MAX >> (128 - bytes)) << offset;
+            self.touch(&LineTouch { access, core, number, mask, is_straddling })?;
+            left -= bytes;
+            offset = 0;
+            // Lines are numbered around the end of the address space.
+            number = number.wrapping_add(1) & (u64::MAX >> shift);
+        }
+        Ok(())
+    }
+
+    /// The entry of a line; a new one has a copy of this core that was never filled.
+    fn entry(&mut self, number: u64, core: u32) -> Result<(u32, bool), Error> {
+        if let Some((latest, at)) = self.latest
+            && latest == number
+        {
+            return Ok((at, false));
+        }
+        let next = u32::try_from(self.entries.len()).map_err(|_| Error::limit("more than 2^32 distinct lines"))?;
+        let at = *self.by_number.entry(number).or_insert(next);
+        if at == next {
+            self.entries.push(Entry { number, kind: Kind::Solo(Copy::new(core)) });
+        }
+        self.latest = Some((number, at));
+        Ok((at, at == next))
+    }
+
+    fn touch(&mut self, touch: &LineTouch<'_>) -> Result<(), Error> {
+        let (at, is_new) = self.entry(touch.number, touch.core)?;
+        let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
+        if let Kind::Solo(copy) = &mut entry.kind {
+            if copy.core == touch.core {
+                let is_hit = copy.state != State::Invalid;
+                let is_write = touch.access.is_write();
+                copy.count(is_write, touch.mask);
+                copy.state = match (is_write, is_hit) {
+                    (true, _) => State::Modified,
+                    (false, false) => State::Exclusive,
+                    (false, true) => copy.state,
+                };
+                self.count_access(is_write, is_hit);
+                if !is_hit && is_new {
+                    self.stats.cold_misses += 1;
+                } else if !is_hit {
+                    self.stats.replacement_misses += 1;
+                }
+                self.use_cache(touch.core, touch.number, at, is_hit);
+                return Ok(());
+            }
+            let first = std::mem::replace(copy, Copy::new(0));
+            entry.kind = Kind::Shared(Box::new(SharedLine::new(first)));
+        }
+        self.touch_shared(touch, at);
+        Ok(())
+    }
+
+    fn count_access(&mut self, is_write: bool, is_hit: bool) {
+        let count = match (is_write, is_hit) {
+            (false, true) => &mut self.stats.read_hits,
+            (false, false) => &mut self.stats.read_misses,
+            (true, true) => &mut self.stats.write_hits,
+            (true, false) => &mut self.stats.write_misses,
+        };
+        *count += 1;
+    }
+
+    /// Touches the line in the core's cache, or takes it in.
+    fn use_cache(&mut self, core: u32, number: u64, at: u32, is_hit: bool) {
+        let Some(cache) = self.caches.get_mut(core as usize) else { return };
+        if is_hit {
+            return cache.touch(number, at, self.sets);
+        }
+        let Some(gone) = cache.fill(number, at, self.sets, self.ways) else { return };
+        self.stats.evictions += 1;
+        let Some(entry) = self.entries.get_mut(gone as usize) else { return };
+        let state = match &mut entry.kind {
+            Kind::Solo(copy) => std::mem::replace(&mut copy.state, State::Invalid),
+            Kind::Shared(line) => {
+                let (place, _) = line.place(core);
+                line.release(place)
+            }
+        };
+        self.stats.writebacks += u64::from(state == State::Modified);
+    }
+
+    fn touch_shared(&mut self, touch: &LineTouch<'_>, at: u32) {
+        let is_atomic = touch.access.flags.has(AccessFlags::ATOMIC);
+        let this = self.fields.touch(touch.access, touch.core, is_atomic, touch.is_straddling);
+        let line_address = touch.number.wrapping_mul(self.options.line_bytes);
+        let is_write = touch.access.is_write();
+        let Some(Entry { kind: Kind::Shared(line), .. }) = self.entries.get_mut(at as usize) else { return };
+        let (place, is_new) = line.place(touch.core);
+        line.atomics += u64::from(is_atomic);
+        line.straddles += u64::from(touch.is_straddling);
+        let Some(copy) = line.copies.get_mut(place) else { return };
+        copy.count(is_write, touch.mask);
+        copy.last = Some(this);
+        let before = copy.state;
+        let lost = copy.lost.take();
+        let is_hit = before != State::Invalid;
+        if !is_hit {
+            match lost {
+                Some(lost) => {
+                    self.stats.coherence_misses += 1;
+                    let written = line.written_since(&lost, touch.mask);
+                    let cost = if written.is_some() { Cost::TrueMiss } else { Cost::FalseMiss };
+                    if written.is_some() {
+                        self.stats.true_sharing_misses += 1;
+                        line.true_misses += 1;
+                    } else {
+                        self.stats.false_sharing_misses += 1;
+                        line.false_misses += 1;
+                    }
+                    self.pairs.count(&this, &written.unwrap_or(lost.by), cost, line_address);
+                }
+                None if is_new => self.stats.cold_misses += 1,
+                None => self.stats.replacement_misses += 1,
+            }
+        }
+        let state = if is_write {
+            self.stats.upgrades += u64::from(before == State::Shared);
+            invalidate_others(line, place, &this, &mut self.stats, |other| {
+                if let Some(cache) = self.caches.get_mut(other.core as usize) {
+                    cache.drop_line(touch.number, at, self.sets);
+                }
+                if let Some(last) = &other.last {
+                    self.pairs.count(&this, last, Cost::Invalidation, line_address);
+                }
+            });
+            line.write(touch.mask, this, usize::try_from(self.options.line_bytes).unwrap_or(0));
+            State::Modified
+        } else if is_hit {
+            before
+        } else {
+            share_with_others(line, place, &mut self.stats)
+        };
+        if let Some(copy) = line.copies.get_mut(place) {
+            copy.state = state;
+        }
+        if !is_hit {
+            line.hold(place);
+        }
+        self.count_access(is_write, is_hit);
+        self.use_cache(touch.core, touch.number, at, is_hit);
+    }
+
+    /// What was found.
+    pub fn finish(self) -> Found {
+        let shared = self.entries.iter().filter(|entry| matches!(entry.kind, Kind::Shared(_))).count() as u64;
+        let lines = self.entries.len() as u64;
+        let line_bytes = self.options.line_bytes;
+        let contended = self.entries.into_iter().filter_map(|entry| match entry.kind {
+            Kind::Shared(line) if line.invalidations > 0 => Some(contended(entry.number, *line, line_bytes)),
+            _ => None,
+        });
+        let mut contended: Vec<_> = contended.collect();
+        let cost = |line: &ContendedLine| (line.false_misses + line.true_misses, line.invalidations);
+        contended.sort_by_key(|line| (std::cmp::Reverse(cost(line)), line.line));
+        let (pairs, other_pairs) = self.pairs.finish(&self.fields, line_bytes);
+        Found {
+            line_bytes,
+            cache_bytes: self.options.cache_bytes,
+            ways: self.options.ways,
+            threads: self
+                .threads
+                .into_iter()
+                .filter(|(.., is_active)| *is_active)
+                .map(|(id, core, _)| (id, core))
+                .collect(),
+            stats: self.stats,
+            lines,
+            lines_shared: shared,
+            contended,
+            pairs,
+            other_pairs,
+            zero_size: self.zero_size,
+        }
+    }
+}
+
+/// Takes all other copies for a write.
+fn invalidate_others(
+    line: &mut SharedLine,
+    place: usize,
+    by: &fields::Touch,
+    stats: &mut MesiStats,
+    mut taken: impl FnMut(&Copy),
+) {
+    let mut keeps = false;
+    for holder in std::mem::take(&mut line.holders) {
+        if holder == place {
+            keeps = true;
+            continue;
+        }
+        let Some(copy) = line.copies.get_mut(holder) else { continue };
+        if copy.state == State::Modified {
+            stats.interventions += 1;
+            stats.writebacks += 1;
+            line.handovers += 1;
+        }
+        copy.state = State::Invalid;
+        copy.lost = Some(Lost { writes_before: line.writes, by: *by });
+        stats.invalidations += 1;
+        line.invalidations += 1;
+        taken(copy);
+    }
+    if keeps {
+        line.hold(place);
+    }
+}
+
+/// The state of a copy that is read, and what its reading does to the others.
+fn share_with_others(line: &mut SharedLine, place: usize, stats: &mut MesiStats) -> State {
+    let mut state = State::Exclusive;
+    // At most one copy is changed or exclusive, and then there is no other.
+    let alone = if line.holders.len() == 1 { line.holders.first().copied() } else { None };
+    if line.holders.iter().any(|holder| *holder != place) {
+        state = State::Shared;
+    }
+    if let Some(copy) = alone.and_then(|holder| line.copies.get_mut(holder)) {
+        if copy.state == State::Modified {
+            stats.interventions += 1;
+            stats.writebacks += 1;
+            line.handovers += 1;
+        }
+        copy.state = State::Shared;
+    }
+    state
+}
+
+fn contended(number: u64, line: SharedLine, line_bytes: u64) -> ContendedLine {
+    let mut cores: Vec<_> = line
+        .copies
+        .into_iter()
+        .map(|copy| LineCore {
+            core: copy.core,
+            reads: copy.reads,
+            writes: copy.writes,
+            read_bytes: copy.read_bytes,
+            written_bytes: copy.written_bytes,
+        })
+        .collect();
+    cores.sort_unstable_by_key(|core| core.core);
+    ContendedLine {
+        line: number.wrapping_mul(line_bytes),
+        cores,
+        false_misses: line.false_misses,
+        true_misses: line.true_misses,
+        invalidations: line.invalidations,
+        handovers: line.handovers,
+        atomics: line.atomics,
+        straddles: line.straddles,
+    }
+}
+
+impl AccessSink for Sharing {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        let core = self.core_of(number, id);
+        self.threads.push((id, core, false));
+        if core as usize >= self.caches.len() {
+            // Not more than the greatest core number of the options, and one a thread.
+            self.caches.resize_with(core as usize + 1, Cache::default);
+        }
+        Ok(())
+    }
+
+    fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        self.fields.add_type(name);
+        Ok(())
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        self.fields.add(region)
+    }
+
+    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
+        self.fields.remove(region);
+        Ok(())
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        batch.iter().try_for_each(|access| self.take(access))
+    }
+}
