@@ -12,9 +12,11 @@
 //! ```
 //!
 //! Engines over spans are fed by a [`pass::Pass`]: [`accounting`], [`histogram`], [`longest`], [`gaps`],
-//! [`migrations`], [`events`], [`flame`], [`overview`].
+//! [`migrations`], [`events`], [`flame`], [`overview`]. Engines over memory accesses: [`cache`], with the help of
+//! [`live_regions`].
 
 pub mod accounting;
+pub mod cache;
 pub mod compare;
 pub mod diff;
 pub mod directory;

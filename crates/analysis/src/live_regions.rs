@@ -22,7 +22,7 @@ use anytrace_core::Error;
 use anytrace_core::access::{RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 
 use pieces::Pieces;
-use recent::{NO_SLOT, Recent};
+use recent::{NO_SLOT, REMOVED_SLOT, Recent};
 use removed::Removed;
 
 /// Most regions kept, live and removed: about 3 GiB of memory.
@@ -57,6 +57,17 @@ impl LiveRegion {
         // Most regions are one element, and divisions are slow.
         if offset < self.element_bytes { offset } else { offset.checked_rem(self.element_bytes).unwrap_or(0) }
     }
+}
+
+/// What lives at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Located<'a> {
+    /// A region.
+    Region(&'a LiveRegion),
+    /// None, but one was removed there, and no later add has overlapped that.
+    Removed,
+    /// None.
+    Nothing,
 }
 
 /// A region and what it lies over.
@@ -109,7 +120,8 @@ impl LiveRegions {
         };
         let slot = self.place(region);
         if let Some(last) = region.last {
-            self.removed.take_again(region.start, last);
+            let recent = &mut self.recent;
+            self.removed.take_again(region.start, last, |from, to| recent.forget(from, to));
             let slots = &self.slots;
             self.pieces.cover(region.start, last, slot, |slot| extent(slots, slot));
             self.recent.forget(region.start, last);
@@ -147,6 +159,20 @@ impl LiveRegions {
             None => self.look_up(thread, address),
         };
         self.slots.get(slot as usize).map(|slot| &slot.region)
+    }
+
+    /// As [`Self::find`], and where no region lives, whether one was removed there.
+    #[inline]
+    pub fn locate(&mut self, thread: ThreadNumber, address: u64) -> Located<'_> {
+        let slot = match self.recent.get(thread, address) {
+            Some(slot) => slot,
+            None => self.look_up(thread, address),
+        };
+        match self.slots.get(slot as usize) {
+            Some(slot) => Located::Region(&slot.region),
+            None if slot == REMOVED_SLOT => Located::Removed,
+            None => Located::Nothing,
+        }
     }
 
     /// True when an address lies in a removed region that no later add has overlapped. Ask where [`Self::find`] says
@@ -189,7 +215,12 @@ impl LiveRegions {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, thread: ThreadNumber, address: u64) -> u32 {
-        let (first, last, slot) = self.pieces.find(address);
+        let (mut first, mut last, mut slot) = self.pieces.find(address);
+        if slot == NO_SLOT {
+            let (from, to, is_removed) = self.removed.around(address);
+            (first, last) = (first.max(from), last.min(to));
+            slot = if is_removed { REMOVED_SLOT } else { NO_SLOT };
+        }
         self.recent.put(thread, address, first, last, slot);
         slot
     }

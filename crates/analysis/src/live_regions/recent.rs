@@ -16,6 +16,9 @@ const THREADS: usize = 64;
 /// Answer of a look-up: the region's slot, or none.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
+/// Answer of a look-up: no region, but one was removed there.
+pub(super) const REMOVED_SLOT: u32 = u32::MAX - 2;
+
 /// One answer for some bytes of a granule.
 #[derive(Debug, Clone, Copy)]
 struct Answer {

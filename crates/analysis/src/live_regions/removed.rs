@@ -29,20 +29,21 @@ impl Removed {
         self.starts.insert((start, order), last);
     }
 
-    /// Forgets what overlaps a region that was added.
-    pub(super) fn take_again(&mut self, start: u64, last: u64) {
-        while let Some((&from, _)) = self.alone.range(..=last).next_back().filter(|(_, to)| **to >= start) {
+    /// Forgets what overlaps a region that was added, and tells the ranges.
+    pub(super) fn take_again(&mut self, start: u64, last: u64, mut forgotten: impl FnMut(u64, u64)) {
+        while let Some((&from, &to)) = self.alone.range(..=last).next_back().filter(|(_, to)| **to >= start) {
             self.alone.remove(&from);
+            forgotten(from, to);
         }
         if self.others.is_empty() {
             return;
         }
         while let Some((&(from, order), _)) = self.starts.range((start, 0)..=(last, u64::MAX)).next() {
-            self.forget(from, order);
+            forgotten(from, self.forget(from, order));
         }
         // What is left begins before and reaches in.
         while let Some((order, from)) = self.others.latest(start) {
-            self.forget(from, order);
+            forgotten(from, self.forget(from, order));
         }
     }
 
@@ -50,6 +51,22 @@ impl Removed {
     pub(super) fn contains(&self, address: u64) -> bool {
         let alone = self.alone.range(..=address).next_back().is_some_and(|(_, last)| *last >= address);
         alone || (!self.others.is_empty() && self.others.latest(address).is_some())
+    }
+
+    /// Whether an address lies in removed memory, and a range around it for which that holds.
+    pub(super) fn around(&self, address: u64) -> (u64, u64, bool) {
+        let before = self.alone.range(..=address).next_back();
+        let after = self.alone.range(address..).next().map_or(u64::MAX, |(from, _)| from.saturating_sub(1));
+        let (first, last, is_removed) = match before {
+            Some((from, to)) if *to >= address => (*from, *to, true),
+            Some((_, to)) => (to + 1, after, false),
+            None => (0, after, false),
+        };
+        if is_removed || self.others.is_empty() {
+            return (first, last, is_removed);
+        }
+        let (from, to) = self.others.around(address);
+        (first.max(from), last.min(to), self.others.latest(address).is_some())
     }
 
     /// Regions kept.
@@ -61,9 +78,10 @@ impl Removed {
         self.alone.range(..=last).next_back().is_some_and(|(_, to)| *to >= start)
     }
 
-    fn forget(&mut self, start: u64, order: u64) {
-        if let Some(last) = self.starts.remove(&(start, order)) {
-            self.others.remove(start, last, order);
-        }
+    /// Forgets one of the others; its last address.
+    fn forget(&mut self, start: u64, order: u64) -> u64 {
+        let last = self.starts.remove(&(start, order)).unwrap_or(start);
+        self.others.remove(start, last, order);
+        last
     }
 }

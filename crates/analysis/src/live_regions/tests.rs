@@ -77,6 +77,13 @@ fn compare(base: u64, steps: &[Step]) {
                 let address = base.saturating_add(at);
                 assert_eq!(fast.find(thread, address).map(|region| region.id), slow.find(address), "{address}");
                 assert_eq!(fast.is_removed(address), slow.is_removed(address), "{address}");
+                let located = match fast.locate(thread, address) {
+                    Located::Region(region) => (Some(region.id), false),
+                    Located::Removed => (None, true),
+                    Located::Nothing => (None, false),
+                };
+                let found = slow.find(address);
+                assert_eq!(located, (found, found.is_none() && slow.is_removed(address)), "{address}");
             }
         }
     }

@@ -2,9 +2,11 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod configs;
 mod mrc;
 mod opening;
 mod sharing;
+mod sim;
 
 use clap::{Args, Subcommand};
 
@@ -37,6 +39,11 @@ enum CacherayVerb {
                       Example:\n  anytrace cacheray sharing app.trace\n  \
                       anytrace cacheray sharing --cores 2 --format json app.trace | jq '.pairs[0]'")]
     Sharing(sharing::SharingArguments),
+    /// Simulate caches: which types and fields miss, in which levels and sets
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
+    )]
+    Sim(Box<sim::SimArguments>),
 }
 
 /// Runs one of the group's verbs.
@@ -44,5 +51,6 @@ pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         CacherayVerb::Mrc(options) => mrc::run(options),
         CacherayVerb::Sharing(options) => sharing::run(options),
+        CacherayVerb::Sim(options) => sim::run(options),
     }
 }

@@ -14,10 +14,12 @@ use crate::report::{Reporter, Way};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {
+    /// The format's name; "unknown" for an empty file.
+    pub(super) format: &'static str,
     /// `None` for an empty file.
     pub(super) trace: Option<Box<dyn Trace>>,
     pub(super) reporter: Reporter,
-    /// Shows how far the reading is, as long as it lives.
+    /// Drawn as long as it lives.
     pub(super) progress: Option<Progress>,
 }
 
@@ -34,12 +36,12 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     }
     let progress = Some(Progress::watch(&input));
     let trace = open::enter(format, input, options)?;
-    Ok(Opened { trace: Some(trace), reporter: reporter(Some(format)), progress })
+    Ok(Opened { format: format.name(), trace: Some(trace), reporter: reporter(Some(format)), progress })
 }
 
 fn empty(mut reporter: Reporter, damage: Vec<Diagnostic>) -> Result<Opened, Failure> {
     reporter.take(damage)?;
-    Ok(Opened { trace: None, reporter, progress: None })
+    Ok(Opened { format: "unknown", trace: None, reporter, progress: None })
 }
 
 /// Prints one object, or a list where several traces were asked for.

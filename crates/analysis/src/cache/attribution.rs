@@ -1,0 +1,85 @@
+//! Which field of which type each access is to; done once for all configurations.
+
+use anytrace_core::Error;
+use anytrace_core::access::{Access, RegionAdded, RegionRemoved};
+
+use super::fields::{Fields, Key, UNTYPED};
+use super::results::{Field, Tally, TypeResults, Types};
+use crate::live_regions::{LiveRegions, Located};
+
+/// Bytes that stand for a region where none lives.
+const PAGE_BITS: u32 = 12;
+
+/// The live regions and the fields met.
+#[derive(Debug, Default)]
+pub(super) struct Attribution {
+    regions: LiveRegions,
+    fields: Fields,
+    names: Vec<Option<Vec<u8>>>,
+    /// Bytes of an element of each type, the largest seen.
+    element_bytes: Vec<u64>,
+    to_removed: u64,
+}
+
+impl Attribution {
+    pub(super) fn type_name(&mut self, name: Option<&[u8]>) {
+        self.names.push(name.map(<[u8]>::to_vec));
+        self.element_bytes.push(0);
+    }
+
+    pub(super) fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        if let Some(bytes) = self.element_bytes.get_mut(region.type_number as usize) {
+            *bytes = region.element_bytes.max(*bytes);
+        }
+        self.regions.add(region).map(drop)
+    }
+
+    pub(super) fn region_removed(&mut self, region: &RegionRemoved) {
+        self.regions.remove(region);
+    }
+
+    /// Appends the number of each access's field, and where it is wanted, the place it is in: a region or a page.
+    pub(super) fn attribute(&mut self, batch: &[Access], fields: &mut Vec<u32>, mut places: Option<&mut Vec<u64>>) {
+        for access in batch {
+            let Self { regions, fields: known, to_removed, .. } = self;
+            let (number, place) = match regions.locate(access.thread, access.address) {
+                Located::Region(region) => {
+                    let offset = region.offset_in_element(access.address);
+                    let key = Key { offset, type_number: region.type_number, bytes: access.bytes };
+                    (if access.bytes == 0 { UNTYPED } else { known.number(key) }, region.id << 1 | 1)
+                }
+                located => {
+                    *to_removed += u64::from(located == Located::Removed && access.bytes > 0);
+                    (UNTYPED, access.address >> PAGE_BITS << 1)
+                }
+            };
+            if access.bytes > 0 {
+                known.count(number, access.is_write());
+            }
+            fields.push(number);
+            if let Some(places) = &mut places {
+                places.push(place);
+            }
+        }
+    }
+
+    /// The results, with what of each field a configuration did not find in its first level.
+    pub(super) fn types(&self, beyond: &dyn Fn(u32) -> Vec<u64>) -> Types {
+        let tally = |number, [reads, writes]: [u64; 2]| Tally { reads, writes, served_beyond_first: beyond(number) };
+        let blank = |(name, bytes): (&Option<Vec<u8>>, &u64)| TypeResults {
+            name: name.clone(),
+            element_bytes: *bytes,
+            ..TypeResults::default()
+        };
+        let mut types: Vec<_> = self.names.iter().zip(&self.element_bytes).map(blank).collect();
+        for (number, key, counts) in self.fields.iter() {
+            let Some(of) = types.get_mut(key.type_number as usize) else { continue };
+            let tally = tally(number, counts);
+            of.total.add(&tally);
+            let field: Field = (key.offset, key.bytes);
+            of.fields.insert(field, tally);
+        }
+        types.retain(|of| of.total.accesses() > 0);
+        Types { types, untyped: tally(UNTYPED, self.fields.untyped()), to_removed_regions: self.to_removed }
+    }
+}

@@ -1,0 +1,44 @@
+//! Why a level misses: compulsory, capacity or conflict (Hill 1987).
+
+use rustc_hash::FxHashSet;
+
+use super::config::{Geometry, Policy};
+use super::results::Classes;
+use super::store::{Held, Store};
+
+/// The fully associative LRU cache of the same size, and the lines ever asked for. It sees what the level is asked for,
+/// and not what is written back into it.
+#[derive(Debug)]
+pub(super) struct Shadow {
+    store: Store,
+    seen: FxHashSet<u64>,
+    counts: Classes,
+}
+
+impl Shadow {
+    pub(super) fn new(lines: usize) -> Self {
+        let store = Store::new(&Geometry { sets: 1, ways: lines, shift: 0 }, Policy::Lru);
+        Self { store, seen: FxHashSet::default(), counts: Classes::default() }
+    }
+
+    /// Takes part in an access that hit or missed.
+    pub(super) fn access(&mut self, line: u64, is_hit: bool, allocates: bool) {
+        let is_shadow_hit = self.store.touch(0, line, 0).is_some();
+        let is_new = self.seen.insert(line);
+        if !is_shadow_hit && allocates {
+            self.store.insert(0, Held { line, flags: 0 });
+        }
+        if is_hit {
+            return;
+        }
+        *(match (is_new, is_shadow_hit) {
+            (true, _) => &mut self.counts.compulsory,
+            (false, false) => &mut self.counts.capacity,
+            (false, true) => &mut self.counts.conflict,
+        }) += 1;
+    }
+
+    pub(super) fn counts(&self) -> Classes {
+        self.counts
+    }
+}

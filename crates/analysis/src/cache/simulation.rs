@@ -1,0 +1,276 @@
+//! From a trace's accesses to results: several configurations in one pass, on one thread or several.
+
+mod tally;
+mod unit;
+
+use std::sync::Arc;
+
+use anytrace_core::Error;
+use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+
+use super::attribution::Attribution;
+use super::config::{CORES_MAX, Config};
+use super::next_use::Foreseen;
+use super::results::{ConfigResults, Results};
+use super::workers::Workers;
+pub(super) use tally::{Gain, Threads};
+pub(super) use unit::{Batch, Partial, Unit};
+
+/// Which thread runs on which core.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CorePlan {
+    /// Each thread on its own, in order of first appearance; from [`CORES_MAX`] threads on they share.
+    #[default]
+    PerThread,
+    /// So many cores, in turn.
+    Count(usize),
+    /// Cores of threads by their ids in the trace; others in turn on what follows the highest core named.
+    Map(Vec<(u64, usize)>),
+}
+
+/// Cores of threads.
+#[derive(Debug, Clone, Default)]
+pub struct Cores {
+    plan: CorePlan,
+    of: Vec<usize>,
+    others: usize,
+}
+
+impl Cores {
+    /// Begins without threads.
+    pub fn new(plan: CorePlan) -> Self {
+        Self { plan, of: Vec::new(), others: 0 }
+    }
+
+    /// Takes a thread; gives its core.
+    pub(super) fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> usize {
+        let in_turn = self.others;
+        let core = match &self.plan {
+            CorePlan::PerThread => in_turn,
+            CorePlan::Count(cores) => in_turn % (*cores).max(1),
+            CorePlan::Map(map) => match map.iter().find(|(of, _)| Some(*of) == id) {
+                Some((_, core)) => *core,
+                None => map.iter().map(|(_, core)| core + 1).max().unwrap_or(0) + in_turn,
+            },
+        } % CORES_MAX;
+        let is_mapped = matches!(&self.plan, CorePlan::Map(map) if map.iter().any(|(of, _)| Some(*of) == id));
+        self.others += usize::from(!is_mapped);
+        let at = number as usize;
+        if at >= self.of.len() {
+            self.of.resize(at + 1, 0);
+        }
+        if let Some(place) = self.of.get_mut(at) {
+            *place = core;
+        }
+        core
+    }
+
+    /// The core of a thread.
+    #[inline]
+    pub(super) fn of(&self, thread: ThreadNumber) -> usize {
+        self.of.get(thread as usize).copied().unwrap_or(0)
+    }
+
+    /// Cores named so far: the highest and all before it.
+    pub(super) fn count(&self) -> usize {
+        self.of.iter().max().map_or(1, |highest| highest + 1)
+    }
+}
+
+/// Calls `tell` with the first address of each line an access touches, in ascending order; they wrap at 2^64.
+#[inline]
+pub(super) fn for_each_line(access: &Access, shift: u32, mut tell: impl FnMut(u64)) {
+    if access.bytes == 0 {
+        return;
+    }
+    let line_bytes = 1_u64 << shift;
+    let within = access.address & (line_bytes - 1);
+    let lines = ((within + u64::from(access.bytes) - 1) >> shift) + 1;
+    let first = access.address - within;
+    for line in 0..lines {
+        tell(first.wrapping_add(line << shift));
+    }
+}
+
+/// What is simulated, and what is told.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which thread runs on which core.
+    pub cores: CorePlan,
+    /// Results by type and field.
+    pub with_types: bool,
+    /// Why lines were missed.
+    pub with_classes: bool,
+    /// Instruction fetches are reads, instead of being left out.
+    pub with_fetches: bool,
+    /// Threads to simulate on. Results are the same for any number.
+    pub threads: usize,
+    /// What [`super::next_use::NextUse`] learned, for configurations with OPT.
+    pub foreseen: Foreseen,
+}
+
+/// A simulation of several configurations.
+#[derive(Debug)]
+pub struct Simulation {
+    configs: Vec<Config>,
+    options: Options,
+    cores: Arc<Cores>,
+    threads: Threads,
+    attribution: Option<Attribution>,
+    wants_places: bool,
+    /// Units that run on this thread; the others are with the workers.
+    units: Vec<Unit>,
+    workers: Option<Workers>,
+    fields: Vec<u32>,
+    places: Vec<u64>,
+    kept: Vec<Access>,
+    fetches_left_out: u64,
+}
+
+impl Simulation {
+    /// Begins with empty caches.
+    ///
+    /// # Errors
+    /// Usage, when a configuration is wrong.
+    pub fn new(configs: Vec<Config>, options: Options) -> Result<Self, Error> {
+        for config in &configs {
+            config.check().map_err(|wrong| Error::usage(format!("{}: {wrong}", config.name)))?;
+        }
+        let wants_places = configs.iter().flat_map(|c| &c.levels).any(|level| level.prefetch.stride);
+        let attribution = (options.with_types || wants_places).then(Attribution::default);
+        let threads = options.threads.max(1);
+        let mut units = Vec::new();
+        for (at, config) in configs.iter().enumerate() {
+            units.extend(Unit::of_config(at, config, &options, threads));
+        }
+        let workers = (threads > 1 && units.len() > 1).then(|| Workers::start(std::mem::take(&mut units), threads));
+        Ok(Self {
+            cores: Arc::new(Cores::new(options.cores.clone())),
+            configs,
+            options,
+            threads: Threads::default(),
+            attribution,
+            wants_places,
+            units,
+            workers,
+            fields: Vec::new(),
+            places: Vec::new(),
+            kept: Vec::new(),
+            fetches_left_out: 0,
+        })
+    }
+
+    /// The results.
+    ///
+    /// # Errors
+    /// As the sink's.
+    pub fn finish(self) -> Result<Results, Error> {
+        let Self { configs, options, cores, threads, attribution, mut units, workers, .. } = self;
+        let mut gains: Vec<Gain> = configs.iter().map(Gain::new).collect();
+        if let Some(workers) = workers {
+            units = workers.finish(&mut gains, &cores)?;
+        }
+        units.sort_by_key(Unit::config_at);
+        let typed = attribution.filter(|_| options.with_types);
+        let mut results = Vec::new();
+        for (at, (config, mut gain)) in configs.into_iter().zip(gains).enumerate() {
+            let mut found = ConfigResults::empty(config, &threads);
+            for unit in units.iter().filter(|unit| unit.config_at() == at) {
+                unit.add_to(&mut found, &mut gain);
+            }
+            found.finish(&gain, &threads, &cores, typed.as_ref());
+            results.push(found);
+        }
+        let [reads, writes] = threads.totals();
+        Ok(Results {
+            accesses: reads + writes + threads.zero_size,
+            reads,
+            writes,
+            fetches_left_out: self.fetches_left_out,
+            cores: cores.count(),
+            configs: results,
+        })
+    }
+
+    /// Works off accesses that are all simulated.
+    fn take(&mut self, batch: &[Access]) -> Result<(), Error> {
+        self.fields.clear();
+        self.places.clear();
+        if let Some(attribution) = &mut self.attribution {
+            let places = self.wants_places.then_some(&mut self.places);
+            attribution.attribute(batch, &mut self.fields, places);
+        }
+        let fields = if self.options.with_types { self.fields.as_slice() } else { &[] };
+        let batch = Batch { accesses: batch, fields, places: &self.places, cores: &self.cores };
+        if let Some(workers) = &mut self.workers {
+            return workers.take(batch, &self.cores);
+        }
+        // Nobody waits for what is partly served where nothing is sharded.
+        let mut partial = Vec::new();
+        self.units.iter_mut().for_each(|unit| unit.run(batch, &mut partial));
+        Ok(())
+    }
+}
+
+impl AccessSink for Simulation {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.threads.add(number, id);
+        if let Some(workers) = &mut self.workers {
+            // Chunks keep the cores they were made with.
+            workers.flush(&self.cores)?;
+        }
+        Arc::make_mut(&mut self.cores).thread(number, id);
+        let cores = self.cores.count();
+        let private: usize = self
+            .configs
+            .iter()
+            .flat_map(|c| &c.levels)
+            .filter(|l| l.is_private)
+            .map(|level| {
+                let geometry = level.geometry();
+                geometry.sets.saturating_mul(geometry.ways)
+            })
+            .sum();
+        if private.saturating_mul(cores) > PRIVATE_LINES_MAX {
+            return Err(Error::limit(format!(
+                "private caches of {cores} cores have more than {PRIVATE_LINES_MAX} lines; --cores N has threads share"
+            )));
+        }
+        Ok(())
+    }
+
+    fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        if let Some(attribution) = &mut self.attribution {
+            attribution.type_name(name);
+        }
+        Ok(())
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        self.attribution.as_mut().map_or(Ok(()), |attribution| attribution.region_added(region))
+    }
+
+    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
+        if let Some(attribution) = &mut self.attribution {
+            attribution.region_removed(region);
+        }
+        Ok(())
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        let fetches = self.threads.count(batch, self.options.with_fetches);
+        if fetches == 0 {
+            return self.take(batch);
+        }
+        self.fetches_left_out += fetches;
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        kept.extend(batch.iter().filter(|access| access.kind != AccessKind::Fetch));
+        let taken = if kept.is_empty() { Ok(()) } else { self.take(&kept) };
+        self.kept = kept;
+        taken
+    }
+}
+
+/// Most lines of all private caches together.
+const PRIVATE_LINES_MAX: usize = 1 << 26;

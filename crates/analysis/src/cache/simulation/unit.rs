@@ -1,0 +1,346 @@
+//! What runs by itself: the caches of a configuration, one shard of them, or its TLB.
+//!
+//! Where a line's way through all levels depends on lines of the same low bits only, the low bits make *shards* that
+//! know nothing of each other. A record whose lines are in several shards is served by the worst of them, which is
+//! known when all have worked: such records are told as [`Partial`].
+
+use anytrace_core::access::Access;
+
+use super::{Cores, Gain, Options, for_each_line};
+use crate::cache::config::{Config, Policy};
+use crate::cache::hierarchy::{Evicted, Hierarchy, LineAccess};
+use crate::cache::next_use::{NEVER, NextUses};
+use crate::cache::prefetch::Strides;
+use crate::cache::results::{ConfigResults, LevelResults};
+use crate::cache::store::recency::Recency;
+use crate::cache::store::{DIRTY, Held};
+
+/// Accesses with what is known of them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cache) struct Batch<'a> {
+    pub(in crate::cache) accesses: &'a [Access],
+    /// Field of each, or nothing.
+    pub(in crate::cache) fields: &'a [u32],
+    /// Place of each, or nothing.
+    pub(in crate::cache) places: &'a [u64],
+    pub(in crate::cache) cores: &'a Cores,
+}
+
+/// What a shard served of a record that others serve too: its number in the batch, and who served it.
+pub(in crate::cache) type Partial = (u32, u8);
+
+/// Low bits of lines.
+#[derive(Debug, Clone, Copy)]
+struct Shard {
+    mask: u64,
+    bits: u64,
+}
+
+/// One of the things that run.
+#[derive(Debug)]
+pub(in crate::cache) struct Unit {
+    config_at: usize,
+    hierarchy: Hierarchy,
+    config: Config,
+    is_tlb: bool,
+    shard: Shard,
+    gain: Gain,
+    line_accesses: u64,
+    next_uses: Option<NextUses>,
+    strides: Option<Strides>,
+    cores: usize,
+}
+
+impl Unit {
+    /// The units of a configuration, for so many threads.
+    pub(super) fn of_config(config_at: usize, config: &Config, options: &Options, threads: usize) -> Vec<Self> {
+        let shards = shards(config, options, threads);
+        let has_strides = config.levels.iter().any(|level| level.prefetch.stride);
+        let unit = |hierarchy, is_tlb, bits| Self {
+            config_at,
+            hierarchy,
+            config: config.clone(),
+            is_tlb,
+            shard: Shard { mask: if is_tlb { 0 } else { shards - 1 }, bits },
+            gain: Gain::new(config),
+            line_accesses: 0,
+            next_uses: options.foreseen.of(config).filter(|_| !is_tlb),
+            strides: (has_strides && !is_tlb).then(Strides::default),
+            cores: 1,
+        };
+        let of_shard = |bits| unit(Hierarchy::new(config, options.with_classes), false, bits);
+        let tlb = Hierarchy::of_tlb(config).map(|hierarchy| unit(hierarchy, true, 0));
+        (0..shards).map(of_shard).chain(tlb).collect()
+    }
+
+    /// Number of its configuration.
+    pub(in crate::cache) fn config_at(&self) -> usize {
+        self.config_at
+    }
+
+    /// An empty count of its configuration's records.
+    pub(in crate::cache) fn blank_gain(&self) -> Gain {
+        Gain::new(&self.config)
+    }
+
+    /// Works off accesses.
+    pub(in crate::cache) fn run(&mut self, batch: Batch<'_>, partial: &mut Vec<Partial>) {
+        if self.cores < batch.cores.count() {
+            self.cores = batch.cores.count();
+            self.hierarchy.fit_cores(self.cores);
+        }
+        if self.is_tlb {
+            return self.run_tlb(batch);
+        }
+        match self.hierarchy.take_first() {
+            Some(mut first) => {
+                if self.shard.mask == 0 {
+                    self.run_apart::<false>(&mut first, batch, partial);
+                } else {
+                    self.run_apart::<true>(&mut first, batch, partial);
+                }
+                self.hierarchy.put_first(first);
+            }
+            None => self.run_any(batch, partial),
+        }
+    }
+
+    /// The loop for most configurations: the first level stands apart, and a hit in it costs little.
+    fn run_apart<const SHARDED: bool>(&mut self, first: &mut Recency, batch: Batch<'_>, partial: &mut Vec<Partial>) {
+        let Some(level) = self.hierarchy.levels.first() else { return };
+        let (geometry, shard) = (level.geometry, self.shard);
+        let shift = geometry.shift;
+        let line_bytes = 1_u64 << shift;
+        let (mut hits, mut lines) = ([0_u64; 2], 0);
+        for (index, access) in batch.accesses.iter().enumerate() {
+            let within = access.address & (line_bytes - 1);
+            let bytes = u64::from(access.bytes);
+            let is_write = access.is_write();
+            let line = access.address >> shift;
+            // Records of no bytes wrap to a huge number here and are sorted out with those of several lines.
+            if within.saturating_add(bytes.wrapping_sub(1)) >= line_bytes {
+                self.several_apart::<SHARDED>(first, batch, index, partial);
+                continue;
+            }
+            if SHARDED && line & shard.mask != shard.bits {
+                continue;
+            }
+            lines += 1;
+            let (set, flags) = (geometry.set(line), u8::from(is_write) * DIRTY);
+            if first.touch(set, line, flags).is_some() {
+                hits[usize::from(is_write)] += 1;
+                continue;
+            }
+            let served = self.miss_apart(first, set, Held { line, flags });
+            self.gain.note(access.thread, batch.fields.get(index).copied(), served);
+        }
+        self.line_accesses += lines;
+        if let Some(level) = self.hierarchy.levels.first_mut() {
+            level.counts.read_hits += hits[0];
+            level.counts.write_hits += hits[1];
+        }
+    }
+
+    #[inline]
+    fn miss_apart(&mut self, first: &mut Recency, set: usize, held: Held) -> usize {
+        let Some(level) = self.hierarchy.levels.first_mut() else { return 0 };
+        let shift = level.geometry.shift;
+        *(if held.flags & DIRTY != 0 { &mut level.counts.write_misses } else { &mut level.counts.read_misses }) += 1;
+        level.counts.fills += 1;
+        if let Some(misses) = level.set_misses.get_mut(set) {
+            *misses += 1;
+        }
+        let (served, evicted) = self.hierarchy.miss_apart(first, set, held, shift);
+        if let Some(level) = self.hierarchy.levels.first_mut() {
+            level.counts.evictions += u64::from(evicted != Evicted::None);
+            level.counts.writebacks_out += u64::from(evicted == Evicted::Dirty);
+        }
+        served
+    }
+
+    /// A record of no line or of several.
+    #[cold]
+    #[inline(never)]
+    fn several_apart<const SHARDED: bool>(
+        &mut self,
+        first: &mut Recency,
+        batch: Batch<'_>,
+        index: usize,
+        partial: &mut Vec<Partial>,
+    ) {
+        let (Some(access), Some(level)) = (batch.accesses.get(index), self.hierarchy.levels.first()) else { return };
+        let (geometry, shard) = (level.geometry, self.shard);
+        let flags = u8::from(access.is_write()) * DIRTY;
+        let (mut lines, mut hits, mut worst) = (0, 0, 0);
+        for_each_line(access, geometry.shift, |at| {
+            let line = at >> geometry.shift;
+            if SHARDED && line & shard.mask != shard.bits {
+                return;
+            }
+            lines += 1;
+            let set = geometry.set(line);
+            match first.touch(set, line, flags) {
+                Some(_) => hits += 1,
+                None => worst = worst.max(self.miss_apart(first, set, Held { line, flags })),
+            }
+        });
+        self.line_accesses += lines;
+        if let Some(level) = self.hierarchy.levels.first_mut() {
+            *(if access.is_write() { &mut level.counts.write_hits } else { &mut level.counts.read_hits }) += hits;
+        }
+        self.served(batch, index, worst, lines, partial);
+    }
+
+    /// Counts a record of which this unit worked on so many lines.
+    fn served(&mut self, batch: Batch<'_>, index: usize, worst: usize, lines: u64, partial: &mut Vec<Partial>) {
+        if lines == 0 || worst == 0 {
+            return;
+        }
+        let Some(access) = batch.accesses.get(index) else { return };
+        if self.shard.mask != 0 {
+            // The record may have lines in other shards; a level's number fits a byte.
+            partial.push((index as u32, worst as u8));
+            return;
+        }
+        self.gain.note(access.thread, batch.fields.get(index).copied(), worst);
+    }
+
+    /// The loop for all other configurations.
+    fn run_any(&mut self, batch: Batch<'_>, partial: &mut Vec<Partial>) {
+        let Some(level) = self.hierarchy.levels.first() else { return };
+        let (shift, shard) = (level.geometry.shift, self.shard);
+        for (index, access) in batch.accesses.iter().enumerate() {
+            let core = batch.cores.of(access.thread);
+            let (mut lines, mut worst) = (0, 0);
+            for_each_line(access, shift, |at| {
+                if at >> shift & shard.mask != shard.bits {
+                    return;
+                }
+                if let Some(next_uses) = &self.next_uses {
+                    let next = next_uses.get(self.line_accesses as usize).copied().unwrap_or(NEVER);
+                    let own = if self.config.levels.first().is_some_and(|level| level.is_private) { core } else { 0 };
+                    if let Some(store) = self.hierarchy.levels.first_mut().and_then(|l| l.stores.get_mut(own)) {
+                        store.tell_next_use(u64::from(next));
+                    }
+                }
+                lines += 1;
+                self.line_accesses += 1;
+                let bytes = touched(access, at, shift);
+                let served = self.hierarchy.access(LineAccess { core, at, is_write: access.is_write(), bytes });
+                worst = worst.max(served);
+            });
+            self.fetch_strides(access, core, batch.places.get(index).copied());
+            self.served(batch, index, worst, lines, partial);
+        }
+    }
+
+    fn fetch_strides(&mut self, access: &Access, core: usize, place: Option<u64>) {
+        let (Some(strides), Some(place)) = (&mut self.strides, place) else { return };
+        if access.bytes == 0 {
+            return;
+        }
+        let Some(ahead) = strides.access(access.thread, place, access.address) else { return };
+        for at in 0..self.config.levels.len() {
+            let Some(level) = self.hierarchy.levels.get(at).filter(|level| level.wanted.stride) else { continue };
+            let shift = level.geometry.shift;
+            if ahead >> shift != access.address >> shift {
+                self.hierarchy.fetch_ahead(core, at, ahead >> shift << shift);
+            }
+        }
+    }
+
+    fn run_tlb(&mut self, batch: Batch<'_>) {
+        let Some(level) = self.hierarchy.levels.first() else { return };
+        let shift = level.geometry.shift;
+        for access in batch.accesses {
+            let core = batch.cores.of(access.thread);
+            for_each_line(access, shift, |at| {
+                self.hierarchy.access(LineAccess { core, at, is_write: false, bytes: 0 });
+            });
+        }
+    }
+
+    /// Adds what it counted.
+    pub(super) fn add_to(&self, found: &mut ConfigResults, gain: &mut Gain) {
+        if self.is_tlb {
+            found.tlb = self.hierarchy.results(&self.config.tlb);
+            return;
+        }
+        gain.add(&self.gain);
+        found.line_accesses += self.line_accesses;
+        found.memory_reads += self.hierarchy.memory_reads;
+        found.memory_writes += self.hierarchy.memory_writes;
+        let levels = self.hierarchy.results(&self.config.levels);
+        if found.levels.is_empty() {
+            found.levels = levels;
+        } else {
+            found.levels.iter_mut().zip(&levels).for_each(|(sum, more)| add_level(sum, more));
+        }
+        if let Some(counts) = self.hierarchy.coherence_counts() {
+            found.coherence.get_or_insert_default().add(&counts);
+        }
+    }
+}
+
+/// Adds a shard's level; classes and prefetches are never sharded.
+fn add_level(sum: &mut LevelResults, more: &LevelResults) {
+    sum.counts.add(&more.counts);
+    sum.set_misses.iter_mut().zip(&more.set_misses).for_each(|(sum, more)| *sum += more);
+    if let (Some(sum), Some(more)) = (&mut sum.prefetch, &more.prefetch) {
+        sum.add(more);
+    }
+}
+
+/// The bytes of a line that an access touches, one bit for each 64th of the line (for each byte, in shorter lines).
+fn touched(access: &Access, at: u64, shift: u32) -> u64 {
+    let grain = shift.saturating_sub(6);
+    let from = access.address.wrapping_sub(at);
+    let line_bytes = 1_u64 << shift;
+    // An access that began in a line before wraps to a huge number.
+    let first = if from < line_bytes { from } else { 0 };
+    let last = access.last().wrapping_sub(at).min(line_bytes - 1);
+    let (first, last) = (first >> grain, last >> grain);
+    (u64::MAX >> (63 - last.min(63))) & (u64::MAX << first.min(63))
+}
+
+/// How many shards a configuration may have for so many threads; a power of two.
+fn shards(config: &Config, options: &Options, threads: usize) -> u64 {
+    let first = config.levels.first().map_or(0, |level| level.line);
+    let is_local = |policy| !matches!(policy, Policy::Random | Policy::Brrip | Policy::Opt);
+    let each =
+        config.levels.iter().all(|level| is_local(level.policy) && !level.prefetch.is_any() && level.line == first);
+    if !each || options.with_classes {
+        return 1;
+    }
+    let fits = |shards: u64| config.levels.iter().all(|level| level.geometry().sets as u64 % shards == 0);
+    let mut shards = 1;
+    while shards * 2 <= threads as u64 && fits(shards * 2) {
+        shards *= 2;
+    }
+    shards
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::access::{AccessFlags, AccessKind};
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_touched_are_bits() {
+        let access = |address, bytes| Access {
+            address,
+            seq: 0,
+            thread: 0,
+            bytes,
+            kind: AccessKind::Read,
+            flags: AccessFlags::NONE,
+        };
+        assert_eq!(touched(&access(64, 8), 64, 6), 0xff);
+        assert_eq!(touched(&access(60, 8), 0, 6), 0xf << 60);
+        assert_eq!(touched(&access(60, 8), 64, 6), 0xf);
+        assert_eq!(touched(&access(64, 64), 64, 6), u64::MAX);
+        assert_eq!(touched(&access(0, 255), 64, 6), u64::MAX);
+        assert_eq!(touched(&access(130, 4), 128, 7), 0b110);
+    }
+}

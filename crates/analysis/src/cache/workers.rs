@@ -1,0 +1,177 @@
+//! Units on several threads: each works off all chunks of the trace in order, for its own units.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+use anytrace_core::Error;
+use anytrace_core::access::Access;
+
+use super::simulation::{Batch, Cores, Gain, Partial, Unit};
+
+/// Accesses of a chunk: enough that handing it over costs nothing, few enough for a second-level cache.
+const CHUNK_ACCESSES: usize = 16 * 1024;
+
+/// Chunks that wait for a thread.
+const WAITING: usize = 4;
+
+/// Accesses that all threads work off.
+#[derive(Debug, Default)]
+struct Chunk {
+    accesses: Vec<Access>,
+    fields: Vec<u32>,
+    places: Vec<u64>,
+    cores: Arc<Cores>,
+}
+
+impl Chunk {
+    fn batch(&self) -> Batch<'_> {
+        Batch { accesses: &self.accesses, fields: &self.fields, places: &self.places, cores: &self.cores }
+    }
+}
+
+/// Records of a chunk that a unit of a configuration served in part.
+type Parts = Vec<(usize, Vec<Partial>)>;
+
+#[derive(Debug)]
+struct Worker {
+    chunks: SyncSender<Arc<Chunk>>,
+    parts: Receiver<Parts>,
+    thread: JoinHandle<Vec<Unit>>,
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(super) struct Workers {
+    workers: Vec<Worker>,
+    next: Chunk,
+    /// Chunks handed out whose parts were not put together yet.
+    handed_out: VecDeque<Arc<Chunk>>,
+    gains: Vec<(usize, Gain)>,
+}
+
+impl Workers {
+    /// Starts as many threads as there is work for.
+    pub(super) fn start(units: Vec<Unit>, threads: usize) -> Self {
+        let threads = threads.min(units.len());
+        let mut shares: Vec<Vec<Unit>> = (0..threads).map(|_| Vec::new()).collect();
+        let gains = units.iter().map(|unit| (unit.config_at(), unit.blank_gain())).collect();
+        for (at, unit) in units.into_iter().enumerate() {
+            if let Some(share) = shares.get_mut(at % threads.max(1)) {
+                share.push(unit);
+            }
+        }
+        let workers = shares.into_iter().map(Worker::start).collect();
+        Self { workers, next: Chunk::default(), handed_out: VecDeque::new(), gains }
+    }
+
+    /// Takes accesses; hands a chunk out when it is full.
+    pub(super) fn take(&mut self, batch: Batch<'_>, cores: &Arc<Cores>) -> Result<(), Error> {
+        self.next.accesses.extend_from_slice(batch.accesses);
+        self.next.fields.extend_from_slice(batch.fields);
+        self.next.places.extend_from_slice(batch.places);
+        if self.next.accesses.len() >= CHUNK_ACCESSES {
+            self.flush(cores)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out what was taken.
+    pub(super) fn flush(&mut self, cores: &Arc<Cores>) -> Result<(), Error> {
+        if self.next.accesses.is_empty() {
+            return Ok(());
+        }
+        let used = if self.handed_out.len() >= WAITING { self.put_together()? } else { Chunk::default() };
+        let mut chunk = std::mem::replace(&mut self.next, used);
+        chunk.cores = Arc::clone(cores);
+        let chunk = Arc::new(chunk);
+        for worker in &self.workers {
+            worker.chunks.send(Arc::clone(&chunk)).map_err(|_| ended())?;
+        }
+        self.handed_out.push_back(chunk);
+        Ok(())
+    }
+
+    /// Waits for the end; gives the units back, and adds to each configuration what its shards served together.
+    pub(super) fn finish(mut self, gains: &mut [Gain], cores: &Arc<Cores>) -> Result<Vec<Unit>, Error> {
+        self.flush(cores)?;
+        while !self.handed_out.is_empty() {
+            self.put_together()?;
+        }
+        for (config_at, gain) in &self.gains {
+            if let Some(sum) = gains.get_mut(*config_at) {
+                sum.add(gain);
+            }
+        }
+        let mut units = Vec::new();
+        for worker in self.workers {
+            drop(worker.chunks);
+            match worker.thread.join() {
+                Ok(more) => units.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(units)
+    }
+
+    /// Waits until the oldest chunk was worked off, and counts its records that several shards served; gives the chunk
+    /// back, emptied.
+    fn put_together(&mut self) -> Result<Chunk, Error> {
+        let Some(chunk) = self.handed_out.pop_front() else { return Ok(Chunk::default()) };
+        let mut parts: Vec<(usize, u32, u8)> = Vec::new();
+        for worker in &self.workers {
+            for (config_at, part) in worker.parts.recv().map_err(|_| ended())? {
+                parts.extend(part.into_iter().map(|(index, served)| (config_at, index, served)));
+            }
+        }
+        parts.sort_unstable();
+        // Of each record the last has the worst server.
+        let records = parts.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter_map(<[_]>::last);
+        for (config_at, index, served) in records {
+            let index = *index as usize;
+            let gain = self.gains.iter_mut().find(|(at, _)| at == config_at);
+            if let (Some((_, gain)), Some(access)) = (gain, chunk.accesses.get(index)) {
+                gain.note(access.thread, chunk.fields.get(index).copied(), usize::from(*served));
+            }
+        }
+        let mut chunk = Arc::into_inner(chunk).unwrap_or_default();
+        chunk.accesses.clear();
+        chunk.fields.clear();
+        chunk.places.clear();
+        Ok(chunk)
+    }
+}
+
+impl Worker {
+    fn start(units: Vec<Unit>) -> Self {
+        let (chunks, incoming) = sync_channel::<Arc<Chunk>>(WAITING);
+        let (outgoing, parts) = channel();
+        let thread = std::thread::spawn(move || work(units, &incoming, &outgoing));
+        Self { chunks, parts, thread }
+    }
+}
+
+fn work(mut units: Vec<Unit>, chunks: &Receiver<Arc<Chunk>>, parts: &Sender<Parts>) -> Vec<Unit> {
+    while let Ok(chunk) = chunks.recv() {
+        let mut found = Vec::new();
+        for unit in &mut units {
+            let mut partial = Vec::new();
+            unit.run(chunk.batch(), &mut partial);
+            if !partial.is_empty() {
+                found.push((unit.config_at(), partial));
+            }
+        }
+        // The chunk is given up before its end is told, so that its memory can be used again.
+        drop(chunk);
+        if parts.send(found).is_err() {
+            break;
+        }
+    }
+    units
+}
+
+/// A thread ended early: it panicked, which is told when it is joined.
+fn ended() -> Error {
+    Error::unsupported("a thread of the simulation ended before its work was done")
+}
