@@ -43,9 +43,15 @@ fn objects_are_those_of_the_corpus_with_a_version() {
     let wanted = &expected()["falseshare.rh14-O0"]["mesi"];
     assert_eq!((&object["version"], &object["mesi"]["stats"]), (&1.into(), &wanted["stats"]));
     let (lines, others) = (&object["mesi"]["contended_lines"], wanted["contended_lines"].as_array().unwrap());
-    assert!(lines.as_array().unwrap().len() == others.len() && others.iter().all(|line| lines.as_array().unwrap().contains(line)));
+    assert!(
+        lines.as_array().unwrap().len() == others.len()
+            && others.iter().all(|line| lines.as_array().unwrap().contains(line))
+    );
     let sides = &object["pairs"][0]["sides"];
-    assert_eq!((&sides[0]["thread"], &sides[0]["type"], &sides[0]["offset"]), (&1.into(), &"struct.Counters".into(), &0.into()));
+    assert_eq!(
+        (&sides[0]["thread"], &sides[0]["type"], &sides[0]["offset"]),
+        (&1.into(), &"struct.Counters".into(), &0.into())
+    );
     assert_eq!((&sides[1]["thread"], &sides[1]["offset"], &sides[1]["size"]), (&2.into(), &8.into(), &8.into()));
 }
 

@@ -17,7 +17,8 @@ use std::io::{self, Write};
 
 use plotters::coord::Shift;
 use plotters::prelude::{
-    BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend, WHITE,
+    BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
+    WHITE,
 };
 
 /// Most points of a line.
@@ -81,11 +82,7 @@ fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<
 }
 
 /// Draws a panel into an area whose places are as those of its values.
-pub(crate) fn draw_panel(
-    panel: &Panel,
-    axis: &str,
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-) -> Result<(), String> {
+pub(crate) fn draw_panel(panel: &Panel, axis: &str, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), String> {
     draw_over(panel, axis, range(std::slice::from_ref(panel)), area)
 }
 

@@ -59,7 +59,9 @@ fn core(text: &str) -> Result<(u64, u32), String> {
 pub(crate) fn run(options: &SharingArguments) -> Result<Verdict, Failure> {
     let sets = options.size / options.line / options.ways;
     if !(1..=SETS_MAX).contains(&sets) {
-        return Err(Failure::usage(format!("--size, --line and --ways make {sets} sets; 1 to {SETS_MAX} are possible")));
+        return Err(Failure::usage(format!(
+            "--size, --line and --ways make {sets} sets; 1 to {SETS_MAX} are possible"
+        )));
     }
     let mut told = Vec::new();
     let verdict = for_each_file(&options.files, |file| {
