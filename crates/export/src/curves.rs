@@ -90,7 +90,8 @@ fn range(chart: &Chart) -> (f64, f64) {
     let first = sizes().min().unwrap_or(64);
     let marked = chart.marks.iter().map(|(_, size)| *size).max().unwrap_or(0);
     let last = sizes().max().unwrap_or(64).max(marked).max(first.saturating_mul(4));
-    (f64::from(first.ilog2()), (last as f64).log2().ceil() + 0.5)
+    // Some space behind the last mark, for its name.
+    (f64::from(first.ilog2()), (last as f64).log2().ceil() + 1.5)
 }
 
 fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), String> {
@@ -138,6 +139,8 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
         context
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperRight)
+            // Below the names of marks.
+            .margin(30)
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .draw()

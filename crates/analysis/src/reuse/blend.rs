@@ -173,7 +173,8 @@ impl Counts {
             Some((_, shortest)) => *shortest = (*shortest + missing).max(0.0),
             None => weights.push((0, missing.max(0.0))),
         }
-        Curve::new(self.line_accesses, cold.round() as u64, rounded(weights.into_iter()))
+        let (cold, distances) = rounded(weights.into_iter(), cold);
+        Curve::new(self.line_accesses, cold, distances)
     }
 }
 
