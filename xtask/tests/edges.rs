@@ -8,8 +8,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-const FORMATS: &[&str] =
-    &["anytrace-apitrace", "anytrace-cacheray", "anytrace-casemate", "anytrace-heph", "anytrace-xray"];
+const FORMATS: &[&str] = &[
+    // One a line, so that another is one line more.
+    "anytrace-apitrace",
+    "anytrace-cacheray",
+    "anytrace-casemate",
+    "anytrace-heph",
+    "anytrace-lackey",
+    "anytrace-xray",
+];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))

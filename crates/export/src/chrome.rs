@@ -14,10 +14,10 @@ use std::io::Write;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::pen::Pen;
 use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::{Numbering, Numbers};
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// How long before the trace's origin `ts` 0 is, at most: room for what comes before the origin.

@@ -36,6 +36,7 @@ struct Input {
 
 const INPUTS: &[Input] = &[
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
+    Input { name: "cacheray-narrow", generate: cacheray::generate_narrow, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },

@@ -6,7 +6,6 @@
 
 pub(crate) mod clock;
 pub(crate) mod numbers;
-pub(crate) mod pen;
 pub(crate) mod words;
 
 use std::io::Write;

@@ -2,7 +2,11 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod configs;
+mod mrc;
 mod opening;
+mod sharing;
+mod sim;
 
 use clap::{Args, Subcommand};
 
@@ -19,9 +23,38 @@ pub(crate) struct CacherayArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum CacherayVerb {}
+enum CacherayVerb {
+    /// Say how often caches of any size would miss: exact curves in one pass, by type or thread, or from a sample
+    #[command(
+        after_help = "The caches are fully associative and evict the least recently used line. Sizes are in bytes, with k, M\n\
+                      or G behind them or not.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace cacheray mrc --by type --plot app.svg app.trace\n  \
+                      anytrace cacheray mrc --sample 0.01 --working-set huge.trace"
+    )]
+    Mrc(Box<mrc::MrcArguments>),
+    /// Find cache lines that threads take from each other: which fields, which threads, how often, what to pad
+    #[command(
+        after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, accesses happen in\n\
+                      the order of records. A miss is true sharing where bytes of the access were written by others since\n\
+                      the core lost the line, else false sharing.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace cacheray sharing app.trace\n  \
+                      anytrace cacheray sharing --cores 2 --format json app.trace | jq '.pairs[0]'"
+    )]
+    Sharing(sharing::SharingArguments),
+    /// Simulate caches: which types and fields miss, in which levels and sets
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
+    )]
+    Sim(Box<sim::SimArguments>),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        CacherayVerb::Mrc(options) => mrc::run(options),
+        CacherayVerb::Sharing(options) => sharing::run(options),
+        CacherayVerb::Sim(options) => sim::run(options),
+    }
 }
