@@ -3,3 +3,4 @@
 pub mod loss;
 mod runtime;
 pub mod spans;
+pub mod stats;

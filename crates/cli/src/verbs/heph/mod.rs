@@ -3,6 +3,7 @@
 mod loss;
 mod opening;
 mod spans;
+mod stats;
 
 use clap::{Args, Subcommand};
 
@@ -30,6 +31,10 @@ enum HephVerb {
                             anytrace heph spans app.heph --format json | jq '.spans[] | select(.overlaps)'\n  \
                             anytrace heph spans --streaming --horizon 1s - < app.heph")]
     Spans(spans::SpansArguments),
+    /// Say what actors, workers and queues did with the time
+    #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  \
+                            anytrace heph stats new.heph --compare old.heph --fail-above p99=10%")]
+    Stats(stats::StatsArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -37,5 +42,6 @@ pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         HephVerb::Loss(options) => loss::run(options),
         HephVerb::Spans(options) => spans::run(options),
+        HephVerb::Stats(options) => stats::run(options),
     }
 }
