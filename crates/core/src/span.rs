@@ -134,6 +134,9 @@ impl EdgeFlags {
     pub const ORPHAN: Self = Self(8);
     /// Begin: entered by a jump from the span around it (`--tail-chains`).
     pub const CHAINED: Self = Self(16);
+    /// Begin: the span is told whole. No end follows, and the first attribute is the time it ends. Only for a sink that
+    /// takes spans so ([`SpanSink::takes_whole`]).
+    pub const WHOLE: Self = Self(128);
 
     /// True when all bits of `other` are set.
     #[inline]
@@ -329,6 +332,12 @@ pub trait SpanSink {
     /// True when attributes of spans are used; formats may leave them out otherwise, where they take time to make.
     fn wants_attributes(&self) -> bool {
         true
+    }
+
+    /// True when spans may be told whole, by [`EdgeFlags::WHOLE`], where the source knows their ends at their
+    /// beginnings: half the edges. On each track the order stays that of beginnings.
+    fn takes_whole(&self) -> bool {
+        false
     }
 
     /// A track; ids are told in order.

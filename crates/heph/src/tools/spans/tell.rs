@@ -56,9 +56,11 @@ struct Shown {
 }
 
 struct Teller<'a> {
-    names: &'a Names,
     facts: &'a Facts,
     wants_attributes: bool,
+    takes_whole: bool,
+    /// The key of the first attribute of spans told whole.
+    end_key: NameId,
     out: &'a mut dyn SpanSink,
     batch: EdgeBatch,
     kinds: Vec<Kind>,
@@ -88,11 +90,15 @@ impl<'a> Teller<'a> {
         for (id, name) in (0..).zip(names.all()) {
             out.name(id, name, None)?;
         }
+        let takes_whole = out.takes_whole();
+        let mut keys = Keys::new(names);
+        let end_key = if takes_whole { keys.id(b"end", out)? } else { 0 };
         let kind = |name: &[u8]| std::str::from_utf8(name).map_or(Kind::User, runtime::kind_of);
         Ok(Self {
-            names,
             facts,
             wants_attributes,
+            takes_whole,
+            end_key,
             out,
             batch: EdgeBatch::default(),
             kinds: names.all().map(kind).collect(),
@@ -102,7 +108,7 @@ impl<'a> Teller<'a> {
             runs: Runs::default(),
             tracks: 0,
             lanes_of_stream: 0,
-            keys: Keys::new(names),
+            keys,
             scratch: Vec::new(),
             untold: 0,
         })
@@ -183,7 +189,9 @@ impl<'a> Teller<'a> {
         {
             row.open.pop();
             let track = row.track;
-            self.push(top.seq, top.end, track, top.name, EdgeKind::End)?;
+            if !self.takes_whole {
+                self.push(top.seq, top.end, track, top.name, EdgeKind::End)?;
+            }
         }
         Ok(())
     }
@@ -197,6 +205,9 @@ impl<'a> Teller<'a> {
         row.open.push(Shown { end: event.end, seq: event.seq, name });
         let track = row.track;
         self.push(event.seq, event.start, track, name, EdgeKind::Begin)?;
+        if self.takes_whole {
+            self.batch.attribute(self.end_key, Value::U64(event.end));
+        }
         if self.wants_attributes { self.attributes(event) } else { Ok(()) }
     }
 
@@ -239,7 +250,8 @@ impl<'a> Teller<'a> {
         if self.batch.is_full() {
             self.drain()?;
         }
-        let (attributes, cpu, flags) = ((0, 0), NO_CPU, EdgeFlags::NONE);
+        let flags = if self.takes_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
+        let (attributes, cpu) = ((0, 0), NO_CPU);
         self.batch.push(Edge { seq, time, track, name, attributes, cpu, kind, flags });
         Ok(())
     }
@@ -255,7 +267,7 @@ impl<'a> Teller<'a> {
     fn end_lane(&mut self) -> Result<(), Error> {
         self.sweep.finish(&mut |_| {});
         for mut row in std::mem::take(&mut self.rows) {
-            while let Some(top) = row.open.pop() {
+            while let Some(top) = row.open.pop().filter(|_| !self.takes_whole) {
                 self.push(top.seq, top.end, row.track, top.name, EdgeKind::End)?;
             }
         }
