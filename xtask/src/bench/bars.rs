@@ -16,7 +16,7 @@ pub(super) enum Unit {
     Records,
 }
 
-pub(super) const BARS: [Bar; 44] = [
+pub(super) const BARS: [Bar; 49] = [
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
@@ -51,6 +51,11 @@ pub(super) const BARS: [Bar; 44] = [
     Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "heph-540", verb: &["heph", "spans", "--summary"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "loss"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "heph-540", verb: &["convert", "--to=chrome", "--output=-"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
     Bar { input: "apitrace", verb: &["apitrace", "dump"], unit: Unit::Megabytes, at_least: 320.0 },
     Bar { input: "apitrace", verb: &["apitrace", "info"], unit: Unit::Megabytes, at_least: 1200.0 },
@@ -100,6 +105,7 @@ impl Bar {
             ["casemate", ..] => Some(150),
             // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
             ["xray", "convert", ..] | ["xray", "graph"] => None,
+            _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),
             _ => Some(64),
         }

@@ -34,13 +34,14 @@ struct Input {
     megabytes: u64,
 }
 
-const INPUTS: [Input; 10] = [
+const INPUTS: [Input; 11] = [
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
+    Input { name: "heph-540", generate: heph::generate, megabytes: 540 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },

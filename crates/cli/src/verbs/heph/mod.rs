@@ -1,5 +1,6 @@
 //! `anytrace heph …`: spans, loss, live collection, replay; one file a verb.
 
+mod convert;
 mod loss;
 mod opening;
 mod spans;
@@ -21,6 +22,9 @@ pub(crate) struct HephArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum HephVerb {
+    /// Write Chrome trace events in the layout of Heph's own converter, without its faults
+    #[command(after_help = "Example:\n  anytrace heph convert --compat app.heph -o app.json")]
+    Convert(convert::ConvertArguments),
     /// Say what was lost on the way, by the events' counters
     #[command(after_help = "Exit codes: 0 read, whatever was lost, 1 damaged or above --fail-above, 2 the command \
                             failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
@@ -40,6 +44,7 @@ enum HephVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        HephVerb::Convert(options) => convert::run(options),
         HephVerb::Loss(options) => loss::run(options),
         HephVerb::Spans(options) => spans::run(options),
         HephVerb::Stats(options) => stats::run(options),
