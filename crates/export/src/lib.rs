@@ -8,6 +8,7 @@
 //! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //! | Chrome trace events | Perfetto UI, `chrome://tracing`, speedscope | [`chrome`] |
 //! | Perfetto TrackEvent | Perfetto UI, its trace processor | [`perfetto`] |
+//! | OTLP JSON | OpenTelemetry collectors and what stands behind them | [`otlp`] |
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
@@ -41,6 +42,7 @@ pub mod json;
 pub mod junit;
 pub mod lackey;
 mod pen;
+pub mod otlp;
 pub mod perfetto;
 pub mod plot;
 mod proto;

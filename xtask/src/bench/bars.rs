@@ -57,6 +57,11 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "heph-540", verb: &["heph", "spans", "--summary"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "loss"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "heph-540", verb: &["convert", "--to=chrome", "--output=-"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
     Bar { input: "apitrace", verb: &["apitrace", "dump"], unit: Unit::Megabytes, at_least: 320.0 },
     Bar { input: "apitrace", verb: &["apitrace", "info"], unit: Unit::Megabytes, at_least: 1200.0 },
@@ -110,6 +115,7 @@ impl Bar {
             // Curves keep up to 50 bytes of every line.
             ["cacheray", "mrc", ..] => Some(96),
             ["xray", "convert", ..] | ["xray", "graph"] => None,
+            _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),
             _ => Some(64),
         }

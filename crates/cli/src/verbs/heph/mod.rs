@@ -1,10 +1,12 @@
 //! `anytrace heph …`: spans, loss, live collection, replay; one file a verb.
 
+mod convert;
 mod loss;
 mod opening;
 mod spans;
 mod collect;
 mod durations;
+mod stats;
 
 use clap::{Args, Subcommand};
 
@@ -22,6 +24,9 @@ pub(crate) struct HephArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum HephVerb {
+    /// Write Chrome trace events in the layout of Heph's own converter, without its faults
+    #[command(after_help = "Example:\n  anytrace heph convert --compat app.heph -o app.json")]
+    Convert(convert::ConvertArguments),
     /// Say what was lost on the way, by the events' counters
     #[command(after_help = "Exit codes: 0 read, whatever was lost, 1 damaged or above --fail-above, 2 the command \
                             failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
@@ -42,13 +47,19 @@ enum HephVerb {
                       anytrace heph collect --follow app.heph --rotate-bytes 256M --keep 8 -o traces\n  \
                       anytrace heph collect --listen unix:/run/app/heph.sock --summary json -o traces | jq .events_per_s")]
     Collect(collect::CollectArguments),
+    /// Say what actors, workers and queues did with the time
+    #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  \
+                            anytrace heph stats new.heph --compare old.heph --fail-above p99=10%")]
+    Stats(stats::StatsArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        HephVerb::Convert(options) => convert::run(options),
         HephVerb::Loss(options) => loss::run(options),
         HephVerb::Spans(options) => spans::run(options),
         HephVerb::Collect(options) => collect::run(options),
+        HephVerb::Stats(options) => stats::run(options),
     }
 }
