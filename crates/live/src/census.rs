@@ -187,7 +187,6 @@ impl Census {
         }
         let peer = match sender {
             Sender::Net(address) => address.to_string(),
-            Sender::Named(path) => String::from_utf8_lossy(path).into_owned(),
             Sender::Process(process) => format!("process {process}"),
         };
         let name = SourceName { number: 0, kind: listener.bound.endpoint.scheme(), peer };
@@ -264,8 +263,9 @@ impl Census {
         let mut running: Vec<SourceReport> =
             self.slots.iter().flatten().map(|slot| slot.source.report(shared.now_ns, STREAMS_LISTED)).collect();
         running.iter().for_each(|source| sum.add(source));
-        running.sort_by(|a, b| (a.name.number, &a.name.peer).cmp(&(b.name.number, &b.name.peer)));
         sources.append(&mut running);
+        // Those without a file come last.
+        sources.sort_by_key(|source| (source.name.number.wrapping_sub(1), source.name.peer.clone()));
         let tally = &shared.tally;
         Report {
             elapsed: shared.now.duration_since(shared.start),

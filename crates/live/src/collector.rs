@@ -119,9 +119,9 @@ impl<'o> Collector<'o> {
         for (number, mut bound) in bound.into_iter().enumerate() {
             let receiver = match &mut bound.socket {
                 Socket::Datagrams(socket) => {
-                    let is_ipv6 = bound.endpoint.is_ipv6();
+                    let family = bound.endpoint.family();
                     let socket = socket.take();
-                    socket.map(|socket| Receiver::start(socket, number, is_ipv6, queue.clone())).transpose()?
+                    socket.map(|socket| Receiver::start(socket, number, family, queue.clone())).transpose()?
                 }
                 _ => None,
             };

@@ -83,10 +83,13 @@ impl Feed {
         let (front, space) = scratch.split_at_mut(SMALL_BYTES.min(scratch.len()));
         let most = most.min(READ_BYTES).min(space.len());
         if waiting > SMALL_BYTES || waiting + most > SMALL_BYTES && self.need > SMALL_BYTES {
-            let wanted = self.need.max(waiting + most).max(2 * SMALL_BYTES);
-            if !self.hold(wanted.min(2 * (waiting + most)), pool) {
+            // All that the packet needs or nothing: streams that each hold a part would wait for one another.
+            if !self.hold(self.need.max(waiting) + READ_BYTES, pool) {
                 return Ok(Got::NoRoom);
             }
+            // But memory is taken only for what came.
+            let soon = (2 * (waiting + most)).min(self.need.max(waiting) + READ_BYTES);
+            self.pending.reserve_exact(soon - waiting);
         }
         let got = match from.read(space.get_mut(..most).unwrap_or_default()) {
             Ok(0) => return Ok(Got::End),
@@ -168,13 +171,12 @@ impl Feed {
         }
         pool.left -= more;
         self.held += more;
-        self.pending.reserve_exact(bytes.saturating_sub(self.pending.len()));
         true
     }
 
     /// Gives back what a long packet took.
     pub(crate) fn release(&mut self, pool: &mut Pool) {
-        if self.held > 0 && self.pending.len() <= SMALL_BYTES && self.need <= SMALL_BYTES {
+        if self.held > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
             pool.left += std::mem::take(&mut self.held);
             self.pending.shrink_to(SMALL_BYTES);
         }

@@ -2,6 +2,7 @@
 
 mod collect;
 mod durations;
+mod replay;
 
 use clap::{Args, Subcommand};
 
@@ -29,11 +30,20 @@ enum HephVerb {
                       anytrace heph collect --follow app.heph --rotate-bytes 256M --keep 8 -o traces\n  \
                       anytrace heph collect --listen unix:/run/app/heph.sock --summary json -o traces | jq .events_per_s")]
     Collect(collect::CollectArguments),
+    /// Send a recording again, with its timing: to a collector, a program, a pipe
+    #[command(after_help = "Packets go out unchanged, in the order they were recorded, each when its event was over; the\n\
+                      epoch goes first. A damaged trace is refused unless --skip-damage is given.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed or nobody listened.\n\n\
+                      Example:\n  anytrace heph replay app.heph --to udp://127.0.0.1:9300\n  \
+                      anytrace heph replay app.heph --speed max --to tcp://127.0.0.1:9300\n  \
+                      anytrace heph replay app.heph --from-time 2s --to-time 5s --to - > part.heph")]
+    Replay(replay::ReplayArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         HephVerb::Collect(options) => collect::run(options),
+        HephVerb::Replay(options) => replay::run(options),
     }
 }
