@@ -166,10 +166,10 @@ impl Series {
         now: Instant,
     ) -> Result<(), Error> {
         let is_other = epoch.is_some() && self.epoch.is_some() && epoch != self.epoch;
-        self.epoch = epoch.or(self.epoch);
         if is_other && self.open.as_ref().is_some_and(|open| open.events > 0) {
             self.close(store)?;
         }
+        self.epoch = epoch.or(self.epoch);
         // A later file begins with what is remembered.
         if self.open.is_none() && self.files > 0 && self.remember(option, packet) {
             return self.opened(store, now).map(|_| ());
