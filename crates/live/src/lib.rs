@@ -25,6 +25,7 @@ mod store;
 mod tally;
 
 pub use address::Endpoint;
+pub use anytrace_heph::tools::loss::StreamLoss;
 pub use collector::{Observer, collect};
 pub use options::{Caps, CollectOptions, Earlier, EndOfFile, Fsync, Reach, StoreOptions};
 pub use replay::{DATAGRAM_BYTES_MAX, Destination, OnDamage, ReplayOptions, ReplayReport, Rounds, Speed, replay};
