@@ -50,9 +50,7 @@ fn soak(folder: &std::path::Path, time: Duration) -> Result<(), String> {
     let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
     let first = lines.next().ok_or("the collector said nothing")?.map_err(failed)?;
     let first: Value = serde_json::from_str(&first).map_err(|error| error.to_string())?;
-    let address = |n: usize| -> Option<SocketAddr> {
-        first["addresses"][n].as_str()?.split_once("//")?.1.parse().ok()
-    };
+    let address = |n: usize| -> Option<SocketAddr> { first["addresses"][n].as_str()?.split_once("//")?.1.parse().ok() };
     let (tcp, udp) = (address(0).ok_or("no address")?, address(1).ok_or("no address")?);
     let by_stream = std::thread::spawn(move || send_stream(tcp, time));
     let by_datagram = std::thread::spawn(move || send_datagrams(udp, time));

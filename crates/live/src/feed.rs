@@ -21,11 +21,18 @@ pub(crate) const SCRATCH_BYTES: usize = SMALL_BYTES + READ_BYTES;
 #[derive(Debug)]
 pub(crate) struct Pool {
     left: usize,
+    /// True when somebody found no room since it was last asked.
+    is_short: bool,
 }
 
 impl Pool {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: bytes }
+        Self { left: bytes, is_short: false }
+    }
+
+    /// True when somebody found no room since this was last asked.
+    pub(crate) fn was_short(&mut self) -> bool {
+        std::mem::take(&mut self.is_short)
     }
 }
 
@@ -128,6 +135,16 @@ impl Feed {
         Ok(())
     }
 
+    /// True while it holds memory that others may need.
+    pub(crate) fn holds_room(&self) -> bool {
+        self.held > 0
+    }
+
+    /// Bytes of a packet whose rest has not come.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
     /// True when the packet at the front has waited for its rest longer than that.
     pub(crate) fn is_stale(&self, now: Instant, idle: Duration) -> bool {
         self.half_since.is_some_and(|since| now.duration_since(since) >= idle)
@@ -167,6 +184,7 @@ impl Feed {
     fn hold(&mut self, bytes: usize, pool: &mut Pool) -> bool {
         let more = bytes.saturating_sub(self.held);
         if more > pool.left {
+            pool.is_short = true;
             return false;
         }
         pool.left -= more;

@@ -149,7 +149,10 @@ fn every_way_to_sync_writes_the_same_bytes() {
         assert_eq!(contents(folder.path()), [trace(1, 2000)], "{fsync:?}");
         let losses = fs::read_to_string(folder.path().join("out/loss.json")).unwrap();
         let losses: serde_json::Value = serde_json::from_str(&losses).unwrap();
-        assert_eq!((&losses["version"], &losses["received"], &losses["detectable_lost"]), (&1.into(), &2000.into(), &0.into()));
+        assert_eq!(
+            (&losses["version"], &losses["received"], &losses["detectable_lost"]),
+            (&1.into(), &2000.into(), &0.into())
+        );
     }
 }
 

@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anytrace_core::{Collect, Error, Kind};
-use anytrace_live::{
-    Destination, Endpoint, OnDamage, ReplayOptions, ReplayReport, Rounds, Speed, replay,
-};
+use anytrace_live::{Destination, Endpoint, OnDamage, ReplayOptions, ReplayReport, Rounds, Speed, replay};
 use common::{contents, epoch, event, options, start, timed, trace};
 
 fn written(folder: &Path, bytes: &[u8]) -> PathBuf {

@@ -87,7 +87,8 @@ impl<'w> Outlet<'w> {
         sent.map_err(|error| {
             // A pipe whose reader is gone is how pipes end; a receiver that is gone is a failure.
             let is_gone = self.is_socket && error.kind() == ErrorKind::BrokenPipe;
-            let error = if is_gone { io::Error::new(ErrorKind::ConnectionReset, "the receiver is gone") } else { error };
+            let error =
+                if is_gone { io::Error::new(ErrorKind::ConnectionReset, "the receiver is gone") } else { error };
             Error::io(format!("cannot send to {}", self.name), error)
         })
     }

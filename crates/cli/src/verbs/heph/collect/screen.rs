@@ -178,6 +178,7 @@ mod tests {
             files: 1,
             damaged_places: 0,
             skipped_bytes: 0,
+            unfinished_bytes: 0,
             dropped: Drops::default(),
             over_rate: Drops::default(),
             uncounted: 0,
@@ -204,6 +205,7 @@ mod tests {
             over_rate: Drops::default(),
             damaged_places: 0,
             skipped_bytes: 0,
+            unfinished_bytes: 0,
             listeners: Vec::new(),
         };
         Summary { interval: Duration::from_secs(1), events: 1_234_567, bytes: 99_000_000, total }
@@ -217,7 +219,9 @@ mod tests {
             let shown = terminal.backend().to_string();
             assert!(!shown.contains('\u{1b}'), "{shown}");
             if width == 120 {
-                for part in ["1,234,567 events/s", "99.0 MB/s", "lost 10", "3:10", "\\u{1b}[2Jpoll", "400.0 µs", "complaint"] {
+                for part in
+                    ["1,234,567 events/s", "99.0 MB/s", "lost 10", "3:10", "\\u{1b}[2Jpoll", "400.0 µs", "complaint"]
+                {
                     assert!(shown.contains(part), "{part} is not in\n{shown}");
                 }
             }
