@@ -85,6 +85,7 @@ fn heavy_libraries_stay_where_they_belong() {
         ("indicatif", "anytrace-cli"),
         ("tempfile", "anytrace-cli"),
         ("tempfile", "anytrace-apitrace"),
+        ("ratatui", "anytrace-cli"),
         ("datafusion", "anytrace-query"),
         ("brotli", "anytrace-apitrace"),
         ("object", "anytrace-symbols"),

@@ -16,6 +16,9 @@ pub(super) enum Unit {
     Records,
 }
 
+/// Millions of events a second of CPU time that the collector must take, from a file or a connection.
+pub(super) const COLLECT_AT_LEAST: f64 = 1.0;
+
 pub(super) const BARS: &[Bar] = &[
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },

@@ -10,6 +10,7 @@ mod cacheray;
 mod casemate;
 mod heph;
 mod late;
+mod live;
 pub(crate) mod measure;
 mod record;
 mod xray;
@@ -96,6 +97,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         bench(input, &path, &options, &mut missed)?;
         if input.name == "apitrace" {
             late::bench(&path, &options, &mut missed)?;
+        }
+        if input.name == "heph" {
+            live::bench(&path, &mut missed)?;
         }
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
