@@ -38,13 +38,8 @@ pub unsafe extern "C" fn __calloc_recorded(count: c_long, bytes: c_long, name: *
 /// `name` is null or a string that lives during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __realloc_recorded(old: *mut c_void, bytes: c_long, name: *const c_char, at: *mut c_void) {
-    thread::with(|me| {
-        if let Entry::Entered(mut section) = Section::enter(me) {
-            moved_from(section.log(), me, old as usize, at as usize);
-        }
-    });
     // SAFETY: as the caller's.
-    annotate(at as usize, bytes as u64, 1, unsafe { text(name) });
+    tell(Some(old as usize), at as usize, bytes as u64, 1, unsafe { text(name) });
 }
 
 /// `free` is called, or was, with `at`; null is recorded too, as upstream does.
@@ -64,39 +59,28 @@ pub extern "C" fn __free_recorded(at: *mut c_void) {
     });
 }
 
-/// The remove of a `realloc`, unless `realloc` itself has told it.
-fn moved_from(log: &mut Inner, me: &Local, old: usize, at: usize) {
-    let is_told = old != 0 && {
-        let is_fresh = log.regions().is_some_and(|regions| regions.waits_for(at));
-        is_fresh || (old != at && me.freed.load(Relaxed) == old)
-    };
-    if !is_told {
-        log.settle(me, old, 1);
-        log.change(|regions| regions.remove(old));
-        log.remove(me, old);
-    }
-}
-
 /// Records a typed region, in place of the untyped one that `malloc` may have entered.
 pub(crate) fn annotate(at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
-    if at == 0 {
-        return;
-    }
+    tell(None, at, element_bytes, elements, name);
+}
+
+/// Records a typed region, and in front of it the end of the one that `realloc` took for it.
+pub(crate) fn tell(old: Option<usize>, at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         let log = section.log();
-        if log.regions().is_none() {
-            let region = Region::new(me.id(), element_bytes, elements, 0, true);
-            log.add(me, &Add {
-                address: at as u64,
-                thread: region.thread,
-                element_bytes: region.element_bytes,
-                elements: region.elements,
-                name,
-            });
+        let waited = log.change(|regions| regions.recall(at)).unwrap_or(false);
+        if let Some(old) = old {
+            end_of_old(log, me, old, at, waited);
+        }
+        if at == 0 {
             return;
         }
-        let waited = log.change(|regions| regions.recall(at)).unwrap_or(false);
+        if log.regions().is_none() {
+            let region = Region::new(me.id(), element_bytes, elements, 0, true);
+            let (element_bytes, elements) = (region.element_bytes, region.elements);
+            return log.add(me, &Add { address: at as u64, thread: me.id(), element_bytes, elements, name });
+        }
         log.settle(me, at, 1);
         let was = log.regions().and_then(|regions| regions.get(at));
         if !waited && was.is_some_and(|region| !region.is_typed) {
@@ -109,6 +93,17 @@ pub(crate) fn annotate(at: usize, element_bytes: u64, elements: u64, name: &[u8]
         });
         log.add_region(me, at);
     });
+}
+
+/// The remove of a `realloc`, unless `realloc` itself has told it: then the add of what it gave waits, or its old
+/// block is what the thread freed last.
+fn end_of_old(log: &mut Inner, me: &Local, old: usize, at: usize, waited: bool) {
+    let is_told = old != 0 && (waited || (old != at && me.freed.load(Relaxed) == old));
+    if !is_told {
+        log.settle(me, old, 1);
+        log.change(|regions| regions.remove(old));
+        log.remove(me, old);
+    }
 }
 
 /// A C string's bytes; `?` for null and for nothing, as the format's readers need not take an empty name.

@@ -28,9 +28,36 @@ pub unsafe extern "C" fn __cacheray_add(
     name: *const u8,
     name_bytes: usize,
 ) {
-    // SAFETY: as the caller's; an empty or missing name is not looked at.
-    let name = if name.is_null() || name_bytes == 0 { b"?" } else { unsafe { std::slice::from_raw_parts(name, name_bytes) } };
-    callbacks::annotate(at as usize, element_bytes as u64, elements as u64, name);
+    // SAFETY: as the caller's.
+    callbacks::annotate(at as usize, element_bytes as u64, elements as u64, unsafe { text(name, name_bytes) });
+}
+
+/// A name, or `?` where it is missing.
+unsafe fn text<'a>(name: *const u8, bytes: usize) -> &'a [u8] {
+    if name.is_null() || bytes == 0 {
+        return b"?";
+    }
+    // SAFETY: as the caller's.
+    unsafe { std::slice::from_raw_parts(name, bytes) }
+}
+
+/// Records that `realloc` moved a region, or left it where it is with another length or type.
+///
+/// # Safety
+/// `name` is valid for reading `name_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cacheray_move(
+    old: *const c_void,
+    at: *const c_void,
+    element_bytes: usize,
+    elements: usize,
+    name: *const u8,
+    name_bytes: usize,
+) {
+    let old = (!old.is_null()).then_some(old as usize);
+    // SAFETY: as the caller's.
+    let name = unsafe { text(name, name_bytes) };
+    callbacks::tell(old, at as usize, element_bytes as u64, elements as u64, name);
 }
 
 /// Records the end of a region.

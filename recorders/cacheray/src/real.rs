@@ -94,7 +94,8 @@ pub(crate) unsafe fn calloc(count: usize, bytes: usize) -> *mut c_void {
 
 /// The C library's `free`; what came from the arena stays.
 pub(crate) unsafe fn free(at: *mut c_void) {
-    if is_of_arena(at) {
+    // The C library may free the text of an error while it looks something up: that once, it stays.
+    if is_of_arena(at) || (FREE.load(Relaxed).is_null() && LOOKING.load(Relaxed) > 0) {
         return;
     }
     let found = find(&FREE, c"free");

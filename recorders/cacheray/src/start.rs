@@ -15,6 +15,12 @@ use crate::thread::{self, Local};
 
 /// Set for programs that a recorded program starts: their trace goes beside the first one's.
 const RECORDED: &CStr = c"CACHERAY_RECORDED";
+/// What `LD_PRELOAD` said before `anytrace cacheray record` put the recorder there: programs that the recorded one
+/// starts are only recorded where they were built for it.
+const PRELOAD_BEFORE: &CStr = c"CACHERAY_PRELOAD_BEFORE";
+/// By these bytes `anytrace cacheray record` knows a program that has the recorder in it.
+#[used]
+static MARK: &[u8] = b"anytrace cacheray recorder is linked in";
 /// The key whose destructor tells the end of a thread; one less, as 0 is a key too.
 static KEY: AtomicU32 = AtomicU32::new(0);
 /// True while a fork holds the log.
@@ -40,6 +46,11 @@ pub(crate) extern "C" fn begin() {
 pub(crate) fn start(log: &mut Inner) {
     // SAFETY: a variable of the C library, set before the first constructor; null before that.
     if unsafe { std::ptr::read_volatile(&raw const sys::environ) }.is_null() {
+        return;
+    }
+    forget_preload();
+    if is_second() {
+        log.stop();
         return;
     }
     let text = variable(c"CACHERAY_OPTIONS").unwrap_or_default();
@@ -73,6 +84,34 @@ pub(crate) fn start(log: &mut Inner) {
         }
     }
     signals::install();
+}
+
+/// True when another copy of the recorder goes before this one: linked into the program, say, and preloaded too.
+fn is_second() -> bool {
+    let base = |address: *const c_void| {
+        let mut info = sys::Dl_info {
+            fname: std::ptr::null(),
+            fbase: null_mut(),
+            sname: std::ptr::null(),
+            saddr: null_mut(),
+        };
+        // SAFETY: any address may be asked for; `info` is valid for writing.
+        (unsafe { sys::dladdr(address, &mut info) } != 0).then_some(info.fbase)
+    };
+    // SAFETY: the name ends in a zero byte.
+    let first = unsafe { sys::dlsym(sys::RTLD_DEFAULT, c"__cacheray_flush".as_ptr()) };
+    !first.is_null() && base(first) != base(open_child as fn(&Destination) -> _ as *const c_void)
+}
+
+/// Puts `LD_PRELOAD` back.
+fn forget_preload() {
+    let Some(before) = variable(PRELOAD_BEFORE) else { return };
+    let Ok(before) = std::ffi::CString::new(before) else { return };
+    // SAFETY: all strings end in a zero byte; a copy is made of the value.
+    unsafe {
+        sys::setenv(c"LD_PRELOAD".as_ptr(), before.as_ptr(), 1);
+        sys::unsetenv(PRELOAD_BEFORE.as_ptr());
+    }
 }
 
 /// What an environment variable says.

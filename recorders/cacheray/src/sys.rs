@@ -116,6 +116,7 @@ unsafe extern "C" {
     pub(crate) static environ: *const *const c_char;
     pub(crate) fn getenv(name: *const c_char) -> *const c_char;
     pub(crate) fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
+    pub(crate) fn unsetenv(name: *const c_char) -> c_int;
     pub(crate) fn __errno_location() -> *mut c_int;
     pub(crate) fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     pub(crate) fn close(fd: c_int) -> c_int;

@@ -13,6 +13,7 @@ mod late;
 mod live;
 pub(crate) mod measure;
 mod record;
+mod recorder;
 mod xray;
 
 use std::fs::File;
@@ -72,7 +73,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
                 options.megabytes =
                     Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
             }
-            name if INPUTS.iter().any(|input| input.name == name) => options.names.push(name.to_owned()),
+            name if name == recorder::NAME || INPUTS.iter().any(|input| input.name == name) => options.names.push(name.to_owned()),
             other => return Err(format!("bench does not know {other}")),
         }
     }
@@ -83,6 +84,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = options(arguments)?;
     if options.peers {
         packages::install_peers();
+    }
+    if options.names == [recorder::NAME] {
+        return recorder::bench();
     }
     run_command(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "anytrace-cli"]))?;
     let folder = root().join("target/bench");
@@ -104,6 +108,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
         }
+    }
+    if options.names.is_empty() || options.names.iter().any(|name| name == recorder::NAME) {
+        recorder::bench()?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }

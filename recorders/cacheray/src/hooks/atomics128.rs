@@ -19,11 +19,12 @@ unsafe fn compare_exchange(at: *mut u128, expected: u128, new: u128) -> u128 {
     // SAFETY: one atomic access of the 16 bytes at `at`; the compiler keeps rbx for itself, so it is put back.
     unsafe {
         asm!(
-            "xchg {new_low}, rbx",
-            "lock cmpxchg16b [{at}]",
-            "mov rbx, {new_low}",
-            at = in(reg) at,
-            new_low = inout(reg) new as u64 => _,
+            "xchg rsi, rbx",
+            "lock cmpxchg16b [rdi]",
+            "mov rbx, rsi",
+            // Registers by name: a register of the compiler's choice may be rbx itself.
+            in("rdi") at,
+            inout("rsi") new as u64 => _,
             in("rcx") (new >> 64) as u64,
             inout("rax") low,
             inout("rdx") high,

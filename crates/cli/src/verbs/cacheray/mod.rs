@@ -7,6 +7,10 @@ mod mrc;
 mod opening;
 mod sharing;
 mod sim;
+mod cc;
+mod opening;
+mod record;
+mod recorder_library;
 
 use clap::{Args, Subcommand};
 
@@ -48,6 +52,15 @@ enum CacherayVerb {
         after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
     )]
     Sim(Box<sim::SimArguments>),
+    /// Compile and link a C or C++ program so that it can be recorded
+    #[command(after_help = "Exit codes: those of the compiler; 2 where it cannot be run, or the recorder is not to be had.\n\n\
+                            Example:\n  anytrace cacheray cc -- gcc -O1 -o app app.c\n  \
+                            CC='anytrace cacheray cc -- clang' make")]
+    Cc(cc::CcArguments),
+    /// Run a program and record what it reads, writes and allocates
+    #[command(after_help = "Exit codes: those of the program, 128 and the number for a signal; 2 where it cannot be run.\n\n\
+                            Example:\n  anytrace cacheray record -o app.trace -- ./app input.txt")]
+    Record(record::RecordArguments),
 }
 
 /// Runs one of the group's verbs.
@@ -56,5 +69,7 @@ pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
         CacherayVerb::Mrc(options) => mrc::run(options),
         CacherayVerb::Sharing(options) => sharing::run(options),
         CacherayVerb::Sim(options) => sim::run(options),
+        CacherayVerb::Cc(options) => cc::run(options),
+        CacherayVerb::Record(options) => record::run(options),
     }
 }
