@@ -29,7 +29,6 @@ pub mod histogram;
 pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;
-pub mod lru_levels;
 pub mod matching;
 pub mod migrations;
 pub mod nest;

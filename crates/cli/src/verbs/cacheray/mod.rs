@@ -2,7 +2,10 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod caches;
 mod opening;
+mod type_data;
+mod types;
 
 use clap::{Args, Subcommand};
 
@@ -19,9 +22,14 @@ pub(crate) struct CacherayArguments {
 
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
-enum CacherayVerb {}
+enum CacherayVerb {
+    /// What each type and field of a trace is read, written and missed, and how much of it lives
+    Types(Box<types::TypesArguments>),
+}
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
-    match options.verb {}
+    match &options.verb {
+        CacherayVerb::Types(options) => types::run(options),
+    }
 }

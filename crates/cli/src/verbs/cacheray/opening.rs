@@ -7,13 +7,18 @@ use anytrace_core::{Diagnostic, Trace};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::open;
+use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {
+    /// The format's name; "unknown" for an empty file.
+    pub(super) format: &'static str,
     /// `None` for an empty file.
     pub(super) trace: Option<Box<dyn Trace>>,
     pub(super) reporter: Reporter,
+    /// Drawn as long as it lives.
+    pub(super) progress: Option<Progress>,
 }
 
 /// Opens a trace for one of the verbs.
@@ -27,11 +32,12 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     if !format.has_accesses() {
         return Err(Failure::usage(format!("{name}: traces of {} have no memory accesses", format.title())));
     }
+    let progress = Some(Progress::watch(&input));
     let trace = open::enter(format, input, options)?;
-    Ok(Opened { trace: Some(trace), reporter: reporter(Some(format)) })
+    Ok(Opened { format: format.name(), trace: Some(trace), reporter: reporter(Some(format)), progress })
 }
 
 fn empty(mut reporter: Reporter, damage: Vec<Diagnostic>) -> Result<Opened, Failure> {
     reporter.take(damage)?;
-    Ok(Opened { trace: None, reporter })
+    Ok(Opened { format: "unknown", trace: None, reporter, progress: None })
 }
