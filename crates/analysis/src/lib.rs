@@ -16,6 +16,7 @@
 //! [`live_regions`].
 
 pub mod accounting;
+pub mod advise;
 pub mod cache;
 pub mod compare;
 pub mod diff;

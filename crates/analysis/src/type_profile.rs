@@ -196,6 +196,11 @@ impl<'a> TypeProfiler<'a> {
         Ok(self.profile)
     }
 
+    /// A region with elements as this engine has them.
+    pub(crate) fn with_elements(&mut self, region: &RegionAdded) -> RegionAdded {
+        self.profile.table.with_elements(region, self.layouts)
+    }
+
     fn see(&mut self, seq: u64) {
         self.profile.records = self.profile.records.max(seq.saturating_add(1));
     }

@@ -2,8 +2,12 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod advise;
 mod caches;
+mod configs;
 mod opening;
+mod remapping;
+mod sim;
 mod type_data;
 mod types;
 
@@ -23,13 +27,24 @@ pub(crate) struct CacherayArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum CacherayVerb {
+    /// Propose layouts of types that miss less, each with its re-simulated gain
+    #[command(after_help = "Example:\n  anytrace cacheray advise run.trace --binary ./prog --config zen3")]
+    Advise(Box<advise::AdviseArguments>),
+    /// Simulate caches: which types and fields miss, in which levels and sets
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
+    )]
+    Sim(Box<sim::SimArguments>),
     /// What each type and field of a trace is read, written and missed, and how much of it lives
+    #[command(after_help = "Example:\n  anytrace cacheray types run.trace --binary ./prog --type Node")]
     Types(Box<types::TypesArguments>),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        CacherayVerb::Advise(options) => advise::run(options),
+        CacherayVerb::Sim(options) => sim::run(options),
         CacherayVerb::Types(options) => types::run(options),
     }
 }

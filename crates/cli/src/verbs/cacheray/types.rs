@@ -27,7 +27,6 @@ use crate::{Verdict, for_each_file};
 
 /// `cacheray types`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: anytrace cacheray types run.trace --binary ./prog --type Node")]
 pub(crate) struct TypesArguments {
     /// Traces; - is standard input
     #[arg(required_unless_present = "layouts", value_name = "TRACE")]
