@@ -48,7 +48,7 @@ fn allowed(package: &str) -> BTreeSet<&'static str> {
         "anytrace-cli" => {
             let own_verbs =
                 ["anytrace-apitrace", "anytrace-casemate", "anytrace-heph", "anytrace-live", "anytrace-xray"];
-            of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"])
+            of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats", "anytrace-symbols"])
                 .into_iter()
                 .chain(own_verbs)
                 .collect()

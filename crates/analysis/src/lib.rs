@@ -16,6 +16,7 @@
 //! [`live_regions`].
 
 pub mod accounting;
+pub mod advise;
 pub mod cache;
 pub mod compare;
 pub mod diff;
@@ -29,7 +30,6 @@ pub mod histogram;
 pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;
-pub mod lru_levels;
 pub mod matching;
 pub mod migrations;
 pub mod nest;

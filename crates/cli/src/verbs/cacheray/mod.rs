@@ -2,6 +2,8 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod advise;
+mod caches;
 mod configs;
 mod mrc;
 mod opening;
@@ -11,6 +13,10 @@ mod cc;
 mod opening;
 mod record;
 mod recorder_library;
+mod remapping;
+mod sim;
+mod type_data;
+mod types;
 
 use clap::{Args, Subcommand};
 
@@ -47,6 +53,9 @@ enum CacherayVerb {
                       anytrace cacheray sharing --cores 2 --format json app.trace | jq '.pairs[0]'"
     )]
     Sharing(sharing::SharingArguments),
+    /// Propose layouts of types that miss less, each with its re-simulated gain
+    #[command(after_help = "Example:\n  anytrace cacheray advise run.trace --binary ./prog --config zen3")]
+    Advise(Box<advise::AdviseArguments>),
     /// Simulate caches: which types and fields miss, in which levels and sets
     #[command(
         after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
@@ -61,6 +70,9 @@ enum CacherayVerb {
     #[command(after_help = "Exit codes: those of the program, 128 and the number for a signal; 2 where it cannot be run.\n\n\
                             Example:\n  anytrace cacheray record -o app.trace -- ./app input.txt")]
     Record(record::RecordArguments),
+    /// What each type and field of a trace is read, written and missed, and how much of it lives
+    #[command(after_help = "Example:\n  anytrace cacheray types run.trace --binary ./prog --type Node")]
+    Types(Box<types::TypesArguments>),
 }
 
 /// Runs one of the group's verbs.
@@ -71,5 +83,8 @@ pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
         CacherayVerb::Sim(options) => sim::run(options),
         CacherayVerb::Cc(options) => cc::run(options),
         CacherayVerb::Record(options) => record::run(options),
+        CacherayVerb::Advise(options) => advise::run(options),
+        CacherayVerb::Sim(options) => sim::run(options),
+        CacherayVerb::Types(options) => types::run(options),
     }
 }
