@@ -6,7 +6,6 @@ use crate::shell::{has_program, run};
 
 /// Programs of the formats' own systems, and the packages that each needs.
 const PEERS: &[(&str, &[&str])] = &[
-const PEERS: [(&str, &[&str]); 9] = [
     ("llvm-xray", &["llvm"]),
     ("apitrace", &["apitrace"]),
     ("Xvfb", &["xvfb"]),

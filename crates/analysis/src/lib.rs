@@ -38,9 +38,9 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod remap;
 pub mod reuse;
 pub mod sharing;
-pub mod remap;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;

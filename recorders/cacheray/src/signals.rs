@@ -170,4 +170,3 @@ pub(crate) extern "C" fn exit_now(code: c_int) -> ! {
         unsafe { sys::syscall(sys::SYS_EXIT_GROUP, code as std::ffi::c_long) };
     }
 }
-

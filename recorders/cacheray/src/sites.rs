@@ -15,8 +15,12 @@ static MODULES: Mutex<Option<HashMap<usize, Option<Symbols>>>> = Mutex::new(None
 /// Called without holding the log: the loader's lock, which `dladdr` takes, is also held while constructors run,
 /// and those record.
 pub(crate) fn name(address: usize) -> Vec<u8> {
-    let mut info =
-        sys::Dl_info { fname: std::ptr::null(), fbase: std::ptr::null_mut(), sname: std::ptr::null(), saddr: std::ptr::null_mut() };
+    let mut info = sys::Dl_info {
+        fname: std::ptr::null(),
+        fbase: std::ptr::null_mut(),
+        sname: std::ptr::null(),
+        saddr: std::ptr::null_mut(),
+    };
     // The call itself stands in front of the address it returns to, maybe as the last instruction of its function.
     let call = address.saturating_sub(1);
     // SAFETY: any address may be asked for; `info` is valid for writing.

@@ -89,12 +89,8 @@ pub(crate) fn start(log: &mut Inner) {
 /// True when another copy of the recorder goes before this one: linked into the program, say, and preloaded too.
 fn is_second() -> bool {
     let base = |address: *const c_void| {
-        let mut info = sys::Dl_info {
-            fname: std::ptr::null(),
-            fbase: null_mut(),
-            sname: std::ptr::null(),
-            saddr: null_mut(),
-        };
+        let mut info =
+            sys::Dl_info { fname: std::ptr::null(), fbase: null_mut(), sname: std::ptr::null(), saddr: null_mut() };
         // SAFETY: any address may be asked for; `info` is valid for writing.
         (unsafe { sys::dladdr(address, &mut info) } != 0).then_some(info.fbase)
     };
@@ -151,8 +147,9 @@ pub(crate) fn may_open_again(to: Option<&Destination>) -> bool {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::FileTypeExt;
     match to {
-        Some(Destination::File(path)) => std::fs::metadata(std::ffi::OsStr::from_bytes(path))
-            .is_ok_and(|meta| meta.file_type().is_char_device()),
+        Some(Destination::File(path)) => {
+            std::fs::metadata(std::ffi::OsStr::from_bytes(path)).is_ok_and(|meta| meta.file_type().is_char_device())
+        }
         Some(Destination::Unix(_) | Destination::Tcp(..)) => true,
         Some(Destination::Fd(_)) | None => false,
     }

@@ -165,8 +165,7 @@ pub(crate) fn set_errno(value: c_int) {
 /// Fresh zeroed pages, or null.
 pub(crate) fn pages(len: usize) -> *mut u8 {
     // SAFETY: asks for a new anonymous mapping anywhere; touches no existing memory.
-    let at =
-        unsafe { mmap(std::ptr::null_mut(), len, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0) };
+    let at = unsafe { mmap(std::ptr::null_mut(), len, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0) };
     if at as usize == usize::MAX { std::ptr::null_mut() } else { at.cast() }
 }
 

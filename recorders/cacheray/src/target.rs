@@ -125,12 +125,18 @@ impl Target {
             // thread cancelled here would hold the log for ever.
             Kind::Socket => unsafe {
                 let flags = sys::MSG_DONTWAIT | sys::MSG_NOSIGNAL;
-                sys::syscall(SYS_SENDTO, self.fd as c_long, bytes.as_ptr(), bytes.len(), flags as c_long, 0_usize, 0_usize)
+                sys::syscall(
+                    SYS_SENDTO,
+                    self.fd as c_long,
+                    bytes.as_ptr(),
+                    bytes.len(),
+                    flags as c_long,
+                    0_usize,
+                    0_usize,
+                )
             },
             // SAFETY: as above. A pipe that can be written to takes 4,096 bytes without waiting.
-            Kind::Pipe => unsafe {
-                sys::syscall(SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len().min(4096))
-            },
+            Kind::Pipe => unsafe { sys::syscall(SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len().min(4096)) },
             // SAFETY: as above.
             Kind::File | Kind::Other => unsafe {
                 sys::syscall(SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len())
@@ -150,9 +156,7 @@ impl Target {
         let mut poll = sys::pollfd { fd: self.fd, events: sys::POLLOUT, revents: 0 };
         // The kernel's signal sets have 8 bytes.
         // SAFETY: both structures live during the call, and the lengths given are theirs.
-        let n = unsafe {
-            sys::syscall(SYS_PPOLL, &raw mut poll, 1_usize, 0_usize, std::ptr::from_ref(mask), 8_usize)
-        };
+        let n = unsafe { sys::syscall(SYS_PPOLL, &raw mut poll, 1_usize, 0_usize, std::ptr::from_ref(mask), 8_usize) };
         if n < 0 && sys::errno() != sys::EINTR { Err(Fault::Errno(sys::errno())) } else { Ok(()) }
     }
 

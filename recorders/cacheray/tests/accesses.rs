@@ -45,12 +45,16 @@ fn plain_accesses_are_counted_as_the_source_has_them() {
 fn unaligned_accesses_are_flagged_by_clang_and_split_by_gcc() {
     each_compiler("accesses.c", &[], |with, run| {
         let tight = run.inside("struct tight");
-        let bytes = |kind| tight.iter().filter(|record| record.is(kind)).map(|record| usize::from(record.size)).sum::<usize>();
+        let bytes =
+            |kind| tight.iter().filter(|record| record.is(kind)).map(|record| usize::from(record.size)).sum::<usize>();
         assert_eq!((bytes(Kind::Write), bytes(Kind::Read)), (4 * 12, 4 * 8), "{with}");
         let flagged = tight.iter().filter(|record| record.is_unaligned).count();
         if with.starts_with("gcc") {
             assert_eq!(flagged, 0);
-            assert!(tight.iter().all(|record| record.address % u64::from(record.size) == 0), "{with}: pieces are aligned");
+            assert!(
+                tight.iter().all(|record| record.address % u64::from(record.size) == 0),
+                "{with}: pieces are aligned"
+            );
         } else {
             assert_eq!(flagged, 12, "{with}");
         }

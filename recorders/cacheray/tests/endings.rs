@@ -17,9 +17,26 @@ fn every_ending_leaves_a_whole_trace() {
     let program = program(&bench);
     // Mode, exit code, or signal below zero.
     let endings = [
-        ("return", 0), ("abort", -6), ("abort-handled", -6), ("segv", -11), ("segv-handled", 7), ("stack", -11), ("fpe", -8),
-        ("ill", -4), ("_exit", 3), ("quick", 4), ("term", -15), ("int", -2), ("default", -15), ("exec", 0), ("thread", 5),
-        ("detached", 0), ("vfork", 0), ("close", 0), ("jump", 0), ("atexit", 0),
+        ("return", 0),
+        ("abort", -6),
+        ("abort-handled", -6),
+        ("segv", -11),
+        ("segv-handled", 7),
+        ("stack", -11),
+        ("fpe", -8),
+        ("ill", -4),
+        ("_exit", 3),
+        ("quick", 4),
+        ("term", -15),
+        ("int", -2),
+        ("default", -15),
+        ("exec", 0),
+        ("thread", 5),
+        ("detached", 0),
+        ("vfork", 0),
+        ("close", 0),
+        ("jump", 0),
+        ("atexit", 0),
     ];
     for (mode, expected) in endings {
         let run = bench.run(&program, &[mode], "");

@@ -60,8 +60,16 @@ fn annotated_allocations_are_told_once_with_or_without_malloc() {
 #[test]
 fn upstreams_callbacks_mean_what_they_mean_there() {
     let bare = [
-        "add 48*1 struct.node", "add 4*5 i32", "remove", "add 20000*1 i32", "remove 0", "add 8*1 i32", "remove", "remove",
-        "remove 0", "remove",
+        "add 48*1 struct.node",
+        "add 4*5 i32",
+        "remove",
+        "add 20000*1 i32",
+        "remove 0",
+        "add 8*1 i32",
+        "remove",
+        "remove",
+        "remove 0",
+        "remove",
     ];
     for options in ["", "malloc=0"] {
         runs("upstream", options, |run| assert_eq!(story(run), bare, "{options}"));

@@ -101,7 +101,8 @@ fn layouts_are_told_as_type_data() {
     let either = "{\"id\":3,\"name\":\"particles::Either\",\"size\":8,\"members\":[\
         {\"id\":0,\"memberName\":\"whole\",\"name\":\"u64\",\"offset\":0,\"size\":8},\
         {\"id\":1,\"memberName\":\"half\",\"name\":\"u32\",\"offset\":0,\"size\":4}]}";
-    let expected = format!("{{\"version\":4,\"structs\":[{particle},{pair},{choice}],\"unions\":[{either}],\"typedefs\":[]}}");
+    let expected =
+        format!("{{\"version\":4,\"structs\":[{particle},{pair},{choice}],\"unions\":[{either}],\"typedefs\":[]}}");
     assert_eq!(run.text(), expected);
 }
 
@@ -112,7 +113,8 @@ fn a_program_instrumented_by_the_compiler_is_recorded_in_full() {
     let folder = shared.parent().unwrap().display().to_string();
     let link = [format!("-Lnative={folder}"), "-ldylib=anytrace_cacheray_recorder".to_owned()];
     let rpath = format!("-Clink-arg=-Wl,-rpath,{folder}");
-    let options: Vec<&str> = NIGHTLY.into_iter().chain(link.iter().map(String::as_str)).chain([rpath.as_str()]).collect();
+    let options: Vec<&str> =
+        NIGHTLY.into_iter().chain(link.iter().map(String::as_str)).chain([rpath.as_str()]).collect();
     let interface = interface(&bench, &[], &NIGHTLY);
     let program = program(&bench, &interface, &options);
     let run = bench.run(&program, &["instrumented"], "");

@@ -28,7 +28,8 @@ fn ids_are_dense_and_each_thread_has_its_own() {
         }
         assert!(first.is_sorted(), "in order of first event: {first:?}");
         for id in 1..17 {
-            let places: BTreeSet<_> = slots.iter().filter(|record| record.thread == id).map(|record| record.address).collect();
+            let places: BTreeSet<_> =
+                slots.iter().filter(|record| record.thread == id).map(|record| record.address).collect();
             assert_eq!(places.len(), 1, "{compiler}: thread {id}");
         }
     }
@@ -153,4 +154,3 @@ fn a_descriptor_a_socket_and_a_port_take_the_trace_too() {
     assert!(child.wait().unwrap().success());
     check(&bytes);
 }
-

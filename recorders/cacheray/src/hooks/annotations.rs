@@ -109,4 +109,3 @@ pub extern "C" fn AnnotateIgnoreWritesBegin(_file: *const c_char, _line: c_int) 
 pub extern "C" fn AnnotateIgnoreWritesEnd(_file: *const c_char, _line: c_int) {
     __tsan_ignore_thread_end();
 }
-

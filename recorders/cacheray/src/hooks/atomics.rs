@@ -184,29 +184,29 @@ macro_rules! atomics {
 }
 
 atomics! { AtomicU8, u8, 1:
-    __tsan_atomic8_load __tsan_atomic8_store __tsan_atomic8_compare_exchange_strong
-    __tsan_atomic8_compare_exchange_weak __tsan_atomic8_compare_exchange_val
-    __tsan_atomic8_exchange swap __tsan_atomic8_fetch_add fetch_add __tsan_atomic8_fetch_sub fetch_sub
-    __tsan_atomic8_fetch_and fetch_and __tsan_atomic8_fetch_or fetch_or __tsan_atomic8_fetch_xor fetch_xor
-    __tsan_atomic8_fetch_nand fetch_nand }
+__tsan_atomic8_load __tsan_atomic8_store __tsan_atomic8_compare_exchange_strong
+__tsan_atomic8_compare_exchange_weak __tsan_atomic8_compare_exchange_val
+__tsan_atomic8_exchange swap __tsan_atomic8_fetch_add fetch_add __tsan_atomic8_fetch_sub fetch_sub
+__tsan_atomic8_fetch_and fetch_and __tsan_atomic8_fetch_or fetch_or __tsan_atomic8_fetch_xor fetch_xor
+__tsan_atomic8_fetch_nand fetch_nand }
 atomics! { AtomicU16, u16, 2:
-    __tsan_atomic16_load __tsan_atomic16_store __tsan_atomic16_compare_exchange_strong
-    __tsan_atomic16_compare_exchange_weak __tsan_atomic16_compare_exchange_val
-    __tsan_atomic16_exchange swap __tsan_atomic16_fetch_add fetch_add __tsan_atomic16_fetch_sub fetch_sub
-    __tsan_atomic16_fetch_and fetch_and __tsan_atomic16_fetch_or fetch_or __tsan_atomic16_fetch_xor fetch_xor
-    __tsan_atomic16_fetch_nand fetch_nand }
+__tsan_atomic16_load __tsan_atomic16_store __tsan_atomic16_compare_exchange_strong
+__tsan_atomic16_compare_exchange_weak __tsan_atomic16_compare_exchange_val
+__tsan_atomic16_exchange swap __tsan_atomic16_fetch_add fetch_add __tsan_atomic16_fetch_sub fetch_sub
+__tsan_atomic16_fetch_and fetch_and __tsan_atomic16_fetch_or fetch_or __tsan_atomic16_fetch_xor fetch_xor
+__tsan_atomic16_fetch_nand fetch_nand }
 atomics! { AtomicU32, u32, 4:
-    __tsan_atomic32_load __tsan_atomic32_store __tsan_atomic32_compare_exchange_strong
-    __tsan_atomic32_compare_exchange_weak __tsan_atomic32_compare_exchange_val
-    __tsan_atomic32_exchange swap __tsan_atomic32_fetch_add fetch_add __tsan_atomic32_fetch_sub fetch_sub
-    __tsan_atomic32_fetch_and fetch_and __tsan_atomic32_fetch_or fetch_or __tsan_atomic32_fetch_xor fetch_xor
-    __tsan_atomic32_fetch_nand fetch_nand }
+__tsan_atomic32_load __tsan_atomic32_store __tsan_atomic32_compare_exchange_strong
+__tsan_atomic32_compare_exchange_weak __tsan_atomic32_compare_exchange_val
+__tsan_atomic32_exchange swap __tsan_atomic32_fetch_add fetch_add __tsan_atomic32_fetch_sub fetch_sub
+__tsan_atomic32_fetch_and fetch_and __tsan_atomic32_fetch_or fetch_or __tsan_atomic32_fetch_xor fetch_xor
+__tsan_atomic32_fetch_nand fetch_nand }
 atomics! { AtomicU64, u64, 8:
-    __tsan_atomic64_load __tsan_atomic64_store __tsan_atomic64_compare_exchange_strong
-    __tsan_atomic64_compare_exchange_weak __tsan_atomic64_compare_exchange_val
-    __tsan_atomic64_exchange swap __tsan_atomic64_fetch_add fetch_add __tsan_atomic64_fetch_sub fetch_sub
-    __tsan_atomic64_fetch_and fetch_and __tsan_atomic64_fetch_or fetch_or __tsan_atomic64_fetch_xor fetch_xor
-    __tsan_atomic64_fetch_nand fetch_nand }
+__tsan_atomic64_load __tsan_atomic64_store __tsan_atomic64_compare_exchange_strong
+__tsan_atomic64_compare_exchange_weak __tsan_atomic64_compare_exchange_val
+__tsan_atomic64_exchange swap __tsan_atomic64_fetch_add fetch_add __tsan_atomic64_fetch_sub fetch_sub
+__tsan_atomic64_fetch_and fetch_and __tsan_atomic64_fetch_or fetch_or __tsan_atomic64_fetch_xor fetch_xor
+__tsan_atomic64_fetch_nand fetch_nand }
 
 /// A fence between threads. The format has no record for it.
 #[unsafe(no_mangle)]

@@ -1,6 +1,11 @@
 //! Builds a program with a real compiler, runs it with the recorder in it, and reads what it recorded.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::panic, reason = "a test may fail by panicking; not every file uses all")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may fail by panicking; not every file uses all"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -175,11 +180,8 @@ pub fn read(path: &Path) -> Vec<Owned> {
     let mut damage = Collect::default();
     let mut records = Vec::new();
     // One byte order and width, told: a trace of a few records need not give itself away.
-    let options = OpenOptions {
-        endian: Some(anytrace_core::Endian::Little),
-        pointer_width: Some(8),
-        ..OpenOptions::default()
-    };
+    let options =
+        OpenOptions { endian: Some(anytrace_core::Endian::Little), pointer_width: Some(8), ..OpenOptions::default() };
     let reader = Reader::new(open(), &options).unwrap();
     reader
         .read(&mut damage, |record, _| {

@@ -182,7 +182,8 @@ fn print(command: &Command) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     for (n, word) in words.enumerate() {
         let text = word.to_string_lossy();
-        let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=./,+:%@".contains(&byte));
+        let is_plain =
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=./,+:%@".contains(&byte));
         let shown = if is_plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) };
         write!(out, "{}{shown}", if n == 0 { "" } else { " " })?;
     }

@@ -66,9 +66,8 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     }
     leave_interrupts();
     let before = traces(&options.output);
-    let status = command
-        .status()
-        .map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.display())))?;
+    let status =
+        command.status().map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.display())))?;
     if !options.quiet {
         let mut made = traces(&options.output);
         made.retain(|trace| !before.contains(trace));
@@ -264,12 +263,14 @@ fn traces(output: &Path) -> Vec<PathBuf> {
     let is_of_this = |file: &OsStr| {
         let rest = file.as_bytes().strip_prefix(name);
         rest.is_some_and(|rest| {
-            rest.is_empty() || (rest.starts_with(b".") && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.'))
+            rest.is_empty()
+                || (rest.starts_with(b".") && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.'))
         })
     };
     let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name()).filter(|file| is_of_this(file));
-    let mut found: Vec<_> = names.map(|file| folder.map_or_else(|| file.clone().into(), |folder| folder.join(&file))).collect();
+    let mut found: Vec<_> =
+        names.map(|file| folder.map_or_else(|| file.clone().into(), |folder| folder.join(&file))).collect();
     found.sort();
     found
 }

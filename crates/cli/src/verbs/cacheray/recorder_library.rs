@@ -72,7 +72,9 @@ pub(super) fn find() -> Result<Library, Failure> {
     }
     let beside = std::env::current_exe().ok().and_then(|exe| fs::canonicalize(exe).ok());
     let folder = beside.as_deref().and_then(Path::parent);
-    let near = folder.into_iter().flat_map(|folder| [folder.to_owned(), folder.join("../lib"), folder.join("../lib/anytrace")]);
+    let near = folder
+        .into_iter()
+        .flat_map(|folder| [folder.to_owned(), folder.join("../lib"), folder.join("../lib/anytrace")]);
     if let Some(found) = near.into_iter().find_map(|folder| library(&folder)) {
         return Ok(found);
     }
@@ -94,7 +96,9 @@ fn cache() -> Result<PathBuf, Failure> {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".cache"));
     let base = base.or_else(home).ok_or_else(|| {
-        Failure::usage(format!("no place for the recorder: neither XDG_CACHE_HOME nor HOME is set; {FOLDER} may name one"))
+        Failure::usage(format!(
+            "no place for the recorder: neither XDG_CACHE_HOME nor HOME is set; {FOLDER} may name one"
+        ))
     })?;
     Ok(base.join("anytrace").join(format!("cacheray-recorder-{}-{:016x}", env!("CARGO_PKG_VERSION"), fingerprint())))
 }
@@ -113,7 +117,8 @@ fn build(cache: &Path) -> Result<Library, Failure> {
     };
     paint::complain("note", format!("building the recorder, this once, in {}", cache.display()));
     fs::create_dir_all(parent).map_err(|error| failed("folder", &error))?;
-    let work = tempfile::Builder::new().prefix(".building-").tempdir_in(parent).map_err(|error| failed("folder", &error))?;
+    let work =
+        tempfile::Builder::new().prefix(".building-").tempdir_in(parent).map_err(|error| failed("folder", &error))?;
     let sources = work.path().join("src");
     fs::create_dir_all(sources.join("hooks")).map_err(|error| failed("folder", &error))?;
     for (name, text) in SOURCES {

@@ -1,13 +1,13 @@
 //! `anytrace heph …`: spans, loss, live collection, replay; one file a verb.
 
+mod collect;
 mod convert;
+mod durations;
 mod loss;
 mod opening;
-mod spans;
-mod collect;
-mod durations;
-mod stats;
 mod replay;
+mod spans;
+mod stats;
 
 use clap::{Args, Subcommand};
 
@@ -25,19 +25,6 @@ pub(crate) struct HephArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum HephVerb {
-    /// Write Chrome trace events in the layout of Heph's own converter, without its faults
-    #[command(after_help = "Example:\n  anytrace heph convert --compat app.heph -o app.json")]
-    Convert(convert::ConvertArguments),
-    /// Say what was lost on the way, by the events' counters
-    #[command(after_help = "Exit codes: 0 read, whatever was lost, 1 damaged or above --fail-above, 2 the command \
-                            failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
-                            anytrace heph loss --datagrams capture.dgrams --fail-above 0.1%")]
-    Loss(loss::LossArguments),
-    /// Print events as a call tree
-    #[command(after_help = "Example:\n  anytrace heph spans app.heph\n  \
-                            anytrace heph spans app.heph --format json | jq '.spans[] | select(.overlaps)'\n  \
-                            anytrace heph spans --streaming --horizon 1s - < app.heph")]
-    Spans(spans::SpansArguments),
     /// Receive traces from running programs and keep them as files, with every loss accounted for
     #[command(
         after_help = "What arrives is written unchanged to DIR/source-0001-000001.heph and so on, one series a sender;\n\
@@ -50,10 +37,14 @@ enum HephVerb {
                       anytrace heph collect --listen unix:/run/app/heph.sock --summary json -o traces | jq .events_per_s"
     )]
     Collect(collect::CollectArguments),
-    /// Say what actors, workers and queues did with the time
-    #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  \
-                            anytrace heph stats new.heph --compare old.heph --fail-above p99=10%")]
-    Stats(stats::StatsArguments),
+    /// Write Chrome trace events in the layout of Heph's own converter, without its faults
+    #[command(after_help = "Example:\n  anytrace heph convert --compat app.heph -o app.json")]
+    Convert(convert::ConvertArguments),
+    /// Say what was lost on the way, by the events' counters
+    #[command(after_help = "Exit codes: 0 read, whatever was lost, 1 damaged or above --fail-above, 2 the command \
+                            failed.\n\nExample:\n  anytrace heph loss app.heph\n  \
+                            anytrace heph loss --datagrams capture.dgrams --fail-above 0.1%")]
+    Loss(loss::LossArguments),
     /// Send a recording again, with its timing: to a collector, a program, a pipe
     #[command(
         after_help = "Packets go out unchanged, in the order they were recorded, each when its event was over; the\n\
@@ -64,16 +55,25 @@ enum HephVerb {
                       anytrace heph replay app.heph --from-time 2s --to-time 5s --to - > part.heph"
     )]
     Replay(replay::ReplayArguments),
+    /// Print events as a call tree
+    #[command(after_help = "Example:\n  anytrace heph spans app.heph\n  \
+                            anytrace heph spans app.heph --format json | jq '.spans[] | select(.overlaps)'\n  \
+                            anytrace heph spans --streaming --horizon 1s - < app.heph")]
+    Spans(spans::SpansArguments),
+    /// Say what actors, workers and queues did with the time
+    #[command(after_help = "Example:\n  anytrace heph stats app.heph\n  \
+                            anytrace heph stats new.heph --compare old.heph --fail-above p99=10%")]
+    Stats(stats::StatsArguments),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        HephVerb::Collect(options) => collect::run(options),
         HephVerb::Convert(options) => convert::run(options),
         HephVerb::Loss(options) => loss::run(options),
-        HephVerb::Spans(options) => spans::run(options),
-        HephVerb::Collect(options) => collect::run(options),
-        HephVerb::Stats(options) => stats::run(options),
         HephVerb::Replay(options) => replay::run(options),
+        HephVerb::Spans(options) => spans::run(options),
+        HephVerb::Stats(options) => stats::run(options),
     }
 }

@@ -44,9 +44,40 @@ pub(super) struct Line {
 
 /// Options whose value is the next argument.
 const WITH_VALUE: [&str; 34] = [
-    "-o", "-x", "-I", "-D", "-U", "-L", "-l", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-iprefix",
-    "-iwithprefix", "-iwithprefixbefore", "-isysroot", "--sysroot", "-MF", "-MT", "-MQ", "-Xclang", "-Xlinker",
-    "-Xassembler", "-Xpreprocessor", "-mllvm", "-arch", "-target", "--param", "-u", "-T", "-z", "-e", "-B", "-aux-info",
+    "-o",
+    "-x",
+    "-I",
+    "-D",
+    "-U",
+    "-L",
+    "-l",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-iprefix",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-isysroot",
+    "--sysroot",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xclang",
+    "-Xlinker",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-mllvm",
+    "-arch",
+    "-target",
+    "--param",
+    "-u",
+    "-T",
+    "-z",
+    "-e",
+    "-B",
+    "-aux-info",
 ];
 
 /// Of these, those that a compilation without linking does not need.
@@ -191,7 +222,8 @@ pub(super) fn without_language(arguments: &[OsString]) -> Vec<OsString> {
 }
 
 fn is_for_linker(option: &str) -> bool {
-    let starts = ["-Wl,", "-l", "-L", "-fuse-ld", "-static-lib", "-rdynamic", "-shared", "-nostartfiles", "-nodefaultlibs"];
+    let starts =
+        ["-Wl,", "-l", "-L", "-fuse-ld", "-static-lib", "-rdynamic", "-shared", "-nostartfiles", "-nodefaultlibs"];
     starts.iter().any(|start| option.starts_with(start)) || matches!(option, "-pie" | "-no-pie" | "-s" | "-r")
 }
 
