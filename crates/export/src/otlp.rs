@@ -13,7 +13,7 @@ use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::timeline::clock::{Clock, NO_SOURCE};
-use crate::timeline::pen::Pen;
+use crate::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 use crate::timeline::{Outlet, Timeline};
 
