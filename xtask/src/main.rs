@@ -12,6 +12,7 @@ mod fuzz;
 mod licences;
 mod packages;
 mod shell;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ const HELP: &str = "cargo xtask CHORE
                                install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
                                and have them read every output of two made-up traces and of TRACE (the examples)
   callflags [--check]          write the table of function flags of the apitrace crate anew
+  soak [--seconds N]           run the collector under load for a minute and account for every event
   licences                     check the licence of every dependency against the list
 ";
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "consumers" => consumers::run_all(rest),
         "callflags" => callflags::run(rest),
+        "soak" => soak::run(rest),
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::shell::{has_program, run};
 
 /// Programs of the formats' own systems, and the packages that each needs.
-const PEERS: [(&str, &[&str]); 9] = [
+const PEERS: &[(&str, &[&str])] = &[
     ("llvm-xray", &["llvm"]),
     ("apitrace", &["apitrace"]),
     ("Xvfb", &["xvfb"]),
@@ -17,6 +17,7 @@ const PEERS: [(&str, &[&str]); 9] = [
     ("clang", &["clang"]),
     // Its package brings libEGL, which programs written by `apitrace to-c` load.
     ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
+    ("valgrind", &["valgrind"]),
 ];
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.

@@ -8,8 +8,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-const FORMATS: &[&str] =
-    &["anytrace-apitrace", "anytrace-cacheray", "anytrace-casemate", "anytrace-heph", "anytrace-xray"];
+const FORMATS: &[&str] = &[
+    // One a line, so that another is one line more.
+    "anytrace-apitrace",
+    "anytrace-cacheray",
+    "anytrace-casemate",
+    "anytrace-heph",
+    "anytrace-lackey",
+    "anytrace-xray",
+];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
@@ -41,7 +48,7 @@ fn allowed(package: &str) -> BTreeSet<&'static str> {
         "anytrace-cli" => {
             let own_verbs =
                 ["anytrace-apitrace", "anytrace-casemate", "anytrace-heph", "anytrace-live", "anytrace-xray"];
-            of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats"])
+            of(&["anytrace-core", "anytrace-analysis", "anytrace-export", "anytrace-formats", "anytrace-symbols"])
                 .into_iter()
                 .chain(own_verbs)
                 .collect()
@@ -81,6 +88,7 @@ fn heavy_libraries_stay_where_they_belong() {
         ("indicatif", "anytrace-cli"),
         ("tempfile", "anytrace-cli"),
         ("tempfile", "anytrace-apitrace"),
+        ("ratatui", "anytrace-cli"),
         ("datafusion", "anytrace-query"),
         ("brotli", "anytrace-apitrace"),
         ("object", "anytrace-symbols"),

@@ -16,6 +16,7 @@
 //! [`live_regions`].
 
 pub mod accounting;
+pub mod advise;
 pub mod cache;
 pub mod compare;
 pub mod diff;
@@ -29,7 +30,6 @@ pub mod histogram;
 pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;
-pub mod lru_levels;
 pub mod matching;
 pub mod migrations;
 pub mod nest;
@@ -38,9 +38,9 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod remap;
 pub mod reuse;
 pub mod sharing;
-pub mod remap;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;

@@ -9,7 +9,7 @@ mod masks;
 mod places;
 
 use anytrace_core::Error;
-use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::layout::Layouts;
 use rustc_hash::FxHashMap;
 
@@ -339,6 +339,9 @@ impl<'a> LifetimeWatch<'a> {
     }
 
     fn access(&mut self, access: &Access) {
+        if access.kind == AccessKind::Fetch {
+            return;
+        }
         let Some(region) = self.regions.find(access.thread, access.address).copied() else {
             if self.regions.is_removed(access.address) {
                 self.late(access);
@@ -411,12 +414,7 @@ impl<'a> LifetimeWatch<'a> {
 }
 
 fn leftover(region: &LiveRegion) -> Leftover {
-    Leftover {
-        type_number: region.type_number,
-        start: region.start,
-        bytes: region_bytes(region),
-        added_at: region.seq,
-    }
+    Leftover { type_number: region.type_number, start: region.start, bytes: region_bytes(region), added_at: region.seq }
 }
 
 impl AccessSink for LifetimeWatch<'_> {

@@ -116,7 +116,9 @@ impl TypePlan {
 
     /// True when elements keep their size and stay together.
     fn stays(&self) -> bool {
-        !self.always_moves && self.parts.len() == 1 && self.parts.first().is_some_and(|part| part.bytes == self.old_bytes)
+        !self.always_moves
+            && self.parts.len() == 1
+            && self.parts.first().is_some_and(|part| part.bytes == self.old_bytes)
     }
 
     /// Where a byte goes and how many behind it go with it.
@@ -171,8 +173,7 @@ pub struct RemapDone {
 impl<'a> Remap<'a> {
     /// Tells the trace on to `inner` as if types were as planned. Of several plans for a type the last counts.
     pub fn new(plans: Vec<TypePlan>, inner: &'a mut dyn AccessSink) -> Self {
-        let by_name =
-            plans.iter().enumerate().map(|(at, plan)| (canonical_name(bare_name(&plan.name)), at)).collect();
+        let by_name = plans.iter().enumerate().map(|(at, plan)| (canonical_name(bare_name(&plan.name)), at)).collect();
         Self {
             plans,
             by_name,

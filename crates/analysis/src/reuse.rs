@@ -335,7 +335,8 @@ impl Reuse {
                 exact.add_repeats(self.repeats);
                 let parts = self.parts.into_iter().map(|mut counts| {
                     counts.distances.add(0, counts.repeats as f64);
-                    let distances = rounded(counts.distances.iter().collect::<Vec<_>>().into_iter());
+                    // Whole numbers as they are: nothing is rounded.
+                    let (_, distances) = rounded(counts.distances.iter().collect::<Vec<_>>().into_iter(), 0.0);
                     Curve::new(counts.line_accesses + counts.repeats, counts.cold, distances)
                 });
                 (Curve::new(line_accesses, self.cold, exact.into_counts()), parts.collect(), None)

@@ -4,14 +4,15 @@ mod rows;
 mod series;
 
 use anytrace_core::Error;
-use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::layout::Layouts;
 use rustc_hash::FxHashMap;
 
+use crate::cache::Simulation;
+use crate::cache::results::Results;
 use crate::elements::TypeTable;
 use crate::live_regions::{LiveRegion, LiveRegions};
-use crate::lru_levels::LruLevels;
-pub use rows::{Row, RowKind};
+pub use rows::{Row, RowKind, rows_of};
 pub use series::Series;
 
 /// Most offsets counted apart, over all types; the accesses of the rest are counted for their type only.
@@ -45,7 +46,7 @@ impl Counts {
         self.reads + self.writes
     }
 
-    fn take(&mut self, access: &Access, served: Served) {
+    fn take(&mut self, access: &Access, is_straddle: bool) {
         let bytes = u64::from(access.bytes);
         if access.is_write() {
             self.writes += 1;
@@ -54,9 +55,7 @@ impl Counts {
             self.reads += 1;
             self.read_bytes += bytes;
         }
-        self.misses += u64::from(served.is_miss);
-        self.memory += u64::from(served.is_memory);
-        self.straddles += u64::from(served.is_straddle);
+        self.straddles += u64::from(is_straddle);
     }
 
     /// Adds the counts of others.
@@ -69,13 +68,6 @@ impl Counts {
         self.memory += other.memory;
         self.straddles += other.straddles;
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Served {
-    is_miss: bool,
-    is_memory: bool,
-    is_straddle: bool,
 }
 
 /// One type.
@@ -124,12 +116,44 @@ pub struct TypeProfile {
     pub past_end: u64,
     /// Number of records from which time is counted to: one more than the last seen.
     pub records: u64,
+    /// Instruction fetches, which are left out.
+    pub fetches: u64,
+    /// What the caches did in all.
+    pub caches: Option<Results>,
+}
+
+impl TypeProfile {
+    /// Takes what the simulation found for types and offsets.
+    fn take_misses(&mut self, results: &Results) {
+        let Some(found) = results.configs.first().and_then(|config| config.types.as_ref()) else { return };
+        self.untyped.misses = found.untyped.first_level_misses();
+        self.untyped.memory = found.untyped.memory();
+        // The simulation leaves out types without accesses, in the same order.
+        let names = self.table.types().iter().map(|one| one.name.as_ref().map(|name| name.as_bytes()));
+        let mut numbers: FxHashMap<Option<Vec<u8>>, TypeNumber> = FxHashMap::default();
+        for (name, number) in names.zip(0..) {
+            numbers.insert(name.map(<[u8]>::to_vec), number);
+        }
+        for one in &found.types {
+            let name = one.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned().into_bytes());
+            let Some(&number) = numbers.get(&name) else { continue };
+            let Some(counts) = self.types.get_mut(number as usize) else { continue };
+            counts.counts.misses += one.total.first_level_misses();
+            counts.counts.memory += one.total.memory();
+            for ((offset, bytes), tally) in &one.fields {
+                let found = self.offsets.binary_search_by_key(&(number, *offset, *bytes), |(key, _)| *key);
+                let Some((_, counts)) = found.ok().and_then(|at| self.offsets.get_mut(at)) else { continue };
+                counts.misses += tally.first_level_misses();
+                counts.memory += tally.memory();
+            }
+        }
+    }
 }
 
 /// The engine.
 pub struct TypeProfiler<'a> {
     layouts: &'a mut dyn Layouts,
-    caches: LruLevels,
+    simulation: Simulation,
     line_bytes: u64,
     regions: LiveRegions,
     offsets: FxHashMap<(TypeNumber, u64, u16), Counts>,
@@ -137,8 +161,8 @@ pub struct TypeProfiler<'a> {
 }
 
 impl<'a> TypeProfiler<'a> {
-    /// Begins. `line_bytes` is that of the first level.
-    pub fn new(layouts: &'a mut dyn Layouts, caches: LruLevels, line_bytes: u64) -> Self {
+    /// Begins. The simulation has one configuration and tells types; `line_bytes` is that of its first level.
+    pub fn new(layouts: &'a mut dyn Layouts, simulation: Simulation, line_bytes: u64) -> Self {
         let profile = TypeProfile {
             table: TypeTable::default(),
             types: Vec::new(),
@@ -147,13 +171,19 @@ impl<'a> TypeProfiler<'a> {
             after_remove: 0,
             past_end: 0,
             records: 0,
+            fetches: 0,
+            caches: None,
         };
         let (regions, offsets) = (LiveRegions::new(), FxHashMap::default());
-        Self { layouts, caches, line_bytes: line_bytes.max(1), regions, offsets, profile }
+        Self { layouts, simulation, line_bytes: line_bytes.max(1), regions, offsets, profile }
     }
 
     /// The result.
-    pub fn finish(mut self) -> TypeProfile {
+    ///
+    /// # Errors
+    /// As the sink's.
+    pub fn finish(mut self) -> Result<TypeProfile, Error> {
+        let results = self.simulation.finish()?;
         let records = self.profile.records;
         for one in &mut self.profile.types {
             one.live.finish(records, one.live_bytes);
@@ -161,7 +191,14 @@ impl<'a> TypeProfiler<'a> {
         }
         self.profile.offsets = self.offsets.into_iter().collect();
         self.profile.offsets.sort_unstable_by_key(|(key, _)| *key);
-        self.profile
+        self.profile.take_misses(&results);
+        self.profile.caches = Some(results);
+        Ok(self.profile)
+    }
+
+    /// A region with elements as this engine has them.
+    pub(crate) fn with_elements(&mut self, region: &RegionAdded) -> RegionAdded {
+        self.profile.table.with_elements(region, self.layouts)
     }
 
     fn see(&mut self, seq: u64) {
@@ -170,10 +207,12 @@ impl<'a> TypeProfiler<'a> {
 
     fn access(&mut self, access: &Access) {
         let is_straddle = access.bytes > 0 && access.address / self.line_bytes != access.last() / self.line_bytes;
-        let level = self.caches.access(access.address, access.bytes, access.is_write());
-        let served = Served { is_miss: level > 0, is_memory: level >= self.caches.levels(), is_straddle };
+        if access.kind == AccessKind::Fetch {
+            self.profile.fetches += 1;
+            return;
+        }
         let Some(region) = self.regions.find(access.thread, access.address) else {
-            self.profile.untyped.take(access, served);
+            self.profile.untyped.take(access, is_straddle);
             self.profile.after_remove += u64::from(self.regions.is_removed(access.address));
             return;
         };
@@ -181,13 +220,13 @@ impl<'a> TypeProfiler<'a> {
         self.profile.past_end += u64::from(last < access.address || region.last.is_some_and(|end| last > end));
         let key = (region.type_number, region.offset_in_element(access.address), access.bytes);
         let Some(one) = self.profile.types.get_mut(key.0 as usize) else { return };
-        one.counts.take(access, served);
+        one.counts.take(access, is_straddle);
         if let Some(counts) = self.offsets.get_mut(&key) {
-            counts.take(access, served);
+            counts.take(access, is_straddle);
         } else if self.offsets.len() < OFFSETS_MAX {
-            self.offsets.entry(key).or_default().take(access, served);
+            self.offsets.entry(key).or_default().take(access, is_straddle);
         } else {
-            one.others.take(access, served);
+            one.others.take(access, is_straddle);
         }
     }
 
@@ -215,20 +254,21 @@ pub(crate) fn region_bytes(region: &LiveRegion) -> u64 {
 }
 
 impl AccessSink for TypeProfiler<'_> {
-    fn thread(&mut self, _number: ThreadNumber, _id: Option<u64>) -> Result<(), Error> {
-        Ok(())
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.simulation.thread(number, id)
     }
 
-    fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         self.profile.table.push(name);
         self.profile.types.push(TypeCounts::default());
-        Ok(())
+        self.simulation.type_name(number, name)
     }
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
         self.see(region.seq);
         let region = self.profile.table.with_elements(region, self.layouts);
         self.regions.add(&region)?;
+        self.simulation.region_added(&region)?;
         let straddling = self.straddling(&region);
         let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
         let Some(one) = self.profile.types.get_mut(region.type_number as usize) else { return Ok(()) };
@@ -254,6 +294,7 @@ impl AccessSink for TypeProfiler<'_> {
 
     fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
         self.see(removed.seq);
+        self.simulation.region_removed(removed)?;
         let Some(region) = self.regions.remove(removed) else { return Ok(()) };
         let Some(one) = self.profile.types.get_mut(region.type_number as usize) else { return Ok(()) };
         one.live.put(removed.seq, one.live_bytes);
@@ -268,10 +309,9 @@ impl AccessSink for TypeProfiler<'_> {
             self.see(last.seq);
         }
         batch.iter().for_each(|access| self.access(access));
-        Ok(())
+        self.simulation.accesses(batch)
     }
 }
-
 
 #[cfg(test)]
 mod tests;

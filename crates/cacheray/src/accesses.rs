@@ -94,9 +94,9 @@ impl Teller<'_> {
     }
 
     /// Tells how many accesses of the latest thread were held back.
-    fn hold_back(&mut self, accesses: u64) -> Result<(), Error> {
+    fn hold_back(&mut self, accesses: usize) -> Result<(), Error> {
         match self.latest {
-            Some((_, thread)) if accesses > 0 => self.out.held_back(accesses, thread),
+            Some((_, thread)) if accesses > 0 => self.out.held_back(accesses as u64, thread),
             _ => Ok(()),
         }
     }
@@ -152,6 +152,16 @@ impl Teller<'_> {
 /// How many records [`sift_run`] tests at once.
 const SIFTED_AT_ONCE: usize = 16;
 
+/// Which records of a block must be told, a bit each. No branch a record: at the usual rates there are few.
+#[inline(always)]
+fn told_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest: u64, sieve: Sieve) -> u32 {
+    block.iter().enumerate().fold(0, |told, (place, record)| {
+        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+        let is_held = (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size));
+        told | u32::from(!is_held) << place
+    })
+}
+
 /// Takes the accesses a window starts with and holds back those that the sieve does not pass; returns their bytes.
 fn sift_run<const STRIDE: usize, const BIG: bool>(
     teller: &mut Teller<'_>,
@@ -160,42 +170,34 @@ fn sift_run<const STRIDE: usize, const BIG: bool>(
     sieve: Sieve,
 ) -> Result<usize, Error> {
     let (records, _) = window.as_chunks::<STRIDE>();
-    let mut taken = 0;
     let mut held_back = 0;
-    let is_held = |record: &[u8; STRIDE], latest: u64| {
-        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
-        (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size))
-    };
-    for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((at.seq..).step_by(SIFTED_AT_ONCE)) {
-        if let (Ok(block), Some((latest, _))) = (<&[_; SIFTED_AT_ONCE]>::try_from(block), teller.latest) {
-            // No branch a record: at the usual rates most blocks are held back whole.
-            if block.iter().fold(true, |all, record| all & is_held(record, latest)) {
-                held_back += SIFTED_AT_ONCE as u64;
-                taken += SIFTED_AT_ONCE * STRIDE;
-                continue;
-            }
-        }
-        for (record, seq) in block.iter().zip(first..) {
+    for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((0..).step_by(SIFTED_AT_ONCE)) {
+        let mut told = match (teller.latest, <&[_; SIFTED_AT_ONCE]>::try_from(block)) {
+            (None, _) => (1_u32 << block.len()) - 1,
+            (Some((latest, _)), Ok(block)) => told_of::<STRIDE, BIG>(block, latest, sieve),
+            (Some((latest, _)), Err(_)) => told_of::<STRIDE, BIG>(block, latest, sieve),
+        };
+        let mut next = 0;
+        while told != 0 {
+            let place = told.trailing_zeros() as usize;
+            told &= told - 1;
+            held_back += place - next;
+            next = place + 1;
+            let Some(record) = block.get(place) else { break };
             let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
             if tag & NOT_ACCESS != 0 {
                 teller.hold_back(held_back)?;
-                return Ok(taken);
-            }
-            taken += STRIDE;
-            if let Some((latest, _)) = teller.latest
-                && is_held(record, latest)
-            {
-                held_back += 1;
-                continue;
+                return Ok((first + place) * STRIDE);
             }
             if teller.latest.is_none_or(|(latest, _)| latest != thread) {
                 teller.hold_back(std::mem::take(&mut held_back))?;
             }
-            teller.push(tag, address, size, thread, seq)?;
+            teller.push(tag, address, size, thread, at.seq + (first + place) as u64)?;
         }
+        held_back += block.len() - next;
     }
     teller.hold_back(held_back)?;
-    Ok(taken)
+    Ok(records.len() * STRIDE)
 }
 
 /// Takes the accesses a window starts with; returns their bytes.

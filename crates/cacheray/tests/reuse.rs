@@ -7,7 +7,7 @@ use std::path::Path;
 use anytrace_analysis::reuse::{Found, Parts, Reuse, ReuseOptions, Sample};
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::{dripping, shared_corpus};
-use anytrace_core::{Collect, Format, Input, OpenOptions};
+use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions};
 use serde_json::{Map, Value, json};
 
 fn found(input: Input, options: ReuseOptions) -> Found {
@@ -18,7 +18,7 @@ fn found(input: Input, options: ReuseOptions) -> Found {
 }
 
 fn of_file(path: &Path, options: ReuseOptions) -> Found {
-    found(Input::from_bytes("a.trace", std::fs::read(path).unwrap()), options)
+    found(Input::open(path, InputOptions::default()).unwrap(), options)
 }
 
 /// The object of the corpus' expectations.
@@ -35,12 +35,55 @@ fn reuse64(found: &Found) -> Value {
     })
 }
 
+/// The crate's own samples with expectations: file, object.
+fn own() -> Vec<(std::path::PathBuf, Value)> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let expected: Map<String, Value> =
+        serde_json::from_slice(&std::fs::read(corpus.join("curves/expected.json")).unwrap()).unwrap();
+    let path = |name: &str| {
+        let plain = corpus.join(format!("traces/{name}.trace"));
+        if plain.exists() { plain } else { corpus.join(format!("curves/{name}.trace.gz")) }
+    };
+    expected.into_iter().map(|(name, object)| (path(&name), object["reuse64"].clone())).collect()
+}
+
 fn traces() -> Vec<std::path::PathBuf> {
     let Some(corpus) = shared_corpus("cacheray") else { return Vec::new() };
     let files = std::fs::read_dir(corpus.join("traces")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|e| e == "trace")).collect();
     files.sort();
     files
+}
+
+#[test]
+fn curves_of_the_samples_are_those_expected() {
+    let own = own();
+    assert!(own.len() >= 8);
+    for (path, expected) in own {
+        let found = of_file(&path, ReuseOptions::default());
+        assert_eq!(reuse64(&found), expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn damaged_and_odd_traces_give_curves_of_what_can_be_read() {
+    let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/broken");
+    for entry in std::fs::read_dir(broken).unwrap() {
+        let path = entry.unwrap().path();
+        let is_trace = path.extension().is_some_and(|extension| extension == "trace");
+        if !is_trace || std::fs::metadata(&path).unwrap().len() == 0 {
+            continue;
+        }
+        for parts in [Parts::None, Parts::Thread, Parts::PrivateThread, Parts::Type] {
+            for sample in [None, Some(Sample::Rate(0.01)), Some(Sample::Lines(3))] {
+                for line_bytes in [2, 64, 1 << 40] {
+                    let found = of_file(&path, ReuseOptions { line_bytes, parts, sample, ..ReuseOptions::default() });
+                    let curve = &found.curve;
+                    assert!(curve.misses(0) == curve.line_accesses, "{}: {found:?}", path.display());
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -59,7 +102,7 @@ fn curves_of_the_corpus_are_those_expected() {
 
 #[test]
 fn a_sample_of_a_small_trace_is_as_good_as_all_of_it() {
-    for path in traces() {
+    for path in traces().into_iter().chain(own().into_iter().map(|(path, _)| path)) {
         let exact = of_file(&path, ReuseOptions::default()).curve;
         for sample in [Sample::Rate(0.01), Sample::Lines(256)] {
             let found = of_file(&path, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() }).curve;

@@ -3,16 +3,16 @@
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anytrace_analysis::sharing::{Found, Sharing, SharingOptions};
+use anytrace_analysis::sharing::{Found, Pair, Sharing, SharingOptions};
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::shared_corpus;
-use anytrace_core::{Collect, Format, Input, OpenOptions};
+use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions};
 use serde_json::{Map, Value, json};
 
 fn found(path: &Path) -> Found {
-    let input = Input::from_bytes("a.trace", std::fs::read(path).unwrap());
+    let input = Input::open(path, InputOptions::default()).unwrap();
     let trace = Cacheray.open(input, &OpenOptions::default()).unwrap();
     let mut sharing = Sharing::new(SharingOptions::default(), None);
     trace.accesses(&mut sharing, &mut Collect::default()).unwrap();
@@ -48,6 +48,26 @@ fn mesi(found: &Found) -> (Value, BTreeMap<String, Value>) {
     (stats, found.contended.iter().map(line).collect())
 }
 
+fn own() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/curves")
+}
+
+fn compare(found: &Found, expected: &Value, name: &str) {
+    let (stats, lines) = mesi(found);
+    assert_eq!(stats, expected["stats"], "{name}");
+    let wanted = expected["contended_lines"].as_array().unwrap().iter();
+    let wanted: BTreeMap<_, _> = wanted.map(|line| (line["line"].as_str().unwrap().to_owned(), line.clone())).collect();
+    assert_eq!(lines, wanted, "{name}");
+}
+
+#[test]
+fn contended_lines_of_the_samples_are_those_expected() {
+    let expected: Value = serde_json::from_slice(&std::fs::read(own().join("expected.json")).unwrap()).unwrap();
+    for name in ["falseshare.rh14-O0", "prodcons.rh19-O1"] {
+        compare(&found(&own().join(format!("{name}.trace.gz"))), &expected[name]["mesi"], name);
+    }
+}
+
 #[test]
 fn contended_lines_of_the_corpus_are_those_expected() {
     let Some(corpus) = shared_corpus("cacheray") else { return };
@@ -55,25 +75,45 @@ fn contended_lines_of_the_corpus_are_those_expected() {
         let found = found(&corpus.join("traces").join(format!("{name}.trace")));
         let expected = corpus.join("expected").join(format!("{}.sim.json", name.trim_end_matches(".be")));
         let expected: Value = serde_json::from_slice(&std::fs::read(expected).unwrap()).unwrap();
-        let (stats, lines) = mesi(&found);
-        assert_eq!(stats, expected["mesi"]["stats"], "{name}");
-        let wanted = expected["mesi"]["contended_lines"].as_array().unwrap().iter();
-        let wanted: BTreeMap<_, _> =
-            wanted.map(|line| (line["line"].as_str().unwrap().to_owned(), line.clone())).collect();
-        assert_eq!(lines, wanted, "{name}");
+        compare(&found, &expected["mesi"], name);
     }
+}
+
+fn threads_and_fields(found: &Found, pair: &Pair) -> Vec<(u64, String)> {
+    let thread = |core| found.threads_of(core).next().unwrap().unwrap();
+    pair.sides.iter().map(|side| (thread(side.core), side.field.to_string())).collect()
 }
 
 #[test]
 fn the_counters_that_share_a_line_are_named_with_their_threads() {
-    let Some(corpus) = shared_corpus("cacheray") else { return };
-    let found = found(&corpus.join("traces/falseshare.rh14-O0.trace"));
+    let found = found(&own().join("falseshare.rh14-O0.trace.gz"));
     let dearest = found.pairs.iter().max_by_key(|pair| pair.false_misses).unwrap();
-    let sides: Vec<_> = dearest
-        .sides
-        .iter()
-        .map(|side| (found.threads_of(side.core).next().unwrap(), side.field.to_string()))
-        .collect();
-    assert_eq!(sides, [(Some(1), "struct.Counters 0+8".to_owned()), (Some(2), "struct.Counters 8+8".to_owned())]);
+    let named = threads_and_fields(&found, dearest);
+    assert_eq!(named, [(1, "struct.Counters 0+8".to_owned()), (2, "struct.Counters 8+8".to_owned())]);
     assert!(dearest.false_misses > 290 && dearest.is_one_instance);
+}
+
+#[test]
+fn what_a_producer_and_a_consumer_hand_over_is_named() {
+    let found = found(&own().join("prodcons.rh19-O1.trace.gz"));
+    let named: Vec<_> = found.pairs.iter().filter(|p| p.has_atomics).map(|p| threads_and_fields(&found, p)).collect();
+    for field in ["struct.Ring 0+4", "struct.Ring 4+4"] {
+        assert!(named.contains(&vec![(1, field.to_owned()), (2, field.to_owned())]), "{field}: {named:?}");
+    }
+    assert_eq!(found.stats.false_sharing_misses, 0);
+}
+
+#[test]
+fn damaged_and_odd_traces_are_told_as_far_as_they_can_be_read() {
+    let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/broken");
+    for entry in std::fs::read_dir(broken).unwrap() {
+        let path = entry.unwrap().path();
+        let is_trace = path.extension().is_some_and(|extension| extension == "trace");
+        if is_trace && std::fs::metadata(&path).unwrap().len() > 0 {
+            let found = found(&path);
+            let stats = &found.stats;
+            let misses = stats.cold_misses + stats.replacement_misses + stats.coherence_misses;
+            assert_eq!(misses, stats.read_misses + stats.write_misses, "{}", path.display());
+        }
+    }
 }

@@ -57,6 +57,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  anytrace convert app.xray -o app.yaml --to yaml\n  \
                             anytrace convert app.xray -o app.pftrace --to perfetto -m ./app\n  \
                             anytrace convert app.trace -o small.trace --container zstd-seekable\n  \
+                            anytrace convert app.cacheray -o app.din --to din\n  \
                             anytrace convert edited.jsonl -o app.heph --to heph")]
     Convert(ConvertArguments),
     /// Write a part of a trace, valid by itself
@@ -106,7 +107,7 @@ pub(crate) enum Verb {
 }
 
 /// How inputs are read; the same in every verb.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct InputArguments {
     /// Do not recognise the format: it is this one
@@ -436,7 +437,8 @@ fn format_names() -> Vec<&'static str> {
 fn target_names() -> Vec<&'static str> {
     let own = anytrace_formats::all().iter().flat_map(|format| format.targets()).map(|(name, _)| *name);
     let timelines = anytrace_export::timeline::OUTPUTS.iter().map(|output| output.name);
-    let names: std::collections::BTreeSet<_> = own.chain(timelines).collect();
+    let accesses = anytrace_export::accesses::OUTPUTS.iter().map(|output| output.name);
+    let names: std::collections::BTreeSet<_> = own.chain(timelines).chain(accesses).collect();
     names.into_iter().collect()
 }
 

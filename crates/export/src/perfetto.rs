@@ -14,11 +14,11 @@ use anytrace_core::text;
 use anytrace_core::{Error, SpanSink};
 
 use crate::chrome::flow_number;
+use crate::pen::Pen;
 use crate::proto;
 use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::Numbering;
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// `Trace.packet`.

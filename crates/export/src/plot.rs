@@ -15,8 +15,10 @@
 
 use std::io::{self, Write};
 
+use plotters::coord::Shift;
 use plotters::prelude::{
-    BLACK, ChartBuilder, Color, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend, WHITE,
+    BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
+    WHITE,
 };
 
 /// Most points of a line.
@@ -74,43 +76,59 @@ fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<
     let root = root.titled(title, ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
     let (first, last) = range(panels);
     for (panel, area) in panels.iter().zip(root.split_evenly((panels.len().max(1), 1))) {
-        let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
-        let mut chart = ChartBuilder::on(&area)
-            .caption(&panel.title, ("sans-serif", 14))
-            .margin(6)
-            .x_label_area_size(26)
-            .y_label_area_size(80)
-            .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) * 1.05)
-            .map_err(|error| failed(&error))?;
-        chart
-            .configure_mesh()
-            .x_desc(axis)
-            .x_labels(12)
-            .y_labels(5)
-            .x_label_formatter(&|place| format!("{place:.0}"))
-            .y_label_formatter(&|value| shown(*value))
-            .light_line_style(WHITE)
-            .draw()
-            .map_err(|error| failed(&error))?;
-        for (series, colour) in panel.series.iter().zip(COLOURS.iter().cycle()) {
-            let line = LineSeries::new(points(&series.values), colour.stroke_width(1));
-            let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
-            if panel.series.len() > 1 {
-                drawn
-                    .label(&series.name)
-                    .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], colour.stroke_width(2)));
-            }
-        }
-        if panel.series.len() > 1 {
-            chart
-                .configure_series_labels()
-                .background_style(WHITE.mix(0.8))
-                .border_style(BLACK.mix(0.3))
-                .draw()
-                .map_err(|error| failed(&error))?;
-        }
+        draw_over(panel, axis, (first, last), &area)?;
     }
     root.present().map_err(|error| failed(&error))
+}
+
+/// Draws a panel into an area whose places are as those of its values.
+pub(crate) fn draw_panel(panel: &Panel, axis: &str, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), String> {
+    draw_over(panel, axis, range(std::slice::from_ref(panel)), area)
+}
+
+fn draw_over(
+    panel: &Panel,
+    axis: &str,
+    (first, last): (f64, f64),
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.title, ("sans-serif", 14))
+        .margin(6)
+        .x_label_area_size(26)
+        .y_label_area_size(80)
+        .build_cartesian_2d(first..last, 0.0..(most.max(1) as f64) * 1.05)
+        .map_err(|error| failed(&error))?;
+    chart
+        .configure_mesh()
+        .x_desc(axis)
+        .x_labels(12)
+        .y_labels(5)
+        .x_label_formatter(&|place| format!("{place:.0}"))
+        .y_label_formatter(&|value| shown(*value))
+        .light_line_style(WHITE)
+        .draw()
+        .map_err(|error| failed(&error))?;
+    for (series, colour) in panel.series.iter().zip(COLOURS.iter().cycle()) {
+        let line = LineSeries::new(points(&series.values), colour.stroke_width(1));
+        let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
+        if panel.series.len() > 1 {
+            drawn
+                .label(&series.name)
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], colour.stroke_width(2)));
+        }
+    }
+    if panel.series.len() > 1 {
+        chart
+            .configure_series_labels()
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(|error| failed(&error))?;
+    }
+    Ok(())
 }
 
 /// A value on an axis: short.

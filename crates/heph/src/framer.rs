@@ -133,13 +133,7 @@ impl Framer {
     /// Half packets and damage at the front.
     #[cold]
     #[inline(never)]
-    fn rare<V: Visitor>(
-        &mut self,
-        rest: &[u8],
-        need: Need,
-        is_end: bool,
-        visitor: &mut V,
-    ) -> Result<Step, Error> {
+    fn rare<V: Visitor>(&mut self, rest: &[u8], need: Need, is_end: bool, visitor: &mut V) -> Result<Step, Error> {
         let size = rest.get(4..8).and_then(|size| size.try_into().ok()).map(u32::from_be_bytes);
         let flaw = match need {
             Need::More(need) if !is_end => return Ok(Step::Wait(need)),

@@ -228,11 +228,11 @@ impl State {
                 visit.record(&record, self.place(), sink)?;
                 self.pass_record(used);
                 at += used;
-                continue;
-            }
-            match self.line(rest, is_last, visit, sink)? {
-                0 => break,
-                used => at += used,
+            } else {
+                match self.line(rest, is_last, visit, sink)? {
+                    0 => break,
+                    used => at += used,
+                }
             }
             if visit.is_done() {
                 break;
@@ -320,6 +320,10 @@ impl State {
         let (class, complaint) = self.judge(bare);
         if let Some(complaint) = complaint {
             sink.report(complaint.skipped(line.len() as u64))?;
+        }
+        if class == Class::Message && !has_end {
+            let report = self.place().complaint(&rules::TRUNCATED, bare.len());
+            sink.report(report.expected("the rest of Valgrind's line").found("end of input"))?;
         }
         if class == Class::Text {
             self.complain_of_text(bare, sink)?;

@@ -71,10 +71,16 @@ pub(crate) fn rewrite(
     rewrite.out.flush()?;
     let Rewrite { written, line_ends, left_out, .. } = rewrite;
     let mut notes = Vec::new();
-    let mut say = |count: u64, what: &str| notes.extend((count > 0).then(|| format!("{count} {what}")));
-    say(passed.bytes_lost, "bytes that are no records were left out.");
-    say(line_ends, "line ends were added.");
-    say(left_out, "lines that Valgrind wrote behind the first record were left out: they tell of the whole run.");
+    let mut say = |count: u64, one: &str, several: &str| {
+        notes.extend((count > 0).then(|| if count == 1 { one.to_owned() } else { format!("{count} {several}") }));
+    };
+    say(passed.bytes_lost, "1 byte that is no record was left out.", "bytes that are no records were left out.");
+    say(line_ends, "A line end was added.", "line ends were added.");
+    say(
+        left_out,
+        "A line that Valgrind wrote behind the first record was left out: it tells of the whole run.",
+        "lines that Valgrind wrote behind the first record were left out: they tell of the whole run.",
+    );
     Ok(Outcome { records_read: passed.records, records_written: written, bytes_lost: passed.bytes_lost, notes })
 }
 

@@ -3,7 +3,8 @@
 use anytrace_core::Rule;
 
 pub(crate) static BAD_LINE: Rule = Rule::error("lackey/bad-line", "a line begins like a record and is none");
-pub(crate) static TRUNCATED: Rule = Rule::error("lackey/truncated", "the data end inside a record");
+pub(crate) static TRUNCATED: Rule =
+    Rule::error("lackey/truncated", "the data end inside a record or one of Valgrind's lines");
 pub(crate) static NOT_TEXT: Rule = Rule::error("lackey/not-text", "a line has bytes that no text has");
 pub(crate) static NO_LINE_END: Rule =
     Rule::warning("lackey/no-line-end", "the last record has no line end: its size may be cut");

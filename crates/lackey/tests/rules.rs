@@ -163,6 +163,6 @@ fn json_lines_keep_long_lines_and_missing_line_ends() {
     let repaired = rewrite(&Lackey, b" L 00000010,1", &Plan::Repair(TargetOptions::default())).unwrap();
     assert_eq!(
         (repaired.0.as_slice(), repaired.1.notes),
-        (&b" L 00000010,1\n"[..], vec!["1 line ends were added.".to_owned()])
+        (&b" L 00000010,1\n"[..], vec!["A line end was added.".to_owned()])
     );
 }

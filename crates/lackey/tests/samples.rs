@@ -148,7 +148,7 @@ fn every_sample_reads_the_same_through_any_window() {
 fn a_cut_anywhere_is_located_and_keeps_the_records_before_it() {
     for (name, bytes) in all_samples() {
         let whole = examine(&Lackey, &bytes);
-        truncations(&bytes, 1500, |cut, part| {
+        truncations(&bytes, 700, |cut, part| {
             let exam = examine(&Lackey, part);
             for diagnostic in exam.info.1.iter().chain(&exam.check) {
                 assert!(diagnostic.offset <= part.len() as u64 && diagnostic.line.is_some(), "{name} cut at {cut}");
@@ -176,7 +176,7 @@ fn a_cut_anywhere_is_located_and_keeps_the_records_before_it() {
 fn a_flipped_bit_costs_at_most_two_records() {
     for (name, bytes) in samples("").into_iter().chain(samples("odd")) {
         let records = examine(&Lackey, &bytes).info.0.records;
-        bit_flips(&bytes, 1500, |bit, flipped| {
+        bit_flips(&bytes, 800, |bit, flipped| {
             let exam = examine(&Lackey, flipped);
             assert!(exam.info.0.records + 2 >= records, "{name} bit {bit}: {} of {records}", exam.info.0.records);
             assert_repairs(&Lackey, flipped, &format!("{name} bit {bit}"));

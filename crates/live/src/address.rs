@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use anytrace_core::{Error, text};
 
+use crate::datagram::Family;
+
 /// An address as the user writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
@@ -34,9 +36,12 @@ impl Endpoint {
         }
     }
 
-    /// True for addresses of IP version 6.
-    pub(crate) fn is_ipv6(&self) -> bool {
-        matches!(self, Self::Udp(SocketAddr::V6(_)) | Self::Tcp(SocketAddr::V6(_)))
+    pub(crate) fn family(&self) -> Family {
+        match self {
+            Self::Udp(SocketAddr::V4(_)) | Self::Tcp(SocketAddr::V4(_)) => Family::Ip4,
+            Self::Udp(SocketAddr::V6(_)) | Self::Tcp(SocketAddr::V6(_)) => Family::Ip6,
+            Self::Unix(_) | Self::UnixDatagram(_) => Family::Unix,
+        }
     }
 
     /// `udp`, `tcp`, `unix` or `unixgram`.

@@ -178,7 +178,11 @@ impl Worker {
         .map_err(failed)?;
         self.index.write_all(line.as_bytes()).map_err(|error| Error::io(INDEX, error))?;
         if let Some(old) = remove {
-            fs::remove_file(&old).map_err(|error| Error::io(old.display(), error))?;
+            match fs::remove_file(&old) {
+                // Somebody took it away already.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                done => done.map_err(|error| Error::io(old.display(), error))?,
+            }
         }
         if self.forces {
             // The new name is part of the folder.

@@ -51,6 +51,7 @@ struct Past {
     over_rate: Drops,
     damaged_places: u64,
     skipped_bytes: u64,
+    unfinished_bytes: u64,
 }
 
 impl Past {
@@ -60,6 +61,7 @@ impl Past {
         add_drops(&mut self.over_rate, source.over_rate);
         self.damaged_places += source.damaged_places;
         self.skipped_bytes += source.skipped_bytes;
+        self.unfinished_bytes += source.unfinished_bytes;
     }
 }
 
@@ -112,7 +114,8 @@ impl Census {
 
     /// The sender of datagrams that has been silent longest, if it may go.
     fn longest_silent(&self, now: Instant) -> Option<usize> {
-        let senders = self.senders.values().filter_map(|&at| Some((self.slots.get(at)?.as_ref()?.source.last_seen, at)));
+        let senders =
+            self.senders.values().filter_map(|&at| Some((self.slots.get(at)?.as_ref()?.source.last_seen, at)));
         senders.min().filter(|(seen, _)| now.duration_since(*seen) >= self.caps.idle).map(|(_, at)| at)
     }
 
@@ -138,8 +141,9 @@ impl Census {
         left.source.end(shared)
     }
 
+    /// Ends all sources; the first failure is told when all were tried.
     pub(crate) fn leave_all(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
-        (0..self.slots.len()).try_for_each(|slot| self.leave(slot, shared))
+        (0..self.slots.len()).map(|slot| self.leave(slot, shared)).fold(Ok(()), Result::and)
     }
 
     /// Takes datagrams that came together.
@@ -187,7 +191,6 @@ impl Census {
         }
         let peer = match sender {
             Sender::Net(address) => address.to_string(),
-            Sender::Named(path) => String::from_utf8_lossy(path).into_owned(),
             Sender::Process(process) => format!("process {process}"),
         };
         let name = SourceName { number: 0, kind: listener.bound.endpoint.scheme(), peer };
@@ -257,6 +260,7 @@ impl Census {
             totals: self.past.totals.clone(),
             damaged_places: self.past.damaged_places,
             skipped_bytes: self.past.skipped_bytes,
+            unfinished_bytes: self.past.unfinished_bytes,
             dropped: self.past.dropped,
             over_rate: self.past.over_rate,
         };
@@ -264,8 +268,9 @@ impl Census {
         let mut running: Vec<SourceReport> =
             self.slots.iter().flatten().map(|slot| slot.source.report(shared.now_ns, STREAMS_LISTED)).collect();
         running.iter().for_each(|source| sum.add(source));
-        running.sort_by(|a, b| (a.name.number, &a.name.peer).cmp(&(b.name.number, &b.name.peer)));
         sources.append(&mut running);
+        // Those without a file come last.
+        sources.sort_by_key(|source| (source.name.number.wrapping_sub(1), source.name.peer.clone()));
         let tally = &shared.tally;
         Report {
             elapsed: shared.now.duration_since(shared.start),
@@ -284,6 +289,7 @@ impl Census {
             over_rate: sum.over_rate,
             damaged_places: sum.damaged_places,
             skipped_bytes: sum.skipped_bytes,
+            unfinished_bytes: sum.unfinished_bytes,
             listeners: Vec::new(),
         }
     }

@@ -75,8 +75,15 @@ pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn O
         return Err(Error::usage("nothing to collect from: no address and no file"));
     }
     let mut collector = Collector::open(options, observer)?;
-    let ended_by = collector.run(stop)?;
-    collector.finish(ended_by)
+    match collector.run(stop) {
+        Ok(ended_by) => collector.finish(ended_by),
+        Err(error) => {
+            // What failed comes first; files that can still be closed are.
+            let _ = collector.census.leave_all(&mut collector.shared);
+            let _ = collector.shared.store.finish();
+            Err(error)
+        }
+    }
 }
 
 struct Collector<'o> {
@@ -119,9 +126,9 @@ impl<'o> Collector<'o> {
         for (number, mut bound) in bound.into_iter().enumerate() {
             let receiver = match &mut bound.socket {
                 Socket::Datagrams(socket) => {
-                    let is_ipv6 = bound.endpoint.is_ipv6();
+                    let family = bound.endpoint.family();
                     let socket = socket.take();
-                    socket.map(|socket| Receiver::start(socket, number, is_ipv6, queue.clone())).transpose()?
+                    socket.map(|socket| Receiver::start(socket, number, family, queue.clone())).transpose()?
                 }
                 _ => None,
             };
@@ -301,9 +308,10 @@ impl<'o> Collector<'o> {
 
     fn on_tick(&mut self) -> Result<(), Error> {
         let idle = self.options.caps.idle;
+        let is_short = self.pool.was_short();
         for connection in &mut self.connections {
             if let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) {
-                connection.tick(idle, &mut self.pool, &mut intake)?;
+                connection.tick(idle, is_short, &mut self.pool, &mut intake)?;
             }
         }
         self.bury_connections()?;
@@ -348,7 +356,8 @@ impl<'o> Collector<'o> {
         }
         self.shared.tick();
         self.take_datagrams()?;
-        self.drain_streams(deadline)?;
+        // Who asked for so many events does not want those of another second.
+        self.drain_streams(if ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
         for listener in &self.listeners {
             if let Some(receiver) = &listener.receiver {
                 receiver.look_up_drops();
@@ -365,15 +374,17 @@ impl<'o> Collector<'o> {
     fn drain_streams(&mut self, deadline: Instant) -> Result<(), Error> {
         for connection in self.connections.iter_mut().filter(|connection| !connection.has_ended) {
             let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
-            while Instant::now() < deadline
-                && matches!(connection.read(&mut self.scratch, &mut self.pool, &mut intake)?, Got::Bytes(_))
-            {}
-            connection.end(&mut self.pool, &mut intake)?;
+            while Instant::now() < deadline && !connection.has_ended {
+                if !matches!(connection.read(&mut self.scratch, &mut self.pool, &mut intake)?, Got::Bytes(_)) {
+                    break;
+                }
+            }
+            connection.leave(&mut self.pool, &mut intake);
         }
         for (follow, slot) in &mut self.follows {
             let Some(mut intake) = self.census.intake(*slot, &mut self.shared) else { continue };
             while Instant::now() < deadline && follow.read(&mut self.scratch, &mut self.pool, &mut intake)? {}
-            follow.end(&mut self.pool, &mut intake)?;
+            follow.leave(&mut self.pool, &mut intake);
         }
         debug_assert!(GLANCE < TICK, "files are looked at more often than time passes");
         Ok(())

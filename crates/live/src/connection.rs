@@ -17,6 +17,9 @@ use crate::source::Intake;
 /// How long a sender rests that is faster than it may be, or that needs memory others hold.
 const REST: Duration = Duration::from_millis(10);
 
+/// How long a half packet may stand whose memory others wait for.
+const PATIENCE_WHEN_SHORT: Duration = Duration::from_secs(5);
+
 /// An accepted connection.
 pub(crate) struct Connection {
     stream: Stream,
@@ -117,10 +120,18 @@ impl Connection {
         Ok(got)
     }
 
-    /// Ends what has waited too long: half a packet is damage then, and who never sent a packet has to go.
-    pub(crate) fn tick(&mut self, idle: Duration, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
+    /// Ends what has waited too long: half a packet is damage then, and who never sent a packet has to go. `is_short`:
+    /// others need the memory that half packets hold.
+    pub(crate) fn tick(
+        &mut self,
+        idle: Duration,
+        is_short: bool,
+        pool: &mut Pool,
+        intake: &mut Intake<'_, '_>,
+    ) -> Result<(), Error> {
         let now = intake.shared.now;
-        let is_stale = self.feed.is_stale(now, idle);
+        let patience = if is_short && self.feed.holds_room() { idle.min(PATIENCE_WHEN_SHORT) } else { idle };
+        let is_stale = self.feed.is_stale(now, patience);
         if is_stale {
             self.feed.end(pool, intake)?;
         }
@@ -129,6 +140,12 @@ impl Connection {
             self.end(pool, intake)?;
         }
         Ok(())
+    }
+
+    /// The collection ends, not the stream: half a packet is no damage.
+    pub(crate) fn leave(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) {
+        intake.source.unfinished_bytes += self.feed.unfinished();
+        self.feed.leave(pool);
     }
 
     /// Takes what waits as the end of the data.

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -47,13 +46,21 @@ pub(crate) struct Shared {
     stop: AtomicBool,
 }
 
+/// What kind of addresses a socket has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    Ip4,
+    Ip6,
+    Unix,
+}
+
 /// A socket and its thread.
 pub(crate) struct Receiver {
     pub(crate) shared: Arc<Shared>,
     /// Receive buffer granted, in bytes.
     pub(crate) granted_bytes: u64,
     inode: u64,
-    is_ipv6: bool,
+    family: Family,
     /// Keeps the socket open for the last look at what the kernel dropped.
     _socket: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -61,7 +68,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// Starts to receive. `socket` is a bound datagram socket.
-    pub(crate) fn start(socket: OwnedFd, listener: usize, is_ipv6: bool, queue: Queue) -> Result<Self, Error> {
+    pub(crate) fn start(socket: OwnedFd, listener: usize, family: Family, queue: Queue) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("cannot prepare a socket", error.into());
         // More than the system's limit needs a privilege; without it the limit is what is granted.
         if setsockopt(&socket, RcvBufForce, &RECEIVE_BYTES).is_err() {
@@ -79,7 +86,7 @@ impl Receiver {
             .name(format!("receive {listener}"))
             .spawn(move || receive(&of_thread, listener, &queue, &its_shared))
             .map_err(|error| Error::io("cannot start a thread", error))?;
-        Ok(Self { shared, granted_bytes, inode, is_ipv6, _socket: socket, thread: Some(thread) })
+        Ok(Self { shared, granted_bytes, inode, family, _socket: socket, thread: Some(thread) })
     }
 
     /// Asks the thread to take what waits and to end.
@@ -94,7 +101,12 @@ impl Receiver {
 
     /// Looks up the kernel's own count, which also knows drops that no later datagram told of.
     pub(crate) fn look_up_drops(&self) {
-        let table = if self.is_ipv6 { "/proc/net/udp6" } else { "/proc/net/udp" };
+        let table = match self.family {
+            Family::Ip4 => "/proc/net/udp",
+            Family::Ip6 => "/proc/net/udp6",
+            // Its senders wait instead.
+            Family::Unix => return,
+        };
         if let Some(drops) = fs::read_to_string(table).ok().and_then(|table| drops_of(&table, self.inode)) {
             self.shared.kernel_dropped.fetch_max(drops, Ordering::Relaxed);
         }
@@ -181,15 +193,14 @@ fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32
     Ok(batch)
 }
 
+/// Who sent a datagram. On sockets of the file system that is the process: most senders there have no name, and a
+/// program that starts again is another one.
 fn sender(address: Option<&SockaddrStorage>, process: i32) -> Sender {
     if let Some(v4) = address.and_then(SockaddrStorage::as_sockaddr_in) {
         return Sender::Net(SocketAddr::V4(SocketAddrV4::from(*v4)));
     }
-    if let Some(v6) = address.and_then(SockaddrStorage::as_sockaddr_in6) {
-        return Sender::Net(SocketAddr::V6(SocketAddrV6::from(*v6)));
-    }
-    match address.and_then(SockaddrStorage::as_unix_addr).and_then(|unix| unix.path()) {
-        Some(path) => Sender::Named(path.as_os_str().as_bytes().to_vec()),
+    match address.and_then(SockaddrStorage::as_sockaddr_in6) {
+        Some(v6) => Sender::Net(SocketAddr::V6(SocketAddrV6::from(*v6))),
         None => Sender::Process(process),
     }
 }
@@ -219,7 +230,7 @@ mod tests {
         setsockopt(&socket, RcvBuf, &4096).unwrap();
         let sent = 3000;
         (0..sent).for_each(|_| assert_eq!(from.send_to(&[7; 500], to).unwrap(), 500));
-        let receiver = Receiver::start(socket.into(), 3, false, queue.clone()).unwrap();
+        let receiver = Receiver::start(socket.into(), 3, Family::Ip4, queue.clone()).unwrap();
         receiver.stop();
         while !receiver.has_ended() {
             std::thread::yield_now();

@@ -21,11 +21,18 @@ pub(crate) const SCRATCH_BYTES: usize = SMALL_BYTES + READ_BYTES;
 #[derive(Debug)]
 pub(crate) struct Pool {
     left: usize,
+    /// True when somebody found no room since it was last asked.
+    is_short: bool,
 }
 
 impl Pool {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: bytes }
+        Self { left: bytes, is_short: false }
+    }
+
+    /// True when somebody found no room since this was last asked.
+    pub(crate) fn was_short(&mut self) -> bool {
+        std::mem::take(&mut self.is_short)
     }
 }
 
@@ -83,10 +90,13 @@ impl Feed {
         let (front, space) = scratch.split_at_mut(SMALL_BYTES.min(scratch.len()));
         let most = most.min(READ_BYTES).min(space.len());
         if waiting > SMALL_BYTES || waiting + most > SMALL_BYTES && self.need > SMALL_BYTES {
-            let wanted = self.need.max(waiting + most).max(2 * SMALL_BYTES);
-            if !self.hold(wanted.min(2 * (waiting + most)), pool) {
+            // All that the packet needs or nothing: streams that each hold a part would wait for one another.
+            if !self.hold(self.need.max(waiting) + READ_BYTES, pool) {
                 return Ok(Got::NoRoom);
             }
+            // But memory is taken only for what came.
+            let soon = (2 * (waiting + most)).min(self.need.max(waiting) + READ_BYTES);
+            self.pending.reserve_exact(soon - waiting);
         }
         let got = match from.read(space.get_mut(..most).unwrap_or_default()) {
             Ok(0) => return Ok(Got::End),
@@ -123,6 +133,16 @@ impl Feed {
         self.walk_pending(true, intake)?;
         self.release(pool);
         Ok(())
+    }
+
+    /// True while it holds memory that others may need.
+    pub(crate) fn holds_room(&self) -> bool {
+        self.held > 0
+    }
+
+    /// Bytes of a packet whose rest has not come.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.pending.len() as u64
     }
 
     /// True when the packet at the front has waited for its rest longer than that.
@@ -164,17 +184,17 @@ impl Feed {
     fn hold(&mut self, bytes: usize, pool: &mut Pool) -> bool {
         let more = bytes.saturating_sub(self.held);
         if more > pool.left {
+            pool.is_short = true;
             return false;
         }
         pool.left -= more;
         self.held += more;
-        self.pending.reserve_exact(bytes.saturating_sub(self.pending.len()));
         true
     }
 
     /// Gives back what a long packet took.
     pub(crate) fn release(&mut self, pool: &mut Pool) {
-        if self.held > 0 && self.pending.len() <= SMALL_BYTES && self.need <= SMALL_BYTES {
+        if self.held > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
             pool.left += std::mem::take(&mut self.held);
             self.pending.shrink_to(SMALL_BYTES);
         }

@@ -123,11 +123,10 @@ impl Follow {
         Ok(false)
     }
 
-    /// Takes what waits as the end of the data.
-    pub(crate) fn end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
-        self.feed.end(pool, intake)?;
+    /// The collection ends, not the file: half a packet is no damage.
+    pub(crate) fn leave(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) {
+        intake.source.unfinished_bytes += self.feed.unfinished();
         self.feed.leave(pool);
-        Ok(())
     }
 
     /// Begins again at byte 0 of the same file.

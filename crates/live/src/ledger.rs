@@ -136,4 +136,3 @@ impl Ledger {
         self.uncounted.saturating_add(self.accounts.uncounted())
     }
 }
-

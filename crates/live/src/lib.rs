@@ -18,14 +18,17 @@ mod ledger;
 mod listen;
 mod options;
 mod queue;
+mod replay;
 mod report;
 mod source;
 mod store;
 mod tally;
 
 pub use address::Endpoint;
+pub use anytrace_heph::tools::loss::StreamLoss;
 pub use collector::{Observer, collect};
 pub use options::{Caps, CollectOptions, Earlier, EndOfFile, Fsync, Reach, StoreOptions};
+pub use replay::{DATAGRAM_BYTES_MAX, Destination, OnDamage, ReplayOptions, ReplayReport, Rounds, Speed, replay};
 pub use report::{Drops, EndedBy, ListenerReport, Report, SourceName, SourceReport, Summary};
 pub use tally::{DescriptionRow, Percentiles};
 

@@ -15,9 +15,7 @@ const SENDERS_MAX: usize = 1024;
 pub(crate) enum Sender {
     /// An address of the network.
     Net(SocketAddr),
-    /// A socket with a name in the file system.
-    Named(Vec<u8>),
-    /// A socket without a name, known by its process.
+    /// A process of this machine.
     Process(i32),
 }
 

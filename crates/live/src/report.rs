@@ -56,6 +56,8 @@ pub struct SourceReport {
     pub damaged_places: u64,
     /// Bytes in them.
     pub skipped_bytes: u64,
+    /// Bytes of packets whose rest had not come when the collection ended.
+    pub unfinished_bytes: u64,
     /// Dropped because the queue was full.
     pub dropped: Drops,
     /// Dropped because the source sent faster than it may.
@@ -155,6 +157,8 @@ pub struct Report {
     pub damaged_places: u64,
     /// Bytes that are part of no packet.
     pub skipped_bytes: u64,
+    /// Bytes of packets whose rest had not come when the collection ended.
+    pub unfinished_bytes: u64,
     /// Addresses.
     pub listeners: Vec<ListenerReport>,
 }
@@ -257,6 +261,7 @@ impl Report {
             "over_rate_dropped": drops(self.over_rate),
             "damaged_places": self.damaged_places,
             "skipped_bytes": self.skipped_bytes,
+            "unfinished_bytes": self.unfinished_bytes,
             "refused": self.refused(),
             "lengths": lengths(&self.lengths),
             "descriptions": self.descriptions.iter().map(description).collect::<Vec<_>>(),
@@ -323,6 +328,7 @@ fn source(source: &SourceReport) -> Value {
         "restarts": totals.restarts,
         "damaged_places": source.damaged_places,
         "skipped_bytes": source.skipped_bytes,
+        "unfinished_bytes": source.unfinished_bytes,
         "queue_dropped": drops(source.dropped),
         "over_rate_dropped": drops(source.over_rate),
         "events_of_uncounted_streams": source.uncounted,

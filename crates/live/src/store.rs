@@ -166,10 +166,10 @@ impl Series {
         now: Instant,
     ) -> Result<(), Error> {
         let is_other = epoch.is_some() && self.epoch.is_some() && epoch != self.epoch;
-        self.epoch = epoch.or(self.epoch);
         if is_other && self.open.as_ref().is_some_and(|open| open.events > 0) {
             self.close(store)?;
         }
+        self.epoch = epoch.or(self.epoch);
         // A later file begins with what is remembered.
         if self.open.is_none() && self.files > 0 && self.remember(option, packet) {
             return self.opened(store, now).map(|_| ());
@@ -272,10 +272,7 @@ impl Series {
         let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
         let (start, end) = (open.range.map(|range| range.0), open.range.map(|range| range.1));
         let (epoch, start, end) = (number(self.epoch), number(start), number(end));
-        line.push_str(&format!(
-            ",\"bytes\":{},\"epoch_ns\":{epoch},\"start_ns\":{start},\"end_ns\":{end}",
-            open.bytes
-        ));
+        line.push_str(&format!(",\"bytes\":{},\"epoch_ns\":{epoch},\"start_ns\":{start},\"end_ns\":{end}", open.bytes));
         if let Some(name) = removed.and_then(Path::file_name) {
             // Our own names need no escapes.
             line.push_str(&format!(",\"removed\":\"{}\"", name.display()));

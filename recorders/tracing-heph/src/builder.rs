@@ -228,7 +228,7 @@ impl Builder {
         let clock = Clock::new();
         let timeline = Timeline::new(clock.clone());
         let core = Arc::new(Core::new(clock, self.memory_bytes, self.shown));
-        let sink = self.open(core.epoch_ns)?;
+        let sink = self.open(&core)?;
         let writer = Writer::new(core.clone(), timeline, sink, self.flush_interval);
         let thread = thread::Builder::new().name("heph-writer".to_owned());
         let thread = thread.spawn(move || writer.run()).map_err(|error| Error::new("the writer's thread", error))?;
@@ -239,7 +239,8 @@ impl Builder {
         Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
     }
 
-    fn open(&mut self, epoch_ns: u64) -> Result<Box<dyn Sink>, Error> {
+    fn open(&mut self, core: &Core) -> Result<Box<dyn Sink>, Error> {
+        let epoch_ns = core.epoch_ns;
         let Some(destination) = self.destination.take() else {
             let none = io::Error::new(io::ErrorKind::InvalidInput, "none was given");
             return Err(Error::new("destination of the trace", none));
@@ -249,7 +250,7 @@ impl Builder {
                 let what = path.display().to_string();
                 let (overwrites, rotate_bytes) = (self.overwrites, self.rotate_bytes);
                 let options = FileOptions { path, overwrites, rotate_bytes, keep_files: self.keep_files };
-                Box::new(File::create(options, epoch_ns).map_err(|error| Error::new(what, error))?)
+                Box::new(File::create(options, epoch_ns, &core.counts).map_err(|error| Error::new(what, error))?)
             }
             Destination::Stream(peer) => {
                 let what = peer.to_string();

@@ -125,9 +125,14 @@ impl Timeline {
         }
         let line_ns = self.ns(now.count);
         let behind = now.ns as f64 - line_ns as f64;
-        let (from_ns, correction) =
-            if behind > STEP_NS { (now.ns, 1.0) } else { (line_ns, (1.0 + behind / MEET_NS).max(0.5)) };
-        let from = Reading { count: now.count, ns: from_ns };
+        let is_step = behind > STEP_NS;
+        let correction = if is_step { 1.0 } else { (1.0 + behind / MEET_NS).max(0.5) };
+        // What was said of this very count stays: a step begins behind it.
+        let from = if is_step {
+            Reading { count: now.count + 1, ns: now.ns }
+        } else {
+            Reading { count: now.count, ns: line_ns }
+        };
         self.last = Piece { from, ns_per_count: rate * correction };
         if self.pieces.len() >= PIECES_MAX {
             self.pieces.drain(..PIECES_MAX / 2);
@@ -171,7 +176,7 @@ mod tests {
         let mut timeline = off_by(0.0);
         timeline.bend(Reading { count: 2_001_000, ns: 1_000_000 });
         timeline.bend(Reading { count: 4_001_000, ns: 60_000_000_000 });
-        assert_eq!(timeline.ns(4_001_000), 60_000_000_000);
+        assert_eq!(timeline.ns(4_001_001), 60_000_000_000);
         assert_eq!(timeline.ns(2_001_000), 1_000_000);
     }
 

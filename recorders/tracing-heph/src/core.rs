@@ -88,7 +88,7 @@ impl Core {
         self.clock.delta_as_nanos(1, counts.saturating_add(1))
     }
 
-    /// A place for a thread that begins to record, and its stream.
+    /// A place for the events of a thread that begins to record, and its stream.
     pub(crate) fn add_thread(&self) -> (Arc<Feed>, u32) {
         let feed = Arc::new(Feed::default());
         unpoisoned(&self.feeds).push(feed.clone());

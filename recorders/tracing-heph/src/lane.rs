@@ -40,7 +40,8 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct Lane {
     core: Arc<Core>,
-    feed: Arc<Feed>,
+    /// None before the first event.
+    feed: Option<Arc<Feed>>,
     chunk: Option<Arc<Chunk>>,
     /// The word of the chunk where the next packet goes.
     at: usize,
@@ -92,28 +93,34 @@ impl Lane {
 
     #[cold]
     fn new(core: &Arc<Core>) -> Self {
-        let (feed, stream) = core.add_thread();
-        let chunk = core.pool.first();
-        if let Some(chunk) = &chunk {
-            unpoisoned(&feed.chunks).push_back(chunk.clone());
-        }
-        let mut tail = Vec::new();
-        if core.shown.thread_name {
-            let thread = std::thread::current();
-            // An event into a `Vec` fails above 4 GiB only.
-            let _ = Event::append(&mut tail).str("thread", thread.name().unwrap_or("unnamed")).finish();
-        }
         Self {
             core: core.clone(),
-            feed,
-            chunk,
+            feed: None,
+            chunk: None,
             at: 0,
-            stream,
+            stream: 0,
             counter: 0,
             substreams: 0..0,
             open: Vec::new(),
             newest: (0, 0),
-            tail,
+            tail: Vec::new(),
+        }
+    }
+
+    /// The thread's first event: threads that only make spans for others need neither a stream nor memory.
+    #[cold]
+    fn begin(&mut self) {
+        let (feed, stream) = self.core.add_thread();
+        self.stream = stream;
+        self.chunk = self.core.pool.first();
+        if let Some(chunk) = &self.chunk {
+            unpoisoned(&feed.chunks).push_back(chunk.clone());
+        }
+        self.feed = Some(feed);
+        if self.core.shown.thread_name {
+            let thread = std::thread::current();
+            // An event into a `Vec` fails above 4 GiB only.
+            let _ = Event::append(&mut self.tail).str("thread", thread.name().unwrap_or("unnamed")).finish();
         }
     }
 
@@ -122,6 +129,9 @@ impl Lane {
     pub(crate) fn push(&mut self, substream: u64, start: u64, end: u64, body: &[u8]) {
         if self.core.is_closed() {
             return;
+        }
+        if self.feed.is_none() {
+            self.begin();
         }
         let header = Header { stream: self.stream, counter: self.counter, substream, start_ns: start, end_ns: end };
         self.counter = self.counter.wrapping_add(1);
@@ -143,7 +153,9 @@ impl Lane {
             return self.dropped();
         };
         let at = next.push(0, head, body, &self.tail);
-        unpoisoned(&self.feed.chunks).push_back(next.clone());
+        if let Some(feed) = &self.feed {
+            unpoisoned(&feed.chunks).push_back(next.clone());
+        }
         self.chunk = Some(next);
         self.at = at.unwrap_or(0);
         if at.is_none() {
@@ -153,8 +165,9 @@ impl Lane {
 
     #[cold]
     fn dropped(&self) {
-        let dropped = self.feed.dropped.load(Ordering::Relaxed);
-        self.feed.dropped.store(dropped + 1, Ordering::Relaxed);
+        if let Some(feed) = &self.feed {
+            feed.dropped.store(feed.dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
     }
 
     /// A substream that no other root span has.
@@ -208,6 +221,8 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        self.feed.is_ended.store(true, Ordering::Release);
+        if let Some(feed) = &self.feed {
+            feed.is_ended.store(true, Ordering::Release);
+        }
     }
 }

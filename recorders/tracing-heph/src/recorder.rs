@@ -52,6 +52,7 @@ impl Recorder {
 
     /// Starts a span, which ends when it is dropped. Its event belongs to the thread it ends on; on one thread, spans
     /// should end in the reverse order of their start, or be told apart by [`Span::substream`].
+    #[must_use = "a span ends when it is dropped"]
     pub fn span(&self, name: &str) -> Span<'_> {
         let mut span = Span::new(&self.core, name);
         span.start = self.core.now();
@@ -87,7 +88,6 @@ impl Recorder {
 ///
 /// Strings past 65,535 bytes are cut and marked, arrays past as many elements too (see [`heph_encoder`]).
 #[derive(Debug)]
-#[must_use = "a span ends when it is dropped"]
 pub struct Span<'r> {
     core: &'r Arc<Core>,
     body: Body,

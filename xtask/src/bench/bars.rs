@@ -16,10 +16,19 @@ pub(super) enum Unit {
     Records,
 }
 
+/// Millions of events a second of CPU time that the collector must take, from a file or a connection.
+pub(super) const COLLECT_AT_LEAST: f64 = 1.0;
+
 pub(super) const BARS: &[Bar] = &[
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
+    Bar { input: "cacheray", verb: &["cacheray", "mrc"], unit: Unit::Records, at_least: 15.0 },
+    Bar { input: "cacheray", verb: &["cacheray", "mrc", "--sample=0.01"], unit: Unit::Records, at_least: 200.0 },
+    Bar { input: "cacheray", verb: &["cacheray", "mrc", "--by=type"], unit: Unit::Records, at_least: 0.0 },
+    Bar { input: "cacheray", verb: &["cacheray", "sharing"], unit: Unit::Records, at_least: 0.0 },
+    Bar { input: "cacheray-narrow", verb: &["cacheray", "mrc"], unit: Unit::Records, at_least: 15.0 },
+    Bar { input: "cacheray-narrow", verb: &["cacheray", "mrc", "--sample=0.01"], unit: Unit::Records, at_least: 200.0 },
     Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
     Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "xray-155", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
@@ -51,6 +60,11 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "heph-540", verb: &["heph", "spans", "--summary"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "loss"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "heph-540", verb: &["convert", "--to=chrome", "--output=-"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
     Bar { input: "apitrace", verb: &["apitrace", "dump"], unit: Unit::Megabytes, at_least: 320.0 },
     Bar { input: "apitrace", verb: &["apitrace", "info"], unit: Unit::Megabytes, at_least: 1200.0 },
@@ -99,7 +113,12 @@ impl Bar {
             // The page-table checker keeps the traced machine's tables.
             ["casemate", ..] => Some(150),
             // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
+            // Sharing keeps some 150 bytes of every line.
+            ["cacheray", "sharing"] => Some(256),
+            // Curves keep up to 50 bytes of every line.
+            ["cacheray", "mrc", ..] => Some(96),
             ["xray", "convert", ..] | ["xray", "graph"] => None,
+            _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),
             _ => Some(64),
         }

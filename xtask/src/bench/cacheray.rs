@@ -18,6 +18,16 @@ const TYPES: [(&str, u32); 6] = [
     ("struct.Item", 8),
 ];
 
+/// Types of the trace with few lines: about as many regions, one element each.
+const SMALL_TYPES: [(&str, u32); 6] = [
+    ("struct.Node", 48),
+    ("struct.Particle", 96),
+    ("class.geo::Box", 104),
+    ("struct.Ring", 264),
+    ("struct.Link", 24),
+    ("struct.Item", 8),
+];
+
 /// Start of the heap and of a thread's stack, as Linux on x86-64 places them.
 const HEAP: u64 = 0x5555_5575_92a0;
 const STACK: u64 = 0x7fff_ffff_e000;
@@ -25,10 +35,24 @@ const STACK: u64 = 0x7fff_ffff_e000;
 /// Most regions that live at once.
 const LIVE_MAX: usize = 60_000;
 
-/// Writes about `bytes` bytes of a trace.
+/// Writes about `bytes` bytes of a trace; at the usual size it touches 752,000 lines.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let mut program =
-        Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
+    write(out, bytes, false)
+}
+
+/// The same with smaller objects: 115,000 lines, about as many as the recorded trace that peers were measured on.
+pub(crate) fn generate_narrow(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    write(out, bytes, true)
+}
+
+fn write(out: &mut dyn Write, bytes: u64, is_narrow: bool) -> io::Result<()> {
+    let mut program = Program {
+        random: 0x2545_f491_4f6c_dd1d,
+        heap_next: HEAP,
+        live: Vec::new(),
+        walk: (HEAP, HEAP + 64),
+        is_narrow,
+    };
     let mut buffer = Vec::with_capacity(1 << 16);
     let mut written = 0;
     while written < bytes {
@@ -49,6 +73,7 @@ struct Program {
     live: Vec<(u64, u32)>,
     /// Where the current array walk stands, and where its object ends.
     walk: (u64, u64),
+    is_narrow: bool,
 }
 
 impl Program {
@@ -74,8 +99,8 @@ impl Program {
             return self.free(out);
         }
         let kind = (self.random() % TYPES.len() as u64) as usize;
-        let (name, elemsize) = TYPES[kind];
-        let elemcount = if elemsize < 100 { 1 + (self.random() % 12) as u32 } else { 1 };
+        let (name, elemsize) = if self.is_narrow { SMALL_TYPES[kind] } else { TYPES[kind] };
+        let elemcount = if elemsize < 100 && !self.is_narrow { 1 + (self.random() % 12) as u32 } else { 1 };
         let size = elemsize * elemcount;
         let address = self.heap_next;
         // Chunks are multiples of 16 bytes with a header of 16, as malloc places them.

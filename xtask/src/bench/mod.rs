@@ -10,6 +10,7 @@ mod cacheray;
 mod casemate;
 mod heph;
 mod late;
+mod live;
 pub(crate) mod measure;
 mod record;
 mod recorder;
@@ -37,11 +38,13 @@ struct Input {
 
 const INPUTS: &[Input] = &[
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
+    Input { name: "cacheray-narrow", generate: cacheray::generate_narrow, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
+    Input { name: "heph-540", generate: heph::generate, megabytes: 540 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
@@ -100,6 +103,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         bench(input, &path, &options, &mut missed)?;
         if input.name == "apitrace" {
             late::bench(&path, &options, &mut missed)?;
+        }
+        if input.name == "heph" {
+            live::bench(&path, &mut missed)?;
         }
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;

@@ -44,16 +44,8 @@ pub enum Policy {
 
 impl Policy {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Lru,
-        Self::Fifo,
-        Self::TreePlru,
-        Self::BitPlru,
-        Self::Srrip,
-        Self::Brrip,
-        Self::Random,
-        Self::Opt,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Lru, Self::Fifo, Self::TreePlru, Self::BitPlru, Self::Srrip, Self::Brrip, Self::Random, Self::Opt];
 
     /// The word of configuration files.
     pub const fn word(self) -> &'static str {
@@ -271,7 +263,10 @@ fn check_levels(list: &str, levels: &[Level]) -> Result<(), Wrong> {
         let wrong = |key: &str, what: String| Err(Wrong::new(format!("{list}[{at}].{key}"), what));
         let Level { line, ways, size, .. } = *level;
         if !line.is_power_of_two() || !(LINE_BYTES_MIN..=LINE_BYTES_MAX).contains(&line) {
-            return wrong("line", format!("expected a power of two from {LINE_BYTES_MIN} to {LINE_BYTES_MAX}, found {line}"));
+            return wrong(
+                "line",
+                format!("expected a power of two from {LINE_BYTES_MIN} to {LINE_BYTES_MAX}, found {line}"),
+            );
         }
         if line < line_above {
             return wrong("line", format!("expected at least the line of the level above, {line_above}, found {line}"));

@@ -373,7 +373,9 @@ mod tests {
         assert_eq!(wrong(r#"{"x": {}}"#), "x.levels: expected an array, found nothing");
         assert!(wrong(&level(r#""ways": 4"#)).starts_with("x.levels[0].size: expected a number of bytes"));
         assert!(wrong(&level(r#""size": "4 fish", "ways": 4"#)).ends_with("found \"4 fish\""));
-        assert!(wrong(&level(r#""size": 4096, "ways": -1"#)).starts_with("x.levels[0].ways: expected a number of ways"));
+        assert!(
+            wrong(&level(r#""size": 4096, "ways": -1"#)).starts_with("x.levels[0].ways: expected a number of ways")
+        );
         assert!(wrong(&level(r#""size": 4096, "ways": 4, "policy": "mru""#)).contains("one of lru, fifo, plru"));
         assert!(wrong(&level(r#""size": 4096, "ways": 400"#)).starts_with("x.levels[0].ways: expected at most 64"));
         assert!(wrong(&level(r#""size": 1e300, "ways": 4"#)).starts_with("x.levels[0].size"));

@@ -221,10 +221,16 @@ impl AccessSink for Simulation {
         }
         Arc::make_mut(&mut self.cores).thread(number, id);
         let cores = self.cores.count();
-        let private: usize = self.configs.iter().flat_map(|c| &c.levels).filter(|l| l.is_private).map(|level| {
-            let geometry = level.geometry();
-            geometry.sets.saturating_mul(geometry.ways)
-        }).sum();
+        let private: usize = self
+            .configs
+            .iter()
+            .flat_map(|c| &c.levels)
+            .filter(|l| l.is_private)
+            .map(|level| {
+                let geometry = level.geometry();
+                geometry.sets.saturating_mul(geometry.ways)
+            })
+            .sum();
         if private.saturating_mul(cores) > PRIVATE_LINES_MAX {
             return Err(Error::limit(format!(
                 "private caches of {cores} cores have more than {PRIVATE_LINES_MAX} lines; --cores N has threads share"

@@ -55,8 +55,7 @@ impl Masks {
     /// True when any of the bytes was never written, as far as the region is watched.
     pub(super) fn is_unwritten(&self, region: u64, offset: u64, bytes: u16) -> bool {
         let Some(mask) = self.by_region.get(&region) else { return false };
-        parts(offset, bytes, mask.bytes)
-            .any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
+        parts(offset, bytes, mask.bytes).any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
     }
 }
 

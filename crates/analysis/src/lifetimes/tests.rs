@@ -1,4 +1,4 @@
-use anytrace_core::access::{AccessFlags, AccessKind};
+use anytrace_core::access::AccessFlags;
 use anytrace_core::layout::NoLayouts;
 
 use super::*;

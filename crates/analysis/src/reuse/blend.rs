@@ -173,7 +173,8 @@ impl Counts {
             Some((_, shortest)) => *shortest = (*shortest + missing).max(0.0),
             None => weights.push((0, missing.max(0.0))),
         }
-        Curve::new(self.line_accesses, cold.round() as u64, rounded(weights.into_iter()))
+        let (cold, distances) = rounded(weights.into_iter(), cold);
+        Curve::new(self.line_accesses, cold, distances)
     }
 }
 
@@ -224,9 +225,9 @@ impl Reuse {
         let Some(stack) = self.stacks.get_mut(at) else { return Ok(()) };
         sampled.line_accesses += 1;
         // What a touch stands for is said by the rate at its time, as the paper's rescaling of counts comes to.
-        let weight = 1.0 / sampled.sampler.rate();
+        let weight = sampled.sampler.weight();
         let before = stack.touch(line, self.epoch);
-        let distance = before.map(|before| (f64::from(before.distance) * weight).round() as u64);
+        let distance = before.map(|before| (f64::from(before.distance) * weight + 0.5) as u64);
         let of_all = sampled.counts.first_mut();
         let count = |counts: &mut Counts| match distance {
             Some(distance) => counts.far.add(distance, weight),

@@ -168,10 +168,11 @@ fn lowest(bucket: usize) -> u64 {
     (PER_DOUBLING + above % PER_DOUBLING) << (doublings - u64::from(PER_DOUBLING.ilog2()))
 }
 
-/// Whole numbers of weights, such that every sum from the end is right to a half.
-pub(super) fn rounded(weights: impl DoubleEndedIterator<Item = (u64, f64)>) -> Vec<(u64, u64)> {
+/// Whole numbers of weights, such that every sum from the end is right to a half; `cold` stands at the end.
+pub(super) fn rounded(weights: impl DoubleEndedIterator<Item = (u64, f64)>, cold: f64) -> (u64, Vec<(u64, u64)>) {
     let mut counts = BTreeMap::new();
-    let (mut sum, mut given) = (0.0, 0_u64);
+    let of_cold = cold.round() as u64;
+    let (mut sum, mut given) = (cold, of_cold);
     for (distance, weight) in weights.rev() {
         sum += weight;
         // Weights are finite and not negative; a float beyond the range becomes the greatest number.
@@ -181,7 +182,7 @@ pub(super) fn rounded(weights: impl DoubleEndedIterator<Item = (u64, f64)>) -> V
             given += due;
         }
     }
-    counts.into_iter().collect()
+    (of_cold, counts.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -217,8 +218,9 @@ mod tests {
 
     #[test]
     fn rounding_keeps_sums() {
-        let counts = rounded([(0, 0.4), (1, 0.4), (2, 0.4), (3, 0.4)].into_iter());
-        assert_eq!(counts, [(0, 1), (2, 1)]);
-        assert_eq!(rounded([(5, f64::MAX)].into_iter()), [(5, u64::MAX)]);
+        let counts = rounded([(0, 0.4), (1, 0.4), (2, 0.4), (3, 0.4)].into_iter(), 0.0);
+        assert_eq!(counts, (0, vec![(0, 1), (2, 1)]));
+        assert_eq!(rounded([(0, 2.6), (9, 0.0)].into_iter(), 1.4), (1, vec![(0, 3)]));
+        assert_eq!(rounded([(5, f64::MAX)].into_iter(), 0.0), (0, vec![(5, u64::MAX)]));
     }
 }

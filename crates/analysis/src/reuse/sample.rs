@@ -16,7 +16,7 @@ use super::stack::Stack;
 pub(super) const NEAR_LINES: u64 = 1024;
 
 /// With a fixed rate all lines are taken until there are so many, so that small traces are not told by a handful.
-const LINES_MIN: usize = 1024;
+const LINES_MIN: usize = 512;
 
 /// Of the first records all are taken.
 const DENSE_RECORDS: u64 = 1 << 16;
@@ -26,7 +26,7 @@ const EARLY_RECORDS: u64 = 1 << 20;
 
 /// Records from burst to burst, and of a burst.
 const EARLY: (u64, u64) = (1 << 16, 1 << 13);
-const LATE: (u64, u64) = (1 << 20, 1 << 14);
+const LATE: (u64, u64) = (1 << 20, 1 << 13);
 
 /// How much of a trace is looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,6 +76,7 @@ pub(super) fn touches_burst(seq: u64) -> bool {
 pub(super) struct Sampler {
     /// Lines with hashes below this are taken.
     below: u64,
+    weight: f64,
     /// The bound of the rate asked for.
     below_min: u64,
     /// Most lines, as long as the bound may still fall.
@@ -91,13 +92,19 @@ impl Sampler {
             Sample::Rate(rate) => ((rate * 2_f64.powi(64)) as u64, LINES_MIN),
             Sample::Lines(lines) => (1, lines.max(1)),
         };
-        Self { below: u64::MAX, below_min: below_min.max(1), lines_max, taken: BinaryHeap::new() }
+        Self { below: u64::MAX, weight: 1.0, below_min: below_min.max(1), lines_max, taken: BinaryHeap::new() }
     }
 
     /// Lines with hashes below this are taken.
     #[inline]
     pub(super) fn below(&self) -> u64 {
         self.below
+    }
+
+    /// How many lines one that is taken stands for.
+    #[inline]
+    pub(super) fn weight(&self) -> f64 {
+        self.weight
     }
 
     /// Share of the lines that are taken now.
@@ -116,6 +123,7 @@ impl Sampler {
         }
         if let Some((highest, ..)) = self.taken.peek() {
             self.below = (*highest).max(self.below_min);
+            self.weight = 1.0 / self.rate();
         }
         while let Some((_, line, layer)) = self.taken.peek().filter(|(hash, ..)| *hash >= self.below).copied() {
             self.taken.pop();
@@ -144,7 +152,7 @@ mod tests {
             assert!(touches_burst(burst.from) && touches_burst(burst.to - 1) && touches_burst(burst.next - 1));
             seq = burst.next;
         }
-        assert!(!touches_burst((1 << 20) + (1 << 14)) && !touches_burst(u64::MAX));
+        assert!(!touches_burst((1 << 20) + (1 << 13)) && !touches_burst(u64::MAX));
     }
 
     #[test]

@@ -64,6 +64,11 @@ impl TypeProfile {
     }
 }
 
+/// The rows of a type of which nothing was counted.
+pub fn rows_of(layout: &Layout) -> Vec<Row> {
+    of_layout(layout, &[])
+}
+
 fn of_offset(offset_bytes: u64, bytes: u16, counts: &Counts) -> Row {
     Row {
         kind: RowKind::Offset,

@@ -5,7 +5,8 @@ use anytrace_core::layout::{Dimension, Field, Layout, RecordKind};
 use proptest::prelude::*;
 
 use super::*;
-use crate::lru_levels::LevelShape;
+use crate::cache::Options;
+use crate::cache::config::{Config, Level};
 
 struct One(Arc<Layout>);
 
@@ -26,8 +27,9 @@ fn access(seq: u64, address: u64, bytes: u16, kind: AccessKind) -> Access {
     Access { address, seq, thread: 0, bytes, kind, flags: AccessFlags::NONE }
 }
 
-fn caches() -> LruLevels {
-    LruLevels::new(&[LevelShape { size_bytes: 4096, line_bytes: 64, ways: 4 }]).unwrap()
+fn caches() -> Simulation {
+    let config = Config::new("c", vec![Level::new("L1", 4096, 64, 4)]);
+    Simulation::new(vec![config], Options { with_types: true, ..Options::default() }).unwrap()
 }
 
 fn profile(regions: &[RegionAdded], accesses: &[Access]) -> TypeProfile {
@@ -37,7 +39,7 @@ fn profile(regions: &[RegionAdded], accesses: &[Access]) -> TypeProfile {
     profiler.type_name(1, Some(b"struct.Q")).unwrap();
     regions.iter().for_each(|region| profiler.region_added(region).unwrap());
     accesses.chunks(7).for_each(|batch| profiler.accesses(batch).unwrap());
-    profiler.finish()
+    profiler.finish().unwrap()
 }
 
 #[test]
@@ -46,9 +48,13 @@ fn one_block_of_all_bytes_is_counted_as_elements_of_the_type() {
     let reads = [access(1, 4096 + 24 * 3 + 12, 4, AccessKind::Read), access(2, 4096 + 4, 8, AccessKind::Write)];
     let found = profile(&[region], &reads);
     let one = &found.types[0];
-    assert_eq!((one.elements, one.regions, one.element_bytes.as_slice(), one.straddling_elements), (10, 1, &[(24, 1)][..], 2));
+    assert_eq!(
+        (one.elements, one.regions, one.element_bytes.as_slice(), one.straddling_elements),
+        (10, 1, &[(24, 1)][..], 2)
+    );
     let rows = found.rows(0);
-    let told: Vec<_> = rows.iter().map(|row| (row.path.as_str(), row.bytes, row.counts.reads, row.counts.writes)).collect();
+    let told: Vec<_> =
+        rows.iter().map(|row| (row.path.as_str(), row.bytes, row.counts.reads, row.counts.writes)).collect();
     assert_eq!(told, [("id", 4, 0, 0), ("", 4, 0, 1), ("pos[]", 12, 1, 1), ("", 4, 0, 0)]);
     assert_eq!(rows[1].kind, RowKind::Hole);
     assert_eq!((one.live_bytes_peak, one.live.sparkline(8).chars().count()), (240, 3));
@@ -91,5 +97,7 @@ proptest! {
         prop_assert_eq!((of("id"), of("pos")), (id, pos));
         let all: u64 = found.types.iter().map(|one| one.counts.accesses()).sum();
         prop_assert_eq!(all + untyped, accesses.len() as u64);
+        let by_offset: u64 = found.offsets.iter().map(|(_, counts)| counts.misses).sum();
+        prop_assert_eq!(by_offset, found.types.iter().map(|one| one.counts.misses).sum::<u64>());
     }
 }

@@ -15,9 +15,12 @@ pub(crate) enum Kind {
     User,
 }
 
+/// Description of a run of an actor that any worker may run.
+pub(crate) const THREAD_SAFE_RUN: &str = "Running thread-safe process";
+
 const TABLE: [(&str, Kind); 27] = [
     ("Running thread-local process", Kind::Run),
-    ("Running thread-safe process", Kind::Run),
+    (THREAD_SAFE_RUN, Kind::Run),
     ("Scheduling processes", Kind::Scheduling),
     ("Scheduling thread-local processes", Kind::Scheduling),
     ("Scheduling thread-local processes based on timers", Kind::Scheduling),

@@ -37,7 +37,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    pub(crate) fn create(options: FileOptions, epoch_ns: u64) -> io::Result<Self> {
+    pub(crate) fn create(options: FileOptions, epoch_ns: u64, counts: &Counts) -> io::Result<Self> {
         let (path, epoch) = (options.path.clone(), epoch_packet(epoch_ns));
         // A pipe or a device is neither made nor emptied, and it does not rotate.
         let is_special = fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
@@ -48,7 +48,7 @@ impl File {
             (open(&path, options.overwrites)?, options)
         };
         let mut this = Self { options, epoch, file, written: 0, until: 0, number: 0, made: VecDeque::from([path]) };
-        this.begin(&Counts::default())?;
+        this.begin(counts)?;
         Ok(this)
     }
 

@@ -307,9 +307,8 @@ fn touched(access: &Access, at: u64, shift: u32) -> u64 {
 fn shards(config: &Config, options: &Options, threads: usize) -> u64 {
     let first = config.levels.first().map_or(0, |level| level.line);
     let is_local = |policy| !matches!(policy, Policy::Random | Policy::Brrip | Policy::Opt);
-    let each = config.levels.iter().all(|level| {
-        is_local(level.policy) && !level.prefetch.is_any() && level.line == first
-    });
+    let each =
+        config.levels.iter().all(|level| is_local(level.policy) && !level.prefetch.is_any() && level.line == first);
     if !each || options.with_classes {
         return 1;
     }

@@ -2,10 +2,19 @@
 //!
 //! The verbs work on any format whose traces can be told as memory accesses.
 
+mod advise;
+mod caches;
 mod cc;
+mod configs;
+mod mrc;
 mod opening;
 mod record;
 mod recorder_library;
+mod remapping;
+mod sharing;
+mod sim;
+mod type_data;
+mod types;
 
 use clap::{Args, Subcommand};
 
@@ -23,6 +32,9 @@ pub(crate) struct CacherayArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum CacherayVerb {
+    /// Propose layouts of types that miss less, each with its re-simulated gain
+    #[command(after_help = "Example:\n  anytrace cacheray advise run.trace --binary ./prog --config zen3")]
+    Advise(Box<advise::AdviseArguments>),
     /// Compile and link a C or C++ program so that it can be recorded
     #[command(
         after_help = "Exit codes: those of the compiler; 2 where it cannot be run, or the recorder is not to be had.\n\n\
@@ -30,18 +42,50 @@ enum CacherayVerb {
                             CC='anytrace cacheray cc -- clang' make"
     )]
     Cc(cc::CcArguments),
+    /// Say how often caches of any size would miss: exact curves in one pass, by type or thread, or from a sample
+    #[command(
+        after_help = "The caches are fully associative and evict the least recently used line. Sizes are in bytes, with k, M\n\
+                      or G behind them or not.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace cacheray mrc --by type --plot app.svg app.trace\n  \
+                      anytrace cacheray mrc --sample 0.01 --working-set huge.trace"
+    )]
+    Mrc(Box<mrc::MrcArguments>),
     /// Run a program and record what it reads, writes and allocates
     #[command(
         after_help = "Exit codes: those of the program, 128 and the number for a signal; 2 where it cannot be run.\n\n\
                             Example:\n  anytrace cacheray record -o app.trace -- ./app input.txt"
     )]
     Record(record::RecordArguments),
+    /// Find cache lines that threads take from each other: which fields, which threads, how often, what to pad
+    #[command(
+        after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, accesses happen in\n\
+                      the order of records. A miss is true sharing where bytes of the access were written by others since\n\
+                      the core lost the line, else false sharing.\n\n\
+                      Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
+                      Example:\n  anytrace cacheray sharing app.trace\n  \
+                      anytrace cacheray sharing --cores 2 --format json app.trace | jq '.pairs[0]'"
+    )]
+    Sharing(sharing::SharingArguments),
+    /// Simulate caches: which types and fields miss, in which levels and sets
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
+    )]
+    Sim(Box<sim::SimArguments>),
+    /// What each type and field of a trace is read, written and missed, and how much of it lives
+    #[command(after_help = "Example:\n  anytrace cacheray types run.trace --binary ./prog --type Node")]
+    Types(Box<types::TypesArguments>),
 }
 
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
+        CacherayVerb::Advise(options) => advise::run(options),
         CacherayVerb::Cc(options) => cc::run(options),
+        CacherayVerb::Mrc(options) => mrc::run(options),
         CacherayVerb::Record(options) => record::run(options),
+        CacherayVerb::Sharing(options) => sharing::run(options),
+        CacherayVerb::Sim(options) => sim::run(options),
+        CacherayVerb::Types(options) => types::run(options),
     }
 }

@@ -1,19 +1,26 @@
 //! What the group's verbs share: opening a trace that has memory accesses, and where its damage is told.
 
+use std::io::Write;
 use std::path::Path;
 
 use anytrace_core::{Diagnostic, Trace};
+use serde_json::Value;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::open;
+use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {
+    /// The format's name; "unknown" for an empty file.
+    pub(super) format: &'static str,
     /// `None` for an empty file.
     pub(super) trace: Option<Box<dyn Trace>>,
     pub(super) reporter: Reporter,
+    /// Drawn as long as it lives.
+    pub(super) progress: Option<Progress>,
 }
 
 /// Opens a trace for one of the verbs.
@@ -27,11 +34,25 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     if !format.has_accesses() {
         return Err(Failure::usage(format!("{name}: traces of {} have no memory accesses", format.title())));
     }
+    let progress = Some(Progress::watch(&input));
     let trace = open::enter(format, input, options)?;
-    Ok(Opened { trace: Some(trace), reporter: reporter(Some(format)) })
+    Ok(Opened { format: format.name(), trace: Some(trace), reporter: reporter(Some(format)), progress })
 }
 
 fn empty(mut reporter: Reporter, damage: Vec<Diagnostic>) -> Result<Opened, Failure> {
     reporter.take(damage)?;
-    Ok(Opened { trace: None, reporter })
+    Ok(Opened { format: "unknown", trace: None, reporter, progress: None })
+}
+
+/// Prints one object, or a list where several traces were asked for.
+pub(super) fn print_json(mut objects: Vec<Value>, is_list: bool) -> Result<(), Failure> {
+    let value = if is_list { Value::Array(objects) } else { objects.pop().unwrap_or(Value::Null) };
+    if value.is_null() {
+        return Ok(());
+    }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
 }

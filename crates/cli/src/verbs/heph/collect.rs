@@ -222,7 +222,7 @@ fn to_library(options: &CollectArguments) -> Result<CollectOptions, Failure> {
 }
 
 /// A flag that an interrupt sets. A second interrupt ends the program at once.
-fn stop_on_signal() -> Arc<AtomicBool> {
+pub(super) fn stop_on_signal() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let of_handler = Arc::clone(&stop);
     // Without a handler an interrupt ends the program; what was received is in the files all the same.

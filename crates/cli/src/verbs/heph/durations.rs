@@ -6,7 +6,8 @@ use std::time::Duration;
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time: expected a number and ns, us, ms, s, m or h");
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let (digits, unit) = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size))).ok_or_else(wrong)?;
+    let (digits, unit) =
+        units.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, *size))).ok_or_else(wrong)?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(wrong());
     }

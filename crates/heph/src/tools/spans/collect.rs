@@ -58,7 +58,7 @@ impl Facts {
 
 /// A trace read to its end.
 pub(crate) struct Collected {
-    pub(super) sorter: Sorter,
+    pub(crate) sorter: Sorter,
     pub(crate) names: Names,
     pub(crate) facts: Facts,
     pub(crate) summary: Summary,

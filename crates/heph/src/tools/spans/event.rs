@@ -8,7 +8,8 @@ pub(crate) struct Sorted<'a> {
     pub(crate) stream: u32,
     /// What tells lanes of the stream apart: the substream, or 0 where a stream is one lane.
     pub(crate) lane: u64,
-    pub(crate) counter: u32,
+    /// The counter without wrapping; its low half is the counter.
+    pub(crate) order: u64,
     pub(crate) substream: u64,
     pub(crate) start: u64,
     /// End, never before the start.
@@ -36,8 +37,9 @@ impl<'a> Sorted<'a> {
         self.event().attributes()
     }
 
-    pub(crate) fn has_attributes(&self) -> bool {
-        !self.attributes.is_empty()
+    /// What identifies it in its trace: stream and counter, and how often the counter had wrapped.
+    pub(crate) fn identity(&self) -> u64 {
+        (u64::from(self.stream) << 32 | u64::from(self.order as u32)) ^ (self.order >> 32 << 56)
     }
 
     fn event(&self) -> Event<'a> {
@@ -75,7 +77,7 @@ impl Kept {
         Sorted {
             stream: self.stream,
             lane: self.lane,
-            counter: self.order as u32,
+            order: self.order,
             substream: self.substream,
             start: self.start,
             end: self.end,

@@ -10,53 +10,53 @@ const OPEN_MAX: usize = 1 << 18;
 
 /// An open span, with what the caller wants to know of it again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Open<T> {
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub(crate) struct Open<T> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
     /// Spans around it.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     /// Time covered by its children so far, each moment once, and where that ends.
     covered: u64,
     covered_until: u64,
-    pub(super) what: T,
+    pub(crate) what: T,
 }
 
 impl<T> Open<T> {
     /// Time not spent in children, each moment counted once.
-    pub(super) fn self_time(&self) -> u64 {
+    pub(crate) fn self_time(&self) -> u64 {
         (self.end - self.start).saturating_sub(self.covered)
     }
 }
 
 /// Where an event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Placement<T> {
+pub(crate) struct Placement<T> {
     /// The span around it.
-    pub(super) parent: Option<T>,
+    pub(crate) parent: Option<T>,
     /// The span that overlaps it in part: the last one that began before it.
-    pub(super) overlaps: Option<T>,
+    pub(crate) overlaps: Option<T>,
     /// Spans around it.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     /// True when it is the stack's top now.
-    pub(super) is_open: bool,
+    pub(crate) is_open: bool,
 }
 
 /// The open spans of a lane.
 #[derive(Debug, Clone)]
-pub(super) struct Sweep<T> {
+pub(crate) struct Sweep<T> {
     open: Vec<Open<T>>,
     /// Spans that were not kept open because there were too many.
-    pub(super) too_deep: u64,
+    pub(crate) too_deep: u64,
 }
 
 impl<T: Copy> Sweep<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { open: Vec::new(), too_deep: 0 }
     }
 
     /// Takes the next event in order; `closed` is given every span that can have no more children.
     #[inline]
-    pub(super) fn place(&mut self, start: u64, end: u64, what: T, closed: &mut impl FnMut(Open<T>)) -> Placement<T> {
+    pub(crate) fn place(&mut self, start: u64, end: u64, what: T, closed: &mut impl FnMut(Open<T>)) -> Placement<T> {
         let is_point = start == end;
         while let Some(top) = self.open.last()
             && (top.end < start || top.end == start && !is_point)
@@ -90,14 +90,14 @@ impl<T: Copy> Sweep<T> {
 
     /// Changes what is known of the span that was placed last, where it is open.
     #[inline]
-    pub(super) fn set_top(&mut self, what: T) {
+    pub(crate) fn set_top(&mut self, what: T) {
         if let Some(top) = self.open.last_mut() {
             top.what = what;
         }
     }
 
     /// Ends the lane.
-    pub(super) fn finish(&mut self, closed: &mut impl FnMut(Open<T>)) {
+    pub(crate) fn finish(&mut self, closed: &mut impl FnMut(Open<T>)) {
         while !self.open.is_empty() {
             self.close(closed);
         }

@@ -19,7 +19,7 @@ const WRITE_BYTES: usize = 256 << 10;
 
 /// Events on their way to their order.
 #[derive(Debug, Default)]
-pub(super) struct Sorter {
+pub(crate) struct Sorter {
     chunk: Chunk,
     levels: Vec<Level>,
     out: Vec<u8>,
@@ -52,7 +52,7 @@ impl Sorter {
     }
 
     /// Gives all events in order.
-    pub(super) fn each(mut self, visit: &mut impl FnMut(&Sorted<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn each(mut self, visit: &mut impl FnMut(&Sorted<'_>) -> Result<(), Error>) -> Result<(), Error> {
         if self.levels.is_empty() {
             self.chunk.sort();
             return self.chunk.sorted().try_for_each(|(event, bytes)| visit(&event.with(bytes)));

@@ -56,14 +56,17 @@ struct Shown {
 }
 
 struct Teller<'a> {
-    names: &'a Names,
     facts: &'a Facts,
     wants_attributes: bool,
+    takes_whole: bool,
+    wants_identities: bool,
+    /// The key of the first attribute of spans told whole.
+    end_key: NameId,
     out: &'a mut dyn SpanSink,
     batch: EdgeBatch,
     kinds: Vec<Kind>,
-    /// The row each open span stands on.
-    sweep: Sweep<u32>,
+    /// The row each open span stands on, and its identity.
+    sweep: Sweep<(u32, u64)>,
     lane: Option<(u32, u64)>,
     rows: Vec<Row>,
     runs: Runs,
@@ -88,11 +91,16 @@ impl<'a> Teller<'a> {
         for (id, name) in (0..).zip(names.all()) {
             out.name(id, name, None)?;
         }
+        let (takes_whole, wants_identities) = (out.takes_whole(), out.wants_identities());
+        let mut keys = Keys::new(names);
+        let end_key = if takes_whole { keys.id(b"end", out)? } else { 0 };
         let kind = |name: &[u8]| std::str::from_utf8(name).map_or(Kind::User, runtime::kind_of);
         Ok(Self {
-            names,
             facts,
             wants_attributes,
+            takes_whole,
+            wants_identities,
+            end_key,
             out,
             batch: EdgeBatch::default(),
             kinds: names.all().map(kind).collect(),
@@ -102,7 +110,7 @@ impl<'a> Teller<'a> {
             runs: Runs::default(),
             tracks: 0,
             lanes_of_stream: 0,
-            keys: Keys::new(names),
+            keys,
             scratch: Vec::new(),
             untold: 0,
         })
@@ -117,15 +125,16 @@ impl<'a> Teller<'a> {
             }
             self.lane = Some(lane);
         }
-        let placed = self.sweep.place(event.start, event.end, u32::MAX, &mut |_| {});
-        let Some(row) = self.row_for(event, placed.parent)? else {
+        let own = event.identity();
+        let placed = self.sweep.place(event.start, event.end, (u32::MAX, own), &mut |_| {});
+        let Some(row) = self.row_for(event, placed.parent.map(|parent| parent.0))? else {
             self.untold += 1;
             return Ok(());
         };
         if placed.is_open {
-            self.sweep.set_top(row);
+            self.sweep.set_top((row, own));
         }
-        self.begin(row as usize, event)
+        self.begin(row as usize, event, placed.parent.map(|parent| parent.1))
     }
 
     /// The row an event stands on; `None` where there are too many.
@@ -183,12 +192,14 @@ impl<'a> Teller<'a> {
         {
             row.open.pop();
             let track = row.track;
-            self.push(top.seq, top.end, track, top.name, EdgeKind::End)?;
+            if !self.takes_whole {
+                self.push(top.seq, top.end, track, top.name, EdgeKind::End)?;
+            }
         }
         Ok(())
     }
 
-    fn begin(&mut self, row: usize, event: &Sorted<'_>) -> Result<(), Error> {
+    fn begin(&mut self, row: usize, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
         let name = match event.name {
             NO_ROOM => self.keys.id(b"(other)", self.out)?,
             name => name,
@@ -197,6 +208,12 @@ impl<'a> Teller<'a> {
         row.open.push(Shown { end: event.end, seq: event.seq, name });
         let track = row.track;
         self.push(event.seq, event.start, track, name, EdgeKind::Begin)?;
+        if self.wants_identities {
+            self.batch.identify(event.identity(), parent);
+        }
+        if self.takes_whole {
+            self.batch.attribute(self.end_key, Value::U64(event.end));
+        }
         if self.wants_attributes { self.attributes(event) } else { Ok(()) }
     }
 
@@ -239,7 +256,8 @@ impl<'a> Teller<'a> {
         if self.batch.is_full() {
             self.drain()?;
         }
-        let (attributes, cpu, flags) = ((0, 0), NO_CPU, EdgeFlags::NONE);
+        let flags = if self.takes_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
+        let (attributes, cpu) = ((0, 0), NO_CPU);
         self.batch.push(Edge { seq, time, track, name, attributes, cpu, kind, flags });
         Ok(())
     }
@@ -255,7 +273,7 @@ impl<'a> Teller<'a> {
     fn end_lane(&mut self) -> Result<(), Error> {
         self.sweep.finish(&mut |_| {});
         for mut row in std::mem::take(&mut self.rows) {
-            while let Some(top) = row.open.pop() {
+            while let Some(top) = row.open.pop().filter(|_| !self.takes_whole) {
                 self.push(top.seq, top.end, row.track, top.name, EdgeKind::End)?;
             }
         }

@@ -60,6 +60,7 @@ fn head(report: &Report, folder: &Path) -> String {
     add("out of order", totals.out_of_order, "");
     add("restarts", totals.restarts, "");
     add("damaged places", report.damaged_places, &format!(" ({} bytes skipped)", number(report.skipped_bytes)));
+    add("unfinished", report.unfinished_bytes, " bytes of packets whose rest had not come");
     add("refused", report.refused(), " (connections or senders above the limits)");
     for listener in &report.listeners {
         let mut add = |what: &str, figure: u64| {
@@ -127,8 +128,13 @@ fn sources(report: &Report) -> Table {
 
 fn streams(report: &Report) -> Table {
     let right = Align::Right;
-    let mut table =
-        Table::new(&[("source", right), ("stream", right), ("received", right), ("lost", right), ("counters", Align::Left)]);
+    let mut table = Table::new(&[
+        ("source", right),
+        ("stream", right),
+        ("received", right),
+        ("lost", right),
+        ("counters", Align::Left),
+    ]);
     let all = report.sources.iter().flat_map(|source| source.streams.iter().map(move |stream| (source, stream)));
     for (source, stream) in all.filter(|(_, stream)| stream.lost > 0).take(STREAMS_SHOWN) {
         let range = |&(first, count): &(u32, u64)| match count {

@@ -155,3 +155,76 @@ fn description_table(summary: &Summary) -> Table<'static> {
 fn number(number: u64) -> String {
     grouped(u128::from(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use anytrace_live::{
+        DescriptionRow, Drops, EndedBy, Percentiles, Report, SourceName, SourceReport, StreamLoss, Summary,
+    };
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn summary() -> Summary {
+        let lengths = Percentiles { p50_ns: 900, p90_ns: 2_000, p99_ns: 30_000, p999_ns: 400_000, max_ns: 5_000_000 };
+        let lost = StreamLoss { stream: 3, received: 90, lost: 10, ..StreamLoss::default() };
+        let source = SourceReport {
+            name: SourceName { number: 1, kind: "unix", peer: "\u{1b}[31mred".to_owned() },
+            events: 90,
+            metadata: 1,
+            bytes: 7_000,
+            files: 1,
+            damaged_places: 0,
+            skipped_bytes: 0,
+            unfinished_bytes: 0,
+            dropped: Drops::default(),
+            over_rate: Drops::default(),
+            uncounted: 0,
+            totals: lost.clone(),
+            stream_count: 1,
+            streams: vec![lost.clone()],
+        };
+        let description =
+            DescriptionRow { description: "\u{1b}[2Jpoll".to_owned(), count: 90, total_ns: 90_000, lengths };
+        let total = Report {
+            elapsed: Duration::from_secs(5),
+            ended_by: EndedBy::Running,
+            events: 90,
+            metadata: 1,
+            bytes: 7_000,
+            files: 1,
+            lengths,
+            descriptions: vec![description],
+            other_descriptions: 0,
+            sources: vec![source],
+            other_sources: 0,
+            totals: lost,
+            dropped: Drops::default(),
+            over_rate: Drops::default(),
+            damaged_places: 0,
+            skipped_bytes: 0,
+            unfinished_bytes: 0,
+            listeners: Vec::new(),
+        };
+        Summary { interval: Duration::from_secs(1), events: 1_234_567, bytes: 99_000_000, total }
+    }
+
+    #[test]
+    fn the_screen_has_rates_losses_and_lengths_and_no_escapes_of_senders() {
+        for (width, height) in [(120, 30), (40, 8), (1, 1)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| draw(frame, &summary(), "\u{1b}[0mcomplaint")).unwrap();
+            let shown = terminal.backend().to_string();
+            assert!(!shown.contains('\u{1b}'), "{shown}");
+            if width == 120 {
+                for part in
+                    ["1,234,567 events/s", "99.0 MB/s", "lost 10", "3:10", "\\u{1b}[2Jpoll", "400.0 µs", "complaint"]
+                {
+                    assert!(shown.contains(part), "{part} is not in\n{shown}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `cacheray sharing` for people.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anytrace_analysis::sharing::{ContendedLine, Found, Pair};
+use anytrace_core::text;
+use anytrace_export::curves::size;
+
+use super::{SharingArguments, core_name, note};
+use crate::table::{Align, Table};
+use crate::units::{counted, grouped};
+
+/// Most pairs and lines shown.
+const ROWS_MAX: usize = 10;
+
+/// Most different advice kept: pairs come by what they cost.
+const SAID_MAX: usize = 40;
+
+/// Most cores of a line named.
+const NAMED_MAX: usize = 4;
+
+pub(super) fn write(file: &Path, found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+    let name = text::printable(&file.display().to_string());
+    if let Some(note) = note(found) {
+        return writeln!(out, "{name}: {note}");
+    }
+    let stats = &found.stats;
+    let number = |n: u64| grouped(u128::from(n));
+    writeln!(
+        out,
+        "{name}: {}, {} of {} bytes, {} touched by several, {} contended",
+        counted(found.threads.len() as u64, "thread"),
+        counted(found.lines, "line"),
+        found.line_bytes,
+        number(found.lines_shared),
+        number(found.contended.len() as u64),
+    )?;
+    writeln!(
+        out,
+        "  {} by writes of others: {} for bytes nobody had written (false sharing), {} for bytes that were",
+        counted(stats.coherence_misses, "miss").replace("misss", "misses"),
+        number(stats.false_sharing_misses),
+        number(stats.true_sharing_misses),
+    )?;
+    writeln!(
+        out,
+        "  {}, {} to shared copies, {} served by another core's changed copy",
+        counted(stats.invalidations, "invalidation"),
+        counted(stats.upgrades, "write"),
+        counted(stats.interventions, "access").replace("accesss", "accesses"),
+    )?;
+    writeln!(out, "  each core has {}, {} ways, LRU", size(found.cache_bytes), found.ways)?;
+    if found.contended.is_empty() {
+        return Ok(());
+    }
+    pairs(found, options, out)?;
+    lines(found, options, out)?;
+    advice(found, options, out)
+}
+
+/// What is special about a pair or a line, in a word.
+fn marks(has_atomics: bool, has_straddles: bool) -> &'static str {
+    match (has_atomics, has_straddles) {
+        (false, false) => "",
+        (true, false) => "atomic",
+        (false, true) => "across lines",
+        (true, true) => "atomic, across lines",
+    }
+}
+
+fn pairs(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+    let who = if options.is_by_thread() { "thread" } else { "core" };
+    let mut table = Table::new(&[
+        ("false", Align::Right),
+        ("true", Align::Right),
+        ("invalidations", Align::Right),
+        ("lines", Align::Right),
+        (who, Align::Right),
+        ("field", Align::Left),
+        (who, Align::Right),
+        ("field", Align::Left),
+        ("", Align::Left),
+    ]);
+    let shown = options.top(&found.pairs, ROWS_MAX);
+    for pair in shown {
+        let [a, b] = &pair.sides;
+        let number = |n: u64| grouped(u128::from(n));
+        let instance = if pair.is_one_instance || a.field.type_name.is_none() { "" } else { "other instance" };
+        let special = marks(pair.has_atomics, pair.has_straddles);
+        let comma = if instance.is_empty() || special.is_empty() { "" } else { ", " };
+        table.row(vec![
+            number(pair.false_misses),
+            number(pair.true_misses),
+            number(pair.invalidations),
+            number(pair.lines),
+            core_name(found, a.core),
+            text::printable(&a.field.to_string()),
+            core_name(found, b.core),
+            text::printable(&b.field.to_string()),
+            format!("{instance}{comma}{special}"),
+        ]);
+    }
+    writeln!(out, "\nPairs of fields (offset+size), misses by kind:\n{}", table.render().trim_end())?;
+    more(found.pairs.len() - shown.len(), out)
+}
+
+fn more(count: usize, out: &mut dyn Write) -> io::Result<()> {
+    if count > 0 { writeln!(out, "  … {count} more (--top)") } else { Ok(()) }
+}
+
+fn lines(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+    let right = |name| (name, Align::Right);
+    let who = if options.is_by_thread() { "threads" } else { "cores" };
+    let mut table = Table::new(&[
+        ("line", Align::Left),
+        right("accesses"),
+        right("false"),
+        right("true"),
+        right("invalidations"),
+        right("handed over"),
+        (who, Align::Left),
+        ("", Align::Left),
+    ]);
+    let shown = options.top(&found.contended, ROWS_MAX);
+    for line in shown {
+        let number = |n: u64| grouped(u128::from(n));
+        table.row(vec![
+            format!("{:#x}", line.line),
+            number(line.accesses()),
+            number(line.false_misses),
+            number(line.true_misses),
+            number(line.invalidations),
+            format!("{:.1}%", line.ping_pong()),
+            cores(line, found),
+            marks(line.atomics > 0, line.straddles > 0).to_owned(),
+        ]);
+    }
+    writeln!(out, "\nLines, and how many of their accesses need what another core has just changed:")?;
+    writeln!(out, "{}", table.render().trim_end())?;
+    more(found.contended.len() - shown.len(), out)
+}
+
+fn cores(line: &ContendedLine, found: &Found) -> String {
+    let names: Vec<_> = line.cores.iter().take(NAMED_MAX).map(|core| core_name(found, core.core)).collect();
+    let more = line.cores.len() - names.len();
+    let names = names.join(", ");
+    if more > 0 { format!("{names}, … {more} more") } else { names }
+}
+
+fn advice(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+    let mut said: Vec<(&str, u64)> = Vec::new();
+    let cost = |pair: &Pair| pair.false_misses + pair.true_misses;
+    // What a miss in a hundred is worth.
+    let least = found.stats.coherence_misses.div_ceil(100);
+    for pair in found.pairs.iter().filter(|pair| cost(pair) >= least) {
+        let Some(advice) = pair.advice.as_deref() else { continue };
+        if let Some((_, misses)) = said.iter_mut().find(|(other, _)| *other == advice) {
+            *misses += cost(pair);
+        } else if said.len() < SAID_MAX {
+            said.push((advice, cost(pair)));
+        }
+    }
+    said.sort_by_key(|(_, misses)| std::cmp::Reverse(*misses));
+    let shown = options.top(&said, ROWS_MAX);
+    if !shown.is_empty() {
+        writeln!(out, "\nWhat would help, by the misses it is about:")?;
+    }
+    for (advice, misses) in shown {
+        writeln!(out, "  {:>6}  {}", grouped(u128::from(*misses)), text::printable(advice))?;
+    }
+    Ok(())
+}

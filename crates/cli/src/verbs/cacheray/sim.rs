@@ -1,0 +1,184 @@
+//! `anytrace cacheray sim`: which types and fields miss, in which caches.
+
+mod csv;
+mod json;
+mod text;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anytrace_analysis::cache::config::Config;
+use anytrace_analysis::cache::next_use::{Foreseen, NextUse};
+use anytrace_analysis::cache::results::Results;
+use anytrace_analysis::cache::{Cores, Options, Simulation};
+use anytrace_core::Collect;
+use clap::{Args, ValueEnum};
+
+use super::configs::{ConfigArguments, preset_list};
+use super::opening;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::verbs::info::print_json;
+use crate::{Verdict, for_each_file, paint};
+
+/// `cacheray sim`.
+#[derive(Debug, Args)]
+pub(crate) struct SimArguments {
+    /// Traces, each simulated on its own; - is standard input
+    #[arg(required_unless_present = "list_presets", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    caches: ConfigArguments,
+    #[command(flatten)]
+    tell: TellArguments,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = SimForm::Text)]
+    format: SimForm,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// What is told.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What is told")]
+struct TellArguments {
+    /// By type and field: an offset in an element and the bytes accessed
+    #[arg(long)]
+    types: bool,
+    /// Misses of all sets, instead of a map and the worst
+    #[arg(long)]
+    per_set: bool,
+    /// By thread
+    #[arg(long)]
+    per_thread: bool,
+    /// Why lines were missed: compulsory, capacity or conflict
+    #[arg(long)]
+    classes: bool,
+    /// Most rows of each table in text
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+}
+
+/// Forms of `sim`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SimForm {
+    /// Tables for people
+    Text,
+    /// Everything, for programs, with a version field
+    Json,
+    /// One line a counter, for spreadsheets
+    Csv,
+}
+
+/// One trace's results.
+pub(super) struct Simulated {
+    pub(super) name: String,
+    /// The format's name; "unknown" for an empty file.
+    pub(super) format: &'static str,
+    pub(super) results: Results,
+    pub(super) verdict: Verdict,
+}
+
+pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
+    if options.caches.list_presets {
+        put(&preset_list())?;
+        return Ok(Verdict::Fine);
+    }
+    let configs = options.caches.load()?;
+    let mut objects = Vec::new();
+    let mut is_first = true;
+    let verdict = for_each_file(&options.files, |path| {
+        let tell = &options.tell;
+        let simulated = simulate(path, &configs, &options.caches, (tell.types, tell.classes), &options.input)?;
+        match options.format {
+            SimForm::Json => objects.push(json::object(&simulated, tell)),
+            SimForm::Csv => put(&csv::lines(&simulated, tell, is_first))?,
+            SimForm::Text => put(&text::page(&simulated, tell, is_first))?,
+        }
+        is_first = false;
+        Ok(simulated.verdict)
+    })?;
+    if options.format == SimForm::Json {
+        print_json(objects, options.files.len() > 1)?;
+    }
+    Ok(verdict)
+}
+
+/// Prints to standard output.
+pub(super) fn put(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Simulates one trace; what is told by type and of why lines were missed is in `with`.
+pub(super) fn simulate(
+    path: &Path,
+    configs: &[Config],
+    caches: &ConfigArguments,
+    with: (bool, bool),
+    input: &InputArguments,
+) -> Result<Simulated, Failure> {
+    let name = path.display().to_string();
+    let failed = |error| Failure::of(&name, &error);
+    let options = Options {
+        cores: caches.cores(),
+        with_types: with.0,
+        with_classes: with.1,
+        with_fetches: caches.fetches,
+        threads: threads(input),
+        foreseen: foresee(path, configs, caches, input)?,
+    };
+    let mut simulation = Simulation::new(configs.to_vec(), options).map_err(|error| Failure::bare(&error))?;
+    let mut opened = opening::open(path, input)?;
+    if let Some(trace) = opened.trace {
+        trace.accesses(&mut simulation, &mut opened.reporter).map_err(failed)?;
+    }
+    drop(opened.progress);
+    opened.reporter.print_rest()?;
+    let results = simulation.finish().map_err(failed)?;
+    complain(&name, &results);
+    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict() })
+}
+
+/// Threads to simulate on, unless the options say so.
+fn threads(input: &InputArguments) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
+    input.threads.unwrap_or_else(available)
+}
+
+/// Reads the trace once before, where a configuration has to know the future.
+fn foresee(
+    path: &Path,
+    configs: &[Config],
+    caches: &ConfigArguments,
+    input: &InputArguments,
+) -> Result<Foreseen, Failure> {
+    let Some(mut next_use) = NextUse::new(configs, Cores::new(caches.cores()), caches.fetches) else {
+        return Ok(Foreseen::default());
+    };
+    if !path.is_file() {
+        return Err(Failure::usage("the policy opt reads a trace twice: it needs a file, not a pipe"));
+    }
+    let opened = opening::open(path, input)?;
+    if let Some(trace) = opened.trace {
+        // Damage is told by the second reading.
+        let mut silent = Collect::default();
+        trace.accesses(&mut next_use, &mut silent).map_err(|error| Failure::of(&path.display().to_string(), &error))?;
+    }
+    Ok(next_use.finish())
+}
+
+fn complain(name: &str, results: &Results) {
+    let name = anytrace_core::text::printable(name);
+    if results.fetches_left_out > 0 {
+        let fetches = results.fetches_left_out;
+        paint::complain("note", format!("{name}: {fetches} instruction fetches are left out; --fetches takes them"));
+    }
+    let has_private = results.configs.iter().any(|config| config.config.levels.iter().any(|level| level.is_private));
+    let threads = results.configs.first().map_or(0, |config| config.threads.len());
+    if has_private && threads > results.cores {
+        paint::complain("note", format!("{name}: {threads} threads run on {} cores", results.cores));
+    }
+}

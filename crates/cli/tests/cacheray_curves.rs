@@ -1,0 +1,135 @@
+//! `anytrace cacheray mrc` and `sharing` through the program.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const FALSE_SHARING: &str = "crates/cacheray/corpus/curves/falseshare.rh14-O0.trace.gz";
+const LAYOUTS: &str = "crates/cacheray/corpus/curves/layouts.up14-O0.trace.gz";
+const CUT: &str = "crates/cacheray/corpus/broken/trunc-read-after-9.trace";
+
+fn run(arguments: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace"));
+    command.arg("cacheray").args(arguments).current_dir(root).output().unwrap()
+}
+
+fn ended(arguments: &[&str], code: i32) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&ended(arguments, 0)).unwrap()
+}
+
+fn expected() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cacheray/corpus/curves/expected.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn objects_are_those_of_the_corpus_with_a_version() {
+    for (name, file) in [("layouts.up14-O0", LAYOUTS), ("falseshare.rh14-O0", FALSE_SHARING)] {
+        let mut object = json(&["mrc", "--format=json", file]);
+        assert_eq!(object.as_object_mut().unwrap().remove("version"), Some(1.into()));
+        assert_eq!(object, expected()[name]["reuse64"], "{name}");
+    }
+    let object = json(&["sharing", "--format=json", FALSE_SHARING]);
+    let wanted = &expected()["falseshare.rh14-O0"]["mesi"];
+    assert_eq!((&object["version"], &object["mesi"]["stats"]), (&1.into(), &wanted["stats"]));
+    let (lines, others) = (&object["mesi"]["contended_lines"], wanted["contended_lines"].as_array().unwrap());
+    assert!(
+        lines.as_array().unwrap().len() == others.len()
+            && others.iter().all(|line| lines.as_array().unwrap().contains(line))
+    );
+    let sides = &object["pairs"][0]["sides"];
+    assert_eq!(
+        (&sides[0]["thread"], &sides[0]["type"], &sides[0]["offset"]),
+        (&1.into(), &"struct.Counters".into(), &0.into())
+    );
+    assert_eq!((&sides[1]["thread"], &sides[1]["offset"], &sides[1]["size"]), (&2.into(), &8.into(), &8.into()));
+}
+
+#[test]
+fn parts_windows_and_samples_are_told_where_they_are_asked_for() {
+    let object = json(&["mrc", "--format=json", "--by=type", "--working-set", "--line=4k", LAYOUTS]);
+    assert_eq!((&object["by"], &object["line"], &object["parts_count"]), (&"type".into(), &4096.into(), &3.into()));
+    let parts = object["parts"].as_array().unwrap();
+    let sum: u64 = parts.iter().map(|part| part["line_accesses"].as_u64().unwrap()).sum();
+    assert_eq!(object["line_accesses"], sum);
+    assert!(object["working_set"]["windows"].as_array().unwrap().len() > 10);
+    let object = json(&["mrc", "--format=json", "--sample-lines=100", LAYOUTS]);
+    assert_eq!(object["sampled"]["lines"], 100);
+    let list = json(&["mrc", "--format=json", LAYOUTS, FALSE_SHARING]);
+    assert_eq!((list.as_array().unwrap().len(), &list[1]["file"]), (2, &FALSE_SHARING.into()));
+}
+
+#[test]
+fn tables_for_spreadsheets_have_a_line_a_size_or_a_window() {
+    let csv = ended(&["mrc", "--format=csv", "--by=thread", FALSE_SHARING], 0);
+    assert!(csv.starts_with("file,part,lines,bytes,line_accesses,misses,miss_ratio\n"), "{csv}");
+    assert!(csv.contains(",(all),1,64,8412,7211,0.857") && csv.contains(",thread 2,"), "{csv}");
+    let csv = ended(&["mrc", "--format=csv", "--working-set", "--window=5000", LAYOUTS], 0);
+    assert_eq!(csv.lines().nth(2).unwrap().split(',').nth(1), Some("5000"), "{csv}");
+}
+
+#[test]
+fn pictures_appear_whole_and_replace_nothing_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.svg");
+    let plot = format!("--plot={}", path.display());
+    ended(&["mrc", &plot, "--by=type", "--working-set", LAYOUTS], 0);
+    let picture = std::fs::read_to_string(&path).unwrap();
+    assert!(picture.ends_with("</svg>\n") || picture.ends_with("</svg>"));
+    for word in ["struct.Particle", "L1 32 KiB", "Distinct lines in 1024 records"] {
+        assert!(picture.contains(word), "{word}");
+    }
+    ended(&["mrc", &plot, LAYOUTS], 2);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), picture);
+    ended(&["mrc", &plot, "--force", "--mark=here=48k", LAYOUTS], 0);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("here 48 KiB"));
+}
+
+#[test]
+fn damage_ends_with_one_and_wrong_options_with_two() {
+    let output = run(&["mrc", CUT]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cacheray/truncated"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("miss ratio"));
+    assert_eq!(run(&["sharing", CUT]).status.code(), Some(1));
+    for wrong in [
+        &["mrc", "--line=48", LAYOUTS][..],
+        &["mrc", "--sample=0", LAYOUTS],
+        &["mrc", "--sample=1.5", LAYOUTS],
+        &["mrc", "--sample=0.1", "--sample-lines=9", LAYOUTS],
+        &["mrc", "--window=9", LAYOUTS],
+        &["mrc", "--private", "--by=type", LAYOUTS],
+        &["mrc", "--plot=x.svg", LAYOUTS, LAYOUTS],
+        &["mrc", "examples/traces/relay.heph"],
+        &["sharing", "--line=256", FALSE_SHARING],
+        &["sharing", "--size=64", FALSE_SHARING],
+        &["sharing", "--core-map=1", FALSE_SHARING],
+        &["sharing", "--core-map=1=70000", FALSE_SHARING],
+        &["sharing", "nothing.trace"],
+    ] {
+        assert_eq!(run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_trace_of_one_thread_is_said_to_tell_nothing_about_sharing() {
+    let text = ended(&["sharing", LAYOUTS], 0);
+    assert!(text.contains("there is only thread 0") && text.contains("nothing can be said"), "{text}");
+    let object = json(&["sharing", "--format=json", LAYOUTS]);
+    assert!(object["note"].as_str().unwrap().contains("only thread 0"));
+    let text = ended(&["sharing", "--cores=1", FALSE_SHARING], 0);
+    assert!(text.contains("one core"), "{text}");
+    let map = json(&["sharing", "--format=json", "--core-map=1=0,2=0,0=1", FALSE_SHARING]);
+    assert_eq!(map["mesi"]["contended_lines"][0]["threads"], Value::Null);
+    assert!(map["mesi"]["stats"]["false_sharing_misses"].as_u64().unwrap() < 5);
+}

@@ -1,0 +1,221 @@
+//! Miss-ratio curves as an SVG: the share of accesses that miss, over the size of the cache on a logarithmic axis, with
+//! marks at sizes that matter; below it, if asked for, numbers over time.
+//!
+//! ```
+//! use anytrace_export::curves::{Chart, Line, svg};
+//!
+//! let line = Line { name: "all".to_owned(), points: vec![(64, 1.0), (128, 0.25), (4096, 0.1)] };
+//! let chart = Chart { lines: vec![line], marks: vec![("L1".to_owned(), 32_768)] };
+//! let mut out = Vec::new();
+//! svg("app.trace", &chart, None, &mut out).unwrap();
+//! assert!(String::from_utf8(out).unwrap().contains("32 KiB"));
+//! ```
+
+use std::io::{self, Write};
+
+use plotters::chart::SeriesLabelPosition;
+use plotters::coord::Shift;
+use plotters::prelude::{
+    BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
+    Text, WHITE,
+};
+
+use crate::plot::{Panel, draw_panel};
+
+/// Most lines drawn: what can be told apart.
+pub const LINES_MAX: usize = 8;
+
+const WIDTH: u32 = 1000;
+const TITLE_HEIGHT: u32 = 40;
+const CHART_HEIGHT: u32 = 480;
+const PANEL_HEIGHT: u32 = 220;
+
+/// Colours of lines, told apart by the colour-blind too (Okabe & Ito).
+const COLOURS: [RGBColor; LINES_MAX] = [
+    RGBColor(0, 0, 0),
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(150, 140, 0),
+];
+
+/// A curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What the legend calls it.
+    pub name: String,
+    /// Sizes in bytes, ascending, and shares from 0 to 1 from that size on.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// Curves over one axis.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Chart {
+    /// The curves; those beyond [`LINES_MAX`] are left out.
+    pub lines: Vec<Line>,
+    /// Names and sizes in bytes of what is marked.
+    pub marks: Vec<(String, u64)>,
+}
+
+/// Writes a picture; with `panel`, numbers over records below the curves.
+///
+/// # Errors
+/// When writing fails.
+pub fn svg(title: &str, chart: &Chart, panel: Option<&Panel>, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = String::new();
+    draw(title, chart, panel, &mut text).map_err(io::Error::other)?;
+    out.write_all(text.as_bytes())
+}
+
+fn draw(title: &str, chart: &Chart, panel: Option<&Panel>, text: &mut String) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let height = TITLE_HEIGHT + CHART_HEIGHT + if panel.is_some() { PANEL_HEIGHT } else { 0 };
+    let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
+    root.fill(&WHITE).map_err(|error| failed(&error))?;
+    let root = root.titled(title, ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let (upper, lower) = root.split_vertically(CHART_HEIGHT);
+    draw_chart(chart, &upper)?;
+    if let Some(panel) = panel {
+        draw_panel(panel, "record", &lower)?;
+    }
+    root.present().map_err(|error| failed(&error))
+}
+
+/// The axis' range: doublings of a byte.
+fn range(chart: &Chart) -> (f64, f64) {
+    let sizes = || chart.lines.iter().flat_map(|line| &line.points).map(|(size, _)| (*size).max(1));
+    let first = sizes().min().unwrap_or(64);
+    let marked = chart.marks.iter().map(|(_, size)| *size).max().unwrap_or(0);
+    let last = sizes().max().unwrap_or(64).max(marked).max(first.saturating_mul(4));
+    // Some space behind the last mark, for its name.
+    (f64::from(first.ilog2()), (last as f64).log2().ceil() + 1.5)
+}
+
+fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let (first, last) = range(chart);
+    let mut context = ChartBuilder::on(area)
+        .margin(10)
+        .x_label_area_size(44)
+        .y_label_area_size(60)
+        .build_cartesian_2d(first..last, 0.0..1.04)
+        .map_err(|error| failed(&error))?;
+    context
+        .configure_mesh()
+        .x_desc("size of a fully associative LRU cache")
+        .y_desc("accesses that miss")
+        .x_labels((last - first) as usize + 1)
+        .y_labels(11)
+        .x_label_formatter(&|place| if place.fract() == 0.0 { size(place.exp2() as u64) } else { String::new() })
+        .y_label_formatter(&|share| format!("{:.0} %", share * 100.0))
+        .light_line_style(WHITE)
+        .bold_line_style(BLACK.mix(0.12))
+        .draw()
+        .map_err(|error| failed(&error))?;
+    for (name, at) in &chart.marks {
+        let place = (*at.max(&1) as f64).log2();
+        let dashes = (0..26).map(|dash| {
+            let from = f64::from(dash) * 0.04;
+            PathElement::new(vec![(place, from), (place, from + 0.02)], BLACK.mix(0.5))
+        });
+        context.draw_series(dashes).map_err(|error| failed(&error))?;
+        let label = Text::new(format!("{name} {}", size(*at)), (place + 0.06, 1.03), ("sans-serif", 13).into_font());
+        context.draw_series([label]).map_err(|error| failed(&error))?;
+    }
+    for (line, colour) in chart.lines.iter().zip(COLOURS) {
+        let drawn = context
+            .draw_series(LineSeries::new(steps(&line.points, last), colour.stroke_width(2)))
+            .map_err(|error| failed(&error))?;
+        if chart.lines.len() > 1 {
+            drawn
+                .label(&line.name)
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour.stroke_width(2)));
+        }
+    }
+    if chart.lines.len() > 1 {
+        context
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            // Below the names of marks.
+            .margin(30)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+/// A curve as a stair: a cache of a size between two of the points misses as often as one of the lesser.
+fn steps(points: &[(u64, f64)], last: f64) -> impl Iterator<Item = (f64, f64)> {
+    let ends = points.iter().skip(1).map(|(size, _)| (*size).max(1) as f64).map(f64::log2).chain([last]);
+    points.iter().zip(ends).flat_map(|((size, share), end)| {
+        let start = ((*size).max(1) as f64).log2();
+        [(start, *share), (end, *share)]
+    })
+}
+
+/// A size with its unit: `64 B`, `32 KiB`, `1.5 MiB`.
+pub fn size(bytes: u64) -> String {
+    for (power, unit) in [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        if bytes >> power > 0 {
+            let whole = bytes as f64 / (power as f64).exp2();
+            // Whole numbers have no halves.
+            return if whole.fract() == 0.0 { format!("{whole} {unit}") } else { format!("{whole:.1} {unit}") };
+        }
+    }
+    format!("{bytes} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Series;
+
+    fn picture(chart: &Chart, panel: Option<&Panel>) -> String {
+        let mut out = Vec::new();
+        svg("a \"title\" & <more>", chart, panel, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let shown = [0, 64, 1024, 1536, 32 << 10, 1 << 20, 3 << 29, u64::MAX].map(size);
+        assert_eq!(shown, ["0 B", "64 B", "1 KiB", "1.5 KiB", "32 KiB", "1 MiB", "1.5 GiB", "16 EiB"]);
+    }
+
+    #[test]
+    fn a_cache_between_two_sizes_is_as_the_lesser() {
+        let stair: Vec<_> = steps(&[(64, 1.0), (128, 0.5)], 9.0).collect();
+        assert_eq!(stair, [(6.0, 1.0), (7.0, 1.0), (7.0, 0.5), (9.0, 0.5)]);
+    }
+
+    #[test]
+    fn every_picture_is_whole_and_the_same_each_time() {
+        let line = |name: &str, points: &[(u64, f64)]| Line { name: name.to_owned(), points: points.to_vec() };
+        let charts = [
+            Chart::default(),
+            Chart { lines: vec![line("", &[])], marks: Vec::new() },
+            Chart { lines: vec![line("a", &[(64, 1.0)])], marks: vec![("L1 & <x>".to_owned(), 32 << 10)] },
+            Chart {
+                lines: (0..20).map(|n| line(&format!("<{n}>"), &[(1, 1.0), (u64::MAX, 0.0)])).collect(),
+                marks: vec![("far".to_owned(), u64::MAX), ("none".to_owned(), 0)],
+            },
+        ];
+        let series = Series { name: "lines".to_owned(), values: (0..5000).map(|at| (at, at % 77)).collect() };
+        let panel = Panel { title: "Working set".to_owned(), series: vec![series] };
+        for chart in &charts {
+            for panel in [None, Some(&panel)] {
+                let made = picture(chart, panel);
+                assert!(made.starts_with("<svg") && made.trim_end().ends_with("</svg>"));
+                assert!(!made.contains("NaN") && !made.contains("<more>"), "{made}");
+                assert_eq!(made, picture(chart, panel));
+            }
+        }
+        assert!(picture(&charts[3], None).contains("&lt;7&gt;"));
+        assert!(!picture(&charts[3], None).contains("&lt;8&gt;"));
+    }
+}
