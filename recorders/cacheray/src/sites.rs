@@ -43,9 +43,46 @@ pub(crate) fn name(address: usize) -> Vec<u8> {
             (file.to_vec(), address.wrapping_sub(base) as u64)
         }
     };
-    let mut name = function;
+    let mut name = short(function);
     name.extend_from_slice(format!("+{offset:#x}").as_bytes());
     name
+}
+
+/// Names of templates can be thousands of bytes long, and would be most of the trace; upstream's checker takes 256.
+const NAME_BYTES_MAX: usize = 200;
+
+/// A name without what its brackets hold, where it is too long, and cut where that does not help.
+fn short(name: Vec<u8>) -> Vec<u8> {
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let mut kept = Vec::new();
+    let mut depth = 0_usize;
+    for (at, byte) in name.iter().enumerate() {
+        // The brackets of `operator<`, `operator->` and `operator()` are no brackets.
+        let is_operator = name.get(..at).is_some_and(|before| before.ends_with(b"operator") || before.ends_with(b"-"));
+        match byte {
+            b'<' | b'(' if !is_operator => {
+                if depth == 0 {
+                    kept.push(*byte);
+                }
+                depth += 1;
+            }
+            b'>' | b')' if !is_operator && depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    kept.push(*byte);
+                }
+            }
+            _ if depth == 0 => kept.push(*byte),
+            _ => {}
+        }
+    }
+    if kept.len() > NAME_BYTES_MAX {
+        kept.truncate(NAME_BYTES_MAX - 3);
+        kept.extend_from_slice(b"...");
+    }
+    kept
 }
 
 /// The function in the file's own symbol table.
@@ -112,5 +149,16 @@ mod tests {
         let name = String::from_utf8_lossy(&name(here + 5)).into_owned();
         assert!(name.contains("named_by_its_function") && name.ends_with("+0x5"), "{name}");
         assert_eq!(super::name(8), b"0x8");
+    }
+
+    #[test]
+    fn long_names_lose_what_their_brackets_hold() {
+        let long = format!("a::b<{}>::operator<(c<d> const&, {})", "x<y>, ".repeat(50), "z".repeat(100));
+        assert_eq!(short(long.into_bytes()), b"a::b<>::operator<()");
+        let plain = b"f(int, std::vector<int>)".to_vec();
+        assert_eq!(short(plain.clone()), plain);
+        let endless = short("n".repeat(1000).into_bytes());
+        assert_eq!(endless.len(), NAME_BYTES_MAX);
+        assert!(endless.ends_with(b"n..."));
     }
 }
