@@ -29,48 +29,47 @@
 mod api;
 mod layouts;
 
-#[cfg(feature = "engine")]
+// The recorder itself, for the one kind of machine it knows.
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod alloc;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod callbacks;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod elf;
-// Tests of the crate itself run on the C library's own allocator.
-#[cfg(all(feature = "engine", not(test)))]
-mod entries;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod hooks;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod inner;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod interface;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod log;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod options;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod real;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod record;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod regions;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod signals;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sites;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod start;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sys;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod target;
-#[cfg(feature = "engine")]
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod thread;
+
+// Tests of the crate itself run on the C library's own allocator.
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64", not(test)))]
+mod entries;
 
 #[cfg(feature = "derive")]
 pub use anytrace_recorder_cacheray_derive::TraceType;
 pub use api::{Recorded, allocated_as, boxed, flush, ignored, of, read, removed, vec, write};
 pub use layouts::{Field, Layouts, Shape, TraceType};
-
-#[cfg(all(feature = "engine", not(all(target_os = "linux", target_arch = "x86_64"))))]
-compile_error!("the recorder itself (feature `engine`) is for Linux on x86-64");
