@@ -77,6 +77,21 @@ fn two_threads_hammering_for_seconds_tear_no_record() {
 }
 
 #[test]
+fn forks_while_another_thread_records_leave_whole_traces() {
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    let run = bench.run(&program, &["forks", "40"], "malloc=0");
+    assert!(run.output.status.success(), "{}", run.complaint());
+    assert!(run.inside("slots").iter().all(|record| record.thread == 1), "only the other thread writes there");
+    let others = bench.others();
+    assert_eq!(others.len(), 40);
+    for other in others {
+        let written = common::read(&other).iter().filter(|record| record.is(Kind::Write)).count();
+        assert_eq!(written, 100, "{}", other.display());
+    }
+}
+
+#[test]
 fn what_threads_pass_by_atomics_stands_in_the_order_they_passed_it() {
     for compiler in compilers() {
         let bench = Bench::new();

@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct { volatile long place; char apart[120]; } slots[16];
 static volatile long turn, together;
@@ -51,6 +53,28 @@ static void *allocates(void *unused)
     return 0;
 }
 
+/* Forks while another thread records without pause. */
+static int forks(int times)
+{
+    pthread_t other;
+    int wrong = 0;
+    pthread_create(&other, 0, hammers, (void *)0);
+    for (int i = 0; i < times; i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (!pid) {
+            for (int k = 0; k < 100; k++)
+                slots[1].place = k;
+            _exit(0);
+        }
+        waitpid(pid, &status, 0);
+        wrong += status != 0;
+    }
+    stop = 1;
+    pthread_join(other, 0);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argv[1];
@@ -60,6 +84,8 @@ int main(int argc, char **argv)
     pthread_t threads[16];
     __calloc_recorded(16, sizeof slots[0], "slots", (void *)slots);
     __calloc_recorded(1, sizeof together, "together", (void *)&together);
+    if (!strcmp(mode, "forks"))
+        return forks(n);
     for (long i = 0; i < n; i++)
         pthread_create(&threads[i], 0, run, (void *)i);
     if (!strcmp(mode, "hammers")) {

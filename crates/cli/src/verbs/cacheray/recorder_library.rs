@@ -147,6 +147,11 @@ fn compile(source: &Path, to: &Path) -> Result<(), Failure> {
     command.args(["--edition", "2024", "--cfg", "feature=\"engine\"", "--crate-name", "anytrace_cacheray_recorder"]);
     command.args(["--crate-type", "staticlib", "--crate-type", "cdylib", "--cap-lints", "allow"]);
     command.args(["-C", "opt-level=3", "-C", "codegen-units=1", "-C", "strip=debuginfo"]);
+    // The compiler links by `cc`; where only the others are, it must be told.
+    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    if let Some(linker) = ["cc", "gcc", "clang"].into_iter().find(is_here) {
+        command.args(["-C", &format!("linker={linker}")]);
+    }
     command.arg("--out-dir").arg(to).arg(source).stdin(Stdio::null());
     // What is meant for the user's own programs would instrument the recorder.
     command.env_remove("RUSTFLAGS").env_remove("LD_PRELOAD");
