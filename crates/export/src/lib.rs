@@ -31,6 +31,7 @@ pub mod csv;
 pub mod firefox;
 pub mod flame;
 pub mod folded;
+pub mod heatmap;
 pub mod json;
 pub mod junit;
 pub mod perfetto;

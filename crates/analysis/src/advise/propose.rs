@@ -89,10 +89,13 @@ pub fn candidates(surveyed: &Surveyed, types_max: usize) -> Vec<Candidate> {
     for number in numbers.into_iter().take(types_max) {
         let Some(subject) = Subject::new(surveyed, number) else { continue };
         let mut own: Vec<Candidate> = Vec::new();
-        let made = [
-            subject.splits(),
-            vec![subject.reordered(), subject.shrunk(), subject.aligned(), subject.arrays(), subject.separated()],
-        ];
+        let made = if subject.elements() < 2 {
+            // A record that is there once gains by no order, only by lines that threads do not share.
+            [Vec::new(), vec![subject.separated()]]
+        } else {
+            let others = [subject.reordered(), subject.shrunk(), subject.aligned(), subject.arrays(), subject.separated()];
+            [subject.splits(), others.to_vec()]
+        };
         for candidate in made.into_iter().flatten().flatten() {
             let is_known = own
                 .iter()
@@ -123,7 +126,7 @@ impl<'a> Subject<'a> {
         let one = surveyed.profile.types.get(number as usize)?;
         let (bytes, _) = *one.element_bytes.first()?;
         let units = units(surveyed, number, bytes);
-        if units.is_empty() || one.elements < 2 {
+        if units.is_empty() {
             return None;
         }
         let of = |offset: u64| units.iter().position(|unit| (unit.from..unit.from + unit.bytes).contains(&offset));
@@ -186,7 +189,20 @@ impl<'a> Subject<'a> {
 
     fn names(&self, units: &[usize]) -> String {
         const NAMES_MAX: usize = 6;
-        let all: Vec<&str> = units.iter().filter_map(|at| self.units.get(*at)).map(|unit| unit.name.as_str()).collect();
+        let mut all: Vec<String> = Vec::new();
+        let mut end_before = None;
+        for unit in units.iter().filter_map(|at| self.units.get(*at)) {
+            let end = unit.from + unit.bytes;
+            match all.last_mut() {
+                // Bytes without names that follow each other are one range.
+                Some(last) if unit.declared.is_empty() && end_before == Some(unit.from) => {
+                    let start = last.split("..").next().unwrap_or_default().to_owned();
+                    *last = format!("{start}..{end}");
+                }
+                _ => all.push(unit.name.clone()),
+            }
+            end_before = unit.declared.is_empty().then_some(end);
+        }
         let more = all.len().saturating_sub(NAMES_MAX);
         let first = all.get(..NAMES_MAX.min(all.len())).unwrap_or_default().join(", ");
         if more > 0 { format!("{first} and {more} more") } else { first }
@@ -222,12 +238,10 @@ impl<'a> Subject<'a> {
             };
             let how = if needs_pointer { "behind a pointer" } else { "in an array of their own, by the same index" };
             let reason = format!(
-                "{} ({cold_bytes} of {} bytes) {} {used}; apart, {how}, the {} bytes of {} share lines with each other",
+                "{}: {cold_bytes} of {} bytes, {used}; apart, {how}, the other {} bytes share lines with each other only",
                 self.names(&cold),
                 self.bytes,
-                if cold.len() == 1 { "is" } else { "are" },
                 self.bytes_of(&hot),
-                self.names(&hot),
             );
             made.push(self.candidate(Kind::Split, reason, &[self.packed(&hot), cold], needs_pointer, 1));
         }
@@ -275,6 +289,10 @@ impl<'a> Subject<'a> {
         self.candidate(Kind::Reorder, reason, &[order], false, 1)
     }
 
+    fn elements(&self) -> u64 {
+        self.surveyed.profile.types.get(self.number as usize).map_or(0, |one| one.elements)
+    }
+
     fn surveyed_straddles(&self) -> u64 {
         self.surveyed.profile.types.get(self.number as usize).map_or(0, |one| one.straddling_elements)
     }
@@ -296,7 +314,7 @@ impl<'a> Subject<'a> {
             return None;
         }
         let align = if self.bytes >= self.line { self.line } else { self.bytes.checked_next_power_of_two()? };
-        let elements = self.surveyed.profile.types.get(self.number as usize).map_or(0, |one| one.elements);
+        let elements = self.elements();
         let bytes = self.bytes.checked_next_multiple_of(align)?;
         let padding = match bytes - self.bytes {
             0 => String::new(),

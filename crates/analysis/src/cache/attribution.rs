@@ -80,6 +80,11 @@ impl Attribution {
             of.fields.insert(field, tally);
         }
         types.retain(|of| of.total.accesses() > 0);
-        Types { types, untyped: tally(UNTYPED, self.fields.untyped()), to_removed_regions: self.to_removed }
+        Types {
+            types,
+            untyped: tally(UNTYPED, self.fields.untyped()),
+            to_removed_regions: self.to_removed,
+            layouts: std::collections::BTreeMap::new(),
+        }
     }
 }

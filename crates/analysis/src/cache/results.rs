@@ -1,6 +1,9 @@
 //! What a simulation found.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anytrace_core::layout::Layout;
 
 use super::config::Config;
 
@@ -263,6 +266,16 @@ pub struct Types {
     pub untyped: Tally,
     /// Of these, accesses to a removed region that no later one overlaps.
     pub to_removed_regions: u64,
+    /// Layouts by name of type, where the caller has type data; to name fields.
+    pub layouts: BTreeMap<Vec<u8>, Arc<Layout>>,
+}
+
+impl Types {
+    /// What a field is called; `None` without type data.
+    pub fn field_name(&self, of: &TypeResults, (offset, bytes): Field) -> Option<String> {
+        let layout = self.layouts.get(of.name.as_ref()?)?;
+        Some(layout.describe(offset, u64::from(bytes))).filter(|name| !name.is_empty())
+    }
 }
 
 /// One thread.

@@ -5,11 +5,14 @@
 mod advise;
 mod caches;
 mod configs;
+mod heatmap;
+mod lifetime;
 mod opening;
 mod remapping;
 mod sim;
 mod type_data;
 mod types;
+mod what_if;
 
 use clap::{Args, Subcommand};
 
@@ -30,6 +33,12 @@ enum CacherayVerb {
     /// Propose layouts of types that miss less, each with its re-simulated gain
     #[command(after_help = "Example:\n  anytrace cacheray advise run.trace --binary ./prog --config zen3")]
     Advise(Box<advise::AdviseArguments>),
+    /// Draw where a trace is hot: addresses over time, or lines over the bytes in them
+    #[command(after_help = "Examples:\n  anytrace cacheray heatmap run.trace -o run.svg\n  anytrace cacheray heatmap run.trace --by line --type Node -o node.svg")]
+    Heatmap(Box<heatmap::HeatmapArguments>),
+    /// How long typed memory lives; accesses after its remove, reads before a write, leaks, what nothing touches
+    #[command(after_help = "Example:\n  anytrace cacheray lifetime run.trace --binary ./prog --fail")]
+    Lifetime(Box<lifetime::LifetimeArguments>),
     /// Simulate caches: which types and fields miss, in which levels and sets
     #[command(
         after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
@@ -44,6 +53,8 @@ enum CacherayVerb {
 pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         CacherayVerb::Advise(options) => advise::run(options),
+        CacherayVerb::Heatmap(options) => heatmap::run(options),
+        CacherayVerb::Lifetime(options) => lifetime::run(options),
         CacherayVerb::Sim(options) => sim::run(options),
         CacherayVerb::Types(options) => types::run(options),
     }

@@ -4,13 +4,16 @@ mod csv;
 mod json;
 mod text;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::next_use::{Foreseen, NextUse};
 use anytrace_analysis::cache::results::Results;
 use anytrace_analysis::cache::{Cores, Options, Simulation};
+use anytrace_analysis::elements::TypeTable;
 use anytrace_core::Collect;
 use clap::{Args, ValueEnum};
 
@@ -132,14 +135,25 @@ pub(super) fn simulate(
     };
     let mut simulation = Simulation::new(configs.to_vec(), options).map_err(|error| Failure::bare(&error))?;
     let mut opened = opening::open(path, input)?;
+    let mut table = TypeTable::default();
     if let Some(trace) = opened.trace {
-        trace.accesses(&mut simulation, &mut opened.reporter).map_err(failed)?;
+        table = caches.what_if.tell(&name, trace, &mut simulation, &mut opened.reporter)?;
     }
     drop(opened.progress);
     opened.reporter.print_rest()?;
-    let results = simulation.finish().map_err(failed)?;
+    let mut results = simulation.finish().map_err(failed)?;
+    name_fields(&mut results, &table);
     complain(&name, &results);
     Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict() })
+}
+
+/// Has the results name fields by what type data say.
+fn name_fields(results: &mut Results, table: &TypeTable) {
+    let known = table.types().iter().filter_map(|one| Some((one.name.as_ref()?, one.layout.as_ref()?)));
+    let layouts: BTreeMap<_, _> = known.map(|(name, layout)| (name.clone().into_bytes(), Arc::clone(layout))).collect();
+    for types in results.configs.iter_mut().filter_map(|config| config.types.as_mut()) {
+        types.layouts.clone_from(&layouts);
+    }
 }
 
 /// Threads to simulate on, unless the options say so.

@@ -160,6 +160,13 @@ fn of_types(types: &Types) -> Value {
             (format!("{offset}+{bytes}"), json!([reads, writes, tally.first_level_misses(), tally.memory()]))
         });
         row["offsets"] = fields.collect::<Map<_, _>>().into();
+        let names = of.fields.keys().filter_map(|&(offset, bytes)| {
+            Some((format!("{offset}+{bytes}"), json!(types.field_name(of, (offset, bytes))?)))
+        });
+        let names: Map<_, _> = names.collect();
+        if !names.is_empty() {
+            row["fields"] = names.into();
+        }
         row
     });
     json!({

@@ -232,7 +232,8 @@ fn by_type(types: &Types, tell: &TellArguments) -> String {
     let mut fields = Vec::new();
     for of in &types.types {
         for ((offset, bytes), tally) in &of.fields {
-            fields.push((format!("{} at {offset}, {bytes} B", name(of)), tally));
+            let called = types.field_name(of, (*offset, *bytes)).map(|name| format!(" ({})", printable(&name)));
+            fields.push((format!("{} at {offset}, {bytes} B{}", name(of), called.unwrap_or_default()), tally));
         }
     }
     if !fields.is_empty() {
