@@ -42,7 +42,8 @@ fn every_access_is_in_a_type_or_untyped() {
     let regions = 1004;
     assert_eq!(typed + of(&value["untyped"]) + regions, value["records"].as_u64().unwrap());
     let particle = value["types"].as_array().unwrap().iter().find(|one| one["type"] == "struct.Particle").unwrap();
-    let field = |path: &str| particle["fields"].as_array().unwrap().iter().find(|one| one["path"] == path).unwrap().clone();
+    let field =
+        |path: &str| particle["fields"].as_array().unwrap().iter().find(|one| one["path"] == path).unwrap().clone();
     // The compiler leaves out the read of `x` in `x += vx`.
     assert_eq!((&field("x")["reads"], &field("x")["writes"]), (&Value::from(0), &Value::from(1500)));
     assert_eq!((&field("vx")["reads"], &field("name[]")["reads"]), (&Value::from(1500), &Value::from(0)));
@@ -52,10 +53,9 @@ fn every_access_is_in_a_type_or_untyped() {
 #[test]
 fn advise_splits_what_is_cold_with_and_without_type_data() {
     let (trace, types) = (sample("layouts.trace.gz"), sample("layouts.dwarf.json"));
-    for (with, node, particle) in [
-        (vec!["--binary", types.as_str()], "cold", "name"),
-        (vec![], "bytes 16..64", "bytes 24..56"),
-    ] {
+    for (with, node, particle) in
+        [(vec!["--binary", types.as_str()], "cold", "name"), (vec![], "bytes 16..64", "bytes 24..56")]
+    {
         let mut arguments = vec!["advise", trace.as_str(), "--format", "json"];
         arguments.extend(with);
         let value = json(&arguments);
@@ -67,7 +67,10 @@ fn advise_splits_what_is_cold_with_and_without_type_data() {
             });
             let found = found.unwrap_or_else(|| panic!("{name} {cold}: {value:#}"));
             let misses = |at: &str| found[at]["missed_lines"]["L1"].as_u64().unwrap();
-            assert!(misses("after") * 10 < misses("before") * 9 && misses("after") < misses("moved_unchanged"), "{found:#}");
+            assert!(
+                misses("after") * 10 < misses("before") * 9 && misses("after") < misses("moved_unchanged"),
+                "{found:#}"
+            );
         }
     }
 }

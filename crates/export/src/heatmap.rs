@@ -14,9 +14,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Colours from little to much: those of ColorBrewer's YlOrRd with a darker end, told apart by the colour-blind too.
-const COLOURS: [&str; 10] = [
-    "#ffffcc", "#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026", "#40001a",
-];
+const COLOURS: [&str; 10] =
+    ["#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026", "#5a0024", "#30001a"];
 
 const LEFT: usize = 170;
 const TOP: usize = 64;
@@ -148,7 +147,7 @@ fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> st
         write!(path, "M{x:.1} {:.1}h{run:.1}v{:.1}h-{run:.1}z", TOP as f64 + y, height.max(0.6))?;
     }
     for (path, colour) in paths.iter().zip(COLOURS).filter(|(path, _)| !path.is_empty()) {
-        writeln!(text, "<path fill=\"{colour}\" d=\"{path}\"/>")?;
+        writeln!(text, "<path fill=\"{colour}\" shape-rendering=\"crispEdges\" d=\"{path}\"/>")?;
     }
     Ok(())
 }
@@ -189,7 +188,12 @@ fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String)
     for (at, label) in &grid.ticks {
         let x = LEFT as f64 + *at as f64 * column;
         writeln!(text, "<path stroke=\"#888888\" d=\"M{x:.1} {bottom:.1}v5\"/>")?;
-        writeln!(text, "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>", bottom + 18.0, escaped(label))?;
+        writeln!(
+            text,
+            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + 18.0,
+            escaped(label)
+        )?;
     }
     let (middle, below) = (LEFT + PLOT_WIDTH / 2, bottom + 40.0);
     writeln!(text, "<text x=\"{middle}\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>", escaped(&grid.x_title))?;
@@ -268,7 +272,9 @@ mod tests {
     #[test]
     fn nothing_is_a_picture_too() {
         let text = picture(&Grid { title: "\u{1}".to_owned(), ..Grid::default() });
-        assert!(text.starts_with("<svg") && !text.contains("NaN") && !text.contains("inf") && text.contains('\u{fffd}'));
+        assert!(
+            text.starts_with("<svg") && !text.contains("NaN") && !text.contains("inf") && text.contains('\u{fffd}')
+        );
     }
 
     #[test]

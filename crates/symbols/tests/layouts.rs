@@ -192,7 +192,9 @@ fn separate_debug_files_are_found_beside_the_program() {
         done.is_ok_and(|done| done.status.success())
     };
     let _ = std::fs::remove_file(program.with_file_name("prog.debug"));
-    if run(&["--only-keep-debug", "prog", "prog.debug"]) && run(&["--strip-debug", "--add-gnu-debuglink=prog.debug", "prog"]) {
+    if run(&["--only-keep-debug", "prog", "prog.debug"])
+        && run(&["--strip-debug", "--add-gnu-debuglink=prog.debug", "prog"])
+    {
         check_facts(&program, "debuglink");
     }
 }

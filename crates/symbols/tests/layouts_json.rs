@@ -43,7 +43,10 @@ fn dwarf2json_is_read_and_its_holes_are_filled() {
     let path = file("upstream.json", UPSTREAM.as_bytes());
     with_type_data(&[&path], InputOptions::default(), |data| {
         let node = data.layout("struct.Node.7", 64).unwrap();
-        assert_eq!((node.bytes, node.describe(8, 4), node.describe(63, 1)), (64, "how".to_owned(), "cold[47]".to_owned()));
+        assert_eq!(
+            (node.bytes, node.describe(8, 4), node.describe(63, 1)),
+            (64, "how".to_owned(), "cold[47]".to_owned())
+        );
         assert_eq!(data.layout("NodeT", 0), Some(node));
         assert_eq!(data.layout("struct.Pk", 0).unwrap().bytes, 5);
         let union = data.layout("union.U", 0).unwrap();
@@ -74,7 +77,13 @@ fn what_is_no_type_data_is_refused_with_a_reason() {
 }
 
 fn field() -> impl Strategy<Value = (u64, u64, Option<(u64, u64)>, Vec<(u64, u64)>, bool)> {
-    (0_u64..100, 0_u64..20, proptest::option::of((0_u64..64, 1_u64..9)), proptest::collection::vec((0_u64..9, 0_u64..5), 0..3), any::<bool>())
+    (
+        0_u64..100,
+        0_u64..20,
+        proptest::option::of((0_u64..64, 1_u64..9)),
+        proptest::collection::vec((0_u64..9, 0_u64..5), 0..3),
+        any::<bool>(),
+    )
 }
 
 proptest! {

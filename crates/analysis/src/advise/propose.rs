@@ -93,7 +93,8 @@ pub fn candidates(surveyed: &Surveyed, types_max: usize) -> Vec<Candidate> {
             // A record that is there once gains by no order, only by lines that threads do not share.
             [Vec::new(), vec![subject.separated()]]
         } else {
-            let others = [subject.reordered(), subject.shrunk(), subject.aligned(), subject.arrays(), subject.separated()];
+            let others =
+                [subject.reordered(), subject.shrunk(), subject.aligned(), subject.arrays(), subject.separated()];
             [subject.splits(), others.to_vec()]
         };
         for candidate in made.into_iter().flatten().flatten() {
@@ -212,6 +213,10 @@ impl<'a> Subject<'a> {
         self.units.get(at).map_or(0, |unit| unit.accesses)
     }
 
+    fn is_pinned(&self, at: usize) -> bool {
+        self.units.get(at).is_some_and(|unit| unit.is_pinned)
+    }
+
     fn bytes_of(&self, units: &[usize]) -> u64 {
         units.iter().filter_map(|at| self.units.get(*at)).map(|unit| unit.bytes).sum()
     }
@@ -222,7 +227,8 @@ impl<'a> Subject<'a> {
         let accesses: u64 = (0..self.units.len()).map(|at| self.heat(at)).sum();
         let mut made = Vec::new();
         for percent in [0_u128, 2, 10, 30] {
-            let is_cold = |at: &usize| u128::from(self.heat(*at)) * 100 <= u128::from(hottest) * percent;
+            let is_rare = |at: usize| u128::from(self.heat(at)) * 100 <= u128::from(hottest) * percent;
+            let is_cold = |at: &usize| !self.is_pinned(*at) && is_rare(*at);
             let (cold, hot): (Vec<usize>, Vec<usize>) = (0..self.units.len()).partition(is_cold);
             // A part reached by its index needs no pointer; elements allocated one by one do.
             let needs_pointer = self.most_elements < 2;
@@ -251,10 +257,9 @@ impl<'a> Subject<'a> {
     /// An order in which units that are used together are close: the hottest first, then always what is used most with
     /// those of its line.
     fn packed(&self, which: &[usize]) -> Vec<usize> {
-        let mut left: Vec<usize> = which.to_vec();
-        let mut order: Vec<usize> = Vec::new();
-        let mut line: Vec<usize> = Vec::new();
-        let mut filled = 0;
+        let (mut order, mut left): (Vec<usize>, Vec<usize>) = which.iter().partition(|at| self.is_pinned(**at));
+        let mut line = order.clone();
+        let mut filled = self.bytes_of(&order) % self.line;
         while !left.is_empty() {
             let close = |at: usize| -> u64 {
                 let row = self.affinity.get(at);
@@ -299,7 +304,10 @@ impl<'a> Subject<'a> {
 
     fn shrunk(&self) -> Option<Candidate> {
         let mut order: Vec<usize> = (0..self.units.len()).collect();
-        order.sort_by_key(|at| std::cmp::Reverse(self.units.get(*at).map_or(1, |unit| unit.align)));
+        order.sort_by_key(|at| {
+            let align = self.units.get(*at).map_or(1, |unit| unit.align);
+            (!self.is_pinned(*at), if self.is_pinned(*at) { 0 } else { align.wrapping_neg() })
+        });
         let made = self.candidate(Kind::Shrink, String::new(), &[order], false, 1)?;
         let bytes = made.plan.parts.first().map(|part| part.bytes).filter(|bytes| *bytes < self.bytes)?;
         let reason =
@@ -329,7 +337,8 @@ impl<'a> Subject<'a> {
 
     fn arrays(&self) -> Option<Candidate> {
         const ELEMENTS_MIN: u64 = 8;
-        if self.most_elements < ELEMENTS_MIN || self.units.len() > PARTS_MAX {
+        let has_pinned = (0..self.units.len()).any(|at| self.is_pinned(at));
+        if self.most_elements < ELEMENTS_MIN || self.units.len() > PARTS_MAX || has_pinned {
             return None;
         }
         // What is used together most often should stay together; then arrays do not help.
@@ -369,7 +378,8 @@ impl<'a> Subject<'a> {
                 sharing.between_elements
             ));
         }
-        let fields: Vec<usize> = (0..self.units.len()).filter(|at| apart.get(*at) == Some(&true)).collect();
+        let is_apart = |at: &usize| apart.get(*at) == Some(&true) && !self.is_pinned(*at);
+        let fields: Vec<usize> = (0..self.units.len()).filter(is_apart).collect();
         if !fields.is_empty() {
             reasons.push(format!("for other fields of the same element {between} times ({})", self.names(&fields)));
         }

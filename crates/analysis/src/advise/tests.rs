@@ -78,7 +78,8 @@ fn what_is_never_used_is_split_off_without_type_data() {
     let tried = advised(&mut NoLayouts, &list);
     let best = &tried[0];
     assert!(best.is_advice() && best.candidate.kind == Kind::Split, "{best:#?}");
-    let cold: Vec<_> = best.candidate.placed.iter().filter(|(_, one)| one.part == 1).map(|(unit, _)| &unit.name).collect();
+    let cold: Vec<_> =
+        best.candidate.placed.iter().filter(|(_, one)| one.part == 1).map(|(unit, _)| &unit.name).collect();
     assert_eq!(cold, ["bytes 16..64"]);
     assert_eq!((best.candidate.plan.pointer, best.candidate.plan.parts[0].bytes), (Some(16), 24));
     assert!(best.after.levels[0].1 * 10 < best.before.levels[0].1 * 6, "{best:#?}");

@@ -34,7 +34,9 @@ enum CacherayVerb {
     #[command(after_help = "Example:\n  anytrace cacheray advise run.trace --binary ./prog --config zen3")]
     Advise(Box<advise::AdviseArguments>),
     /// Draw where a trace is hot: addresses over time, or lines over the bytes in them
-    #[command(after_help = "Examples:\n  anytrace cacheray heatmap run.trace -o run.svg\n  anytrace cacheray heatmap run.trace --by line --type Node -o node.svg")]
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray heatmap run.trace -o run.svg\n  anytrace cacheray heatmap run.trace --by line --type Node -o node.svg"
+    )]
     Heatmap(Box<heatmap::HeatmapArguments>),
     /// How long typed memory lives; accesses after its remove, reads before a write, leaks, what nothing touches
     #[command(after_help = "Example:\n  anytrace cacheray lifetime run.trace --binary ./prog --fail")]

@@ -66,7 +66,10 @@ fn complain(name: &str, plans: &[TypePlan], remap: &Remap<'_>) {
     let (name, done) = (printable(name), remap.done());
     let types: Vec<String> = plans.iter().map(|plan| printable(&plan.name)).collect();
     let types = types.join(", ");
-    paint::complain("note", format!("{name}: {} regions and {} accesses of {types} remapped", done.regions, done.accesses));
+    paint::complain(
+        "note",
+        format!("{name}: {} regions and {} accesses of {types} remapped", done.regions, done.accesses),
+    );
     if done.other_sizes > 0 {
         let what = "regions have elements of another size than the plan's and stay as they are";
         paint::complain("note", format!("{name}: {} {what}", done.other_sizes));
