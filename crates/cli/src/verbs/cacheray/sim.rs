@@ -70,6 +70,9 @@ enum SimForm {
     Csv,
 }
 
+/// What an offset in a type and the bytes accessed there are called, where type data know it.
+pub(super) type FieldNames = Box<dyn Fn(&[u8], u64, u16) -> Option<String>>;
+
 /// One trace's results.
 pub(super) struct Simulated {
     pub(super) name: String,
@@ -77,6 +80,8 @@ pub(super) struct Simulated {
     pub(super) format: &'static str,
     pub(super) results: Results,
     pub(super) verdict: Verdict,
+    /// Names of fields.
+    pub(super) names: FieldNames,
 }
 
 pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
@@ -139,7 +144,9 @@ pub(super) fn simulate(
     opened.reporter.print_rest()?;
     let results = simulation.finish().map_err(failed)?;
     complain(&name, &results);
-    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict() })
+    // Without type data no field has a name.
+    let names: FieldNames = Box::new(|_, _, _| None);
+    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict(), names })
 }
 
 /// Threads to simulate on, unless the options say so.
