@@ -136,7 +136,7 @@ impl<'a> HeatCounter<'a> {
         if self.wanted.is_some() {
             let region = self.regions.find(access.thread, access.address);
             let type_number = region.map(|region| region.type_number as usize);
-            if !type_number.is_some_and(|number| self.is_wanted.get(number) == Some(&true)) {
+            if type_number.is_none_or(|number| self.is_wanted.get(number) != Some(&true)) {
                 return;
             }
         }

@@ -91,7 +91,7 @@ fn a_proposal_gives_sim_the_figures_that_advise_told() {
         let mut arguments = vec!["sim", trace.as_str(), "--config", config.as_str(), "--format", "json"];
         arguments.extend(more);
         let found = json(&arguments);
-        let l1 = &found["results"]["d"]["levels"]["L1"];
+        let l1 = &found["results"]["d"]["levels"][0];
         l1["read_misses"].as_u64().unwrap() + l1["write_misses"].as_u64().unwrap()
     };
     assert_eq!(Value::from(missed(&[])), split["before"]["missed_lines"]["L1"]);

@@ -27,19 +27,39 @@ const LIVE_MAX: usize = 60_000;
 
 /// Writes about `bytes` bytes of a trace.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    let mut program =
-        Program { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) };
-    let mut buffer = Vec::with_capacity(1 << 16);
-    let mut written = 0;
-    while written < bytes {
-        buffer.clear();
-        while buffer.len() < (1 << 16) - 128 && written + (buffer.len() as u64) < bytes {
-            program.step(&mut buffer);
-        }
-        out.write_all(&buffer)?;
-        written += buffer.len() as u64;
+    Program::new().run(out, bytes, 0)
+}
+
+/// As [`generate`], with as many regions alive from the start as ever live.
+pub(crate) fn generate_live(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let mut program = Program::new();
+    let mut adds = Vec::new();
+    while program.live.len() < LIVE_MAX {
+        program.allocate(&mut adds);
     }
-    Ok(())
+    out.write_all(&adds)?;
+    program.run(out, bytes, adds.len() as u64)
+}
+
+impl Program {
+    fn new() -> Self {
+        Self { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64) }
+    }
+
+    /// Writes up to `bytes` bytes, of which some are written already.
+    fn run(mut self, out: &mut dyn Write, bytes: u64, mut written: u64) -> io::Result<()> {
+        let program = &mut self;
+        let mut buffer = Vec::with_capacity(1 << 16);
+        while written < bytes {
+            buffer.clear();
+            while buffer.len() < (1 << 16) - 128 && written + (buffer.len() as u64) < bytes {
+                program.step(&mut buffer);
+            }
+            out.write_all(&buffer)?;
+            written += buffer.len() as u64;
+        }
+        Ok(())
+    }
 }
 
 /// The program that is traced.

@@ -4,6 +4,7 @@
 
 mod advise;
 mod caches;
+mod compare;
 mod configs;
 mod heatmap;
 mod lifetime;
@@ -41,6 +42,11 @@ enum CacherayVerb {
     /// How long typed memory lives; accesses after its remove, reads before a write, leaks, what nothing touches
     #[command(after_help = "Example:\n  anytrace cacheray lifetime run.trace --binary ./prog --fail")]
     Lifetime(Box<lifetime::LifetimeArguments>),
+    /// Compare two traces in the same caches, level by level and type by type, with thresholds
+    #[command(
+        after_help = "Example:\n  anytrace cacheray compare --config zen3 --fail-above misses=5% before.trace after.trace"
+    )]
+    Compare(Box<compare::CompareArguments>),
     /// Simulate caches: which types and fields miss, in which levels and sets
     #[command(
         after_help = "Examples:\n  anytrace cacheray sim --config zen3 --types app.trace\n  anytrace cacheray sim --config caches.json --classes --format json app.trace"
@@ -57,6 +63,7 @@ pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
         CacherayVerb::Advise(options) => advise::run(options),
         CacherayVerb::Heatmap(options) => heatmap::run(options),
         CacherayVerb::Lifetime(options) => lifetime::run(options),
+        CacherayVerb::Compare(options) => compare::run(options),
         CacherayVerb::Sim(options) => sim::run(options),
         CacherayVerb::Types(options) => types::run(options),
     }

@@ -73,6 +73,9 @@ enum SimForm {
     Csv,
 }
 
+/// What an offset in a type and the bytes accessed there are called, where type data know it.
+pub(super) type FieldNames = Box<dyn Fn(&[u8], u64, u16) -> Option<String>>;
+
 /// One trace's results.
 pub(super) struct Simulated {
     pub(super) name: String,
@@ -80,6 +83,8 @@ pub(super) struct Simulated {
     pub(super) format: &'static str,
     pub(super) results: Results,
     pub(super) verdict: Verdict,
+    /// Names of fields.
+    pub(super) names: FieldNames,
 }
 
 pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
@@ -141,19 +146,20 @@ pub(super) fn simulate(
     }
     drop(opened.progress);
     opened.reporter.print_rest()?;
-    let mut results = simulation.finish().map_err(failed)?;
-    name_fields(&mut results, &table);
+    let results = simulation.finish().map_err(failed)?;
     complain(&name, &results);
-    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict() })
+    let names = field_names(&table);
+    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict(), names })
 }
 
-/// Has the results name fields by what type data say.
-fn name_fields(results: &mut Results, table: &TypeTable) {
+/// Names of fields as type data have them; without them no field has one.
+fn field_names(table: &TypeTable) -> FieldNames {
     let known = table.types().iter().filter_map(|one| Some((one.name.as_ref()?, one.layout.as_ref()?)));
     let layouts: BTreeMap<_, _> = known.map(|(name, layout)| (name.clone().into_bytes(), Arc::clone(layout))).collect();
-    for types in results.configs.iter_mut().filter_map(|config| config.types.as_mut()) {
-        types.layouts.clone_from(&layouts);
-    }
+    Box::new(move |name, offset, bytes| {
+        let called = layouts.get(name)?.describe(offset, u64::from(bytes));
+        Some(called).filter(|name| !name.is_empty())
+    })
 }
 
 /// Threads to simulate on, unless the options say so.
