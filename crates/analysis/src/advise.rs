@@ -65,3 +65,6 @@ pub fn best_of_each(tried: &[Tried]) -> Vec<TypePlan> {
     }
     plans
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,15 @@ impl TypeTable {
         self.types.get(number as usize)?.layout.as_ref()
     }
 
+    /// Forgets the layouts of types that are no longer as type data have them.
+    pub fn forget_layouts(&mut self, is_changed: impl Fn(&str) -> bool) {
+        for one in &mut self.types {
+            if one.name.as_deref().is_some_and(&is_changed) {
+                one.layout = None;
+            }
+        }
+    }
+
     /// The region with elements as its type has them.
     pub fn with_elements(&mut self, region: &RegionAdded, layouts: &mut dyn Layouts) -> RegionAdded {
         let Some(found) = self.resolve(region, layouts) else { return *region };

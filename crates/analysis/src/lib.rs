@@ -26,6 +26,7 @@ pub mod events;
 pub mod filter;
 pub mod flame;
 pub mod gaps;
+pub mod heat;
 pub mod histogram;
 pub mod lifetimes;
 pub mod live_regions;

@@ -2,7 +2,8 @@
 //! after the remove, reads of what nothing has written.
 //!
 //! Time counts records. Reads before the first write are looked for in regions that the trace records as one element, as
-//! `malloc` gives them; what `calloc` gives is written by it. Memory follows live and removed regions and, for what is
+//! `malloc` gives them; what `calloc` gives is written by it, but one element of it looks as from `malloc`. A remove with
+//! an add of the type behind it is a `realloc`, which keeps what was written. Memory follows live and removed regions and, for what is
 //! written, their bytes, up to [`MASK_BYTES_MAX`].
 
 mod masks;
@@ -227,6 +228,8 @@ pub struct LifetimeWatch<'a> {
     uses: FxHashMap<u64, Use>,
     masks: Masks,
     graves: Graves,
+    /// The region removed last: the record, who, the type, and what of it was written.
+    latest: Option<(u64, ThreadNumber, TypeNumber, Vec<u64>)>,
     live: Living,
     records: u64,
     after_remove: Vec<AfterRemove>,
@@ -251,6 +254,7 @@ impl<'a> LifetimeWatch<'a> {
             uses: FxHashMap::default(),
             masks: Masks::default(),
             graves: Graves::default(),
+            latest: None,
             live: Living::default(),
             records: 0,
             after_remove: Vec::new(),
@@ -274,6 +278,7 @@ impl<'a> LifetimeWatch<'a> {
                 leaked.push(left);
             }
             self.bury(&region);
+            self.masks.take(region.id);
             if let Some(one) = self.types.get_mut(region.type_number as usize) {
                 one.leaked += 1;
                 one.leaked_bytes = one.leaked_bytes.saturating_add(left.bytes);
@@ -324,7 +329,6 @@ impl<'a> LifetimeWatch<'a> {
     /// Takes note of a region that ends: was it used?
     fn bury(&mut self, region: &LiveRegion) -> Use {
         let used = self.uses.remove(&region.id).unwrap_or_default();
-        self.masks.drop(region.id);
         if !used.is_touched && region.last.is_some() {
             let left = leftover(region);
             if let Some(one) = self.types.get_mut(region.type_number as usize) {
@@ -400,6 +404,14 @@ impl<'a> LifetimeWatch<'a> {
         });
     }
 
+    /// `realloc` is recorded as a remove and an add: what was written stays so.
+    fn inherit(&mut self, id: u64, region: &RegionAdded) {
+        let Some((seq, thread, type_number, written)) = self.latest.take() else { return };
+        if region.seq == seq + 1 && thread == region.thread && type_number == region.type_number {
+            self.masks.inherit(id, written);
+        }
+    }
+
     fn stray_kind(&mut self, removed: &RegionRemoved) -> StrayKind {
         if removed.address == 0 {
             StrayKind::Null
@@ -443,6 +455,7 @@ impl AccessSink for LifetimeWatch<'_> {
             self.graves.cover(region.address, last);
             let is_watched = region.elements == 1 && self.masks.begin(id, bytes);
             self.unwatched += u64::from(!is_watched);
+            self.inherit(id, region);
         }
         self.live.change(region.seq, self.live.bytes.saturating_add(bytes));
         let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
@@ -463,6 +476,7 @@ impl AccessSink for LifetimeWatch<'_> {
             return Ok(());
         };
         let used = self.bury(&region);
+        self.latest = Some((removed.seq, removed.thread, region.type_number, self.masks.take(region.id)));
         if let Some(last) = region.last {
             self.graves.dig(region, last, removed.seq, used.element_bytes);
         }

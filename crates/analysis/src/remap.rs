@@ -2,7 +2,8 @@
 //! fields at other offsets, elements of another size, parts of an element apart from each other.
 //!
 //! All regions of such a type move to addresses that no program has, where an allocator gives them room as a common one
-//! would: 16-byte alignment, 8 bytes of its own before each block, freed blocks of a size used again, the latest first.
+//! would: 16-byte alignment, 8 bytes of its own before each block, freed blocks of a size used again, the latest first;
+//! each part of an element from a pool of its own.
 //! A type that keeps its size stays where it is. An access over several fields becomes one for each piece. Where a part is
 //! behind a pointer, that pointer is read first.
 
@@ -154,7 +155,8 @@ pub struct Remap<'a> {
     told: TypeNumber,
     regions: LiveRegions,
     moved: FxHashMap<u64, Moved>,
-    heap: Heap,
+    /// A pool for each part, so that parts of one element do not share lines.
+    heaps: Vec<Heap>,
     out: Vec<Access>,
     done: RemapDone,
 }
@@ -182,7 +184,7 @@ impl<'a> Remap<'a> {
             told: 0,
             regions: LiveRegions::new(),
             moved: FxHashMap::default(),
-            heap: Heap::default(),
+            heaps: Vec::new(),
             out: Vec::with_capacity(BATCH_ACCESSES + 8),
             done: RemapDone::default(),
         }
@@ -280,8 +282,11 @@ impl Remap<'_> {
         if plan.stays() {
             return Some(vec![region.address]);
         }
-        let heap = &mut self.heap;
-        Some(plan.parts.iter().map(|part| heap.take(part.bytes.saturating_mul(region.elements), part.align)).collect())
+        while self.heaps.len() < plan.parts.len() {
+            self.heaps.push(Heap::new(self.heaps.len() as u64));
+        }
+        let room = plan.parts.iter().zip(&mut self.heaps);
+        Some(room.map(|(part, heap)| heap.take(part.bytes.saturating_mul(region.elements), part.align)).collect())
     }
 }
 
@@ -330,10 +335,10 @@ impl AccessSink for Remap<'_> {
             return self.inner.region_removed(removed);
         };
         let Some(plan) = self.plans.get(moved.plan) else { return Ok(()) };
-        for (base, part) in moved.bases.iter().zip(&plan.parts) {
+        for (number, (base, part)) in moved.bases.iter().zip(&plan.parts).enumerate() {
             self.inner.region_removed(&RegionRemoved { address: *base, ..*removed })?;
-            if !plan.stays() {
-                self.heap.give(*base, part.bytes.saturating_mul(region.elements), part.align);
+            if let Some(heap) = self.heaps.get_mut(number).filter(|_| !plan.stays()) {
+                heap.give(*base, part.bytes.saturating_mul(region.elements), part.align);
             }
         }
         Ok(())

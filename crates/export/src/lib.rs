@@ -38,6 +38,7 @@ pub mod din;
 pub mod firefox;
 pub mod flame;
 pub mod folded;
+pub mod heatmap;
 pub mod json;
 pub mod junit;
 pub mod lackey;

@@ -147,3 +147,54 @@ fn rust_programs_have_the_offsets_that_the_compiler_says() {
         .unwrap();
     }
 }
+
+#[test]
+fn damaged_debug_data_never_panic_and_never_hang() {
+    let Some(program) = compiled("gcc", &["-g", "-w", "-c"], "facts.c", "damaged") else { return };
+    let sound = std::fs::read(&program).unwrap();
+    let path = program.with_file_name("damaged.o");
+    let names = ["struct.Node", "struct.Outer", "struct.Flags", "union.Value", "Grid", "struct.Odd"];
+    let mut state = 88_172_645_463_325_252_u64;
+    for _ in 0..200 {
+        let mut bytes = sound.clone();
+        for _ in 0..8 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let at = usize::try_from(state % bytes.len() as u64).unwrap();
+            // Headers of the file itself are another matter.
+            bytes[at.max(64)] = (state >> 32) as u8;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = with_type_data(&[&path], InputOptions::default(), |data| {
+            for name in names {
+                if let Some(found) = data.layout(name, 64) {
+                    let _ = (found.holes(), found.describe(0, 64), found.hits(8, 8));
+                }
+            }
+            data.records().len()
+        });
+    }
+}
+
+#[test]
+fn a_program_without_debug_data_is_refused() {
+    let Some(program) = compiled("gcc", &["-w", "-s"], "facts.c", "stripped") else { return };
+    let error = with_type_data(&[&program], InputOptions::default(), |_| ()).unwrap_err().to_string();
+    assert!(error.contains("compile with -g"), "{error}");
+}
+
+#[test]
+fn separate_debug_files_are_found_beside_the_program() {
+    let Some(program) = compiled("gcc", &["-g", "-w"], "facts.c", "debuglink") else { return };
+    let run = |arguments: &[&str]| {
+        let done = Command::new("objcopy").current_dir(program.parent().unwrap()).args(arguments).output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    let _ = std::fs::remove_file(program.with_file_name("prog.debug"));
+    if run(&["--only-keep-debug", "prog", "prog.debug"])
+        && run(&["--strip-debug", "--add-gnu-debuglink=prog.debug", "prog"])
+    {
+        check_facts(&program, "debuglink");
+    }
+}

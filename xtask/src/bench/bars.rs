@@ -19,6 +19,9 @@ pub(super) enum Unit {
 /// Millions of events a second of CPU time that the collector must take, from a file or a connection.
 pub(super) const COLLECT_AT_LEAST: f64 = 1.0;
 
+/// Two levels of caches, as the hand-written peers of the format's page have them.
+const TWO_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/two-level.json");
+
 pub(super) const BARS: &[Bar] = &[
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
@@ -29,6 +32,18 @@ pub(super) const BARS: &[Bar] = &[
     Bar { input: "cacheray", verb: &["cacheray", "sharing"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray-narrow", verb: &["cacheray", "mrc"], unit: Unit::Records, at_least: 15.0 },
     Bar { input: "cacheray-narrow", verb: &["cacheray", "mrc", "--sample=0.01"], unit: Unit::Records, at_least: 200.0 },
+    Bar {
+        input: "cacheray",
+        verb: &["cacheray", "sim", "--config", TWO_LEVEL, "--format", "json"],
+        unit: Unit::Records,
+        at_least: 60.0,
+    },
+    Bar {
+        input: "cacheray-live",
+        verb: &["cacheray", "sim", "--config", TWO_LEVEL, "--types", "--format", "json"],
+        unit: Unit::Records,
+        at_least: 20.0,
+    },
     Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
     Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "xray-155", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
@@ -130,6 +145,8 @@ impl Bar {
             ["xray", "fdr-dump"] => None,
             ["xray", ..] => Some(1.6),
             ["apitrace", "dump"] => Some(1.5),
+            // Sets are shared out; with types the reader has most of the work.
+            ["cacheray", "sim", words @ ..] if !words.contains(&"--types") => Some(1.5),
             ["info"] if matches!(self.input, "apitrace" | "cacheray") => Some(0.0),
             _ => None,
         }

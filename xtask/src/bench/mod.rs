@@ -39,6 +39,7 @@ struct Input {
 const INPUTS: &[Input] = &[
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
     Input { name: "cacheray-narrow", generate: cacheray::generate_narrow, megabytes: 900 },
+    Input { name: "cacheray-live", generate: cacheray::generate_live, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
@@ -149,7 +150,9 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
     let size = size(&program, path)?;
     let file = path.display().to_string();
     for bar in BARS.iter().filter(|bar| bar.input == input.name) {
-        let job = format!("{} {}", input.name, bar.verb.join(" "));
+        // Of files the name is enough.
+        let words: Vec<_> = bar.verb.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
+        let job = format!("{} {}", input.name, words.join(" "));
         let command = |threads: &str, file: &str| {
             let program = program.display().to_string();
             let words = bar.verb.iter().copied().chain(["--threads", threads, file]).map(str::to_owned);

@@ -89,10 +89,14 @@ pub fn candidates(surveyed: &Surveyed, types_max: usize) -> Vec<Candidate> {
     for number in numbers.into_iter().take(types_max) {
         let Some(subject) = Subject::new(surveyed, number) else { continue };
         let mut own: Vec<Candidate> = Vec::new();
-        let made = [
-            subject.splits(),
-            vec![subject.reordered(), subject.shrunk(), subject.aligned(), subject.arrays(), subject.separated()],
-        ];
+        let made = if subject.elements() < 2 {
+            // A record that is there once gains by no order, only by lines that threads do not share.
+            [Vec::new(), vec![subject.separated()]]
+        } else {
+            let others =
+                [subject.reordered(), subject.shrunk(), subject.aligned(), subject.arrays(), subject.separated()];
+            [subject.splits(), others.to_vec()]
+        };
         for candidate in made.into_iter().flatten().flatten() {
             let is_known = own
                 .iter()
@@ -123,7 +127,7 @@ impl<'a> Subject<'a> {
         let one = surveyed.profile.types.get(number as usize)?;
         let (bytes, _) = *one.element_bytes.first()?;
         let units = units(surveyed, number, bytes);
-        if units.is_empty() || one.elements < 2 {
+        if units.is_empty() {
             return None;
         }
         let of = |offset: u64| units.iter().position(|unit| (unit.from..unit.from + unit.bytes).contains(&offset));
@@ -186,7 +190,20 @@ impl<'a> Subject<'a> {
 
     fn names(&self, units: &[usize]) -> String {
         const NAMES_MAX: usize = 6;
-        let all: Vec<&str> = units.iter().filter_map(|at| self.units.get(*at)).map(|unit| unit.name.as_str()).collect();
+        let mut all: Vec<String> = Vec::new();
+        let mut end_before = None;
+        for unit in units.iter().filter_map(|at| self.units.get(*at)) {
+            let end = unit.from + unit.bytes;
+            match all.last_mut() {
+                // Bytes without names that follow each other are one range.
+                Some(last) if unit.declared.is_empty() && end_before == Some(unit.from) => {
+                    let start = last.split("..").next().unwrap_or_default().to_owned();
+                    *last = format!("{start}..{end}");
+                }
+                _ => all.push(unit.name.clone()),
+            }
+            end_before = unit.declared.is_empty().then_some(end);
+        }
         let more = all.len().saturating_sub(NAMES_MAX);
         let first = all.get(..NAMES_MAX.min(all.len())).unwrap_or_default().join(", ");
         if more > 0 { format!("{first} and {more} more") } else { first }
@@ -194,6 +211,10 @@ impl<'a> Subject<'a> {
 
     fn heat(&self, at: usize) -> u64 {
         self.units.get(at).map_or(0, |unit| unit.accesses)
+    }
+
+    fn is_pinned(&self, at: usize) -> bool {
+        self.units.get(at).is_some_and(|unit| unit.is_pinned)
     }
 
     fn bytes_of(&self, units: &[usize]) -> u64 {
@@ -206,7 +227,8 @@ impl<'a> Subject<'a> {
         let accesses: u64 = (0..self.units.len()).map(|at| self.heat(at)).sum();
         let mut made = Vec::new();
         for percent in [0_u128, 2, 10, 30] {
-            let is_cold = |at: &usize| u128::from(self.heat(*at)) * 100 <= u128::from(hottest) * percent;
+            let is_rare = |at: usize| u128::from(self.heat(at)) * 100 <= u128::from(hottest) * percent;
+            let is_cold = |at: &usize| !self.is_pinned(*at) && is_rare(*at);
             let (cold, hot): (Vec<usize>, Vec<usize>) = (0..self.units.len()).partition(is_cold);
             // A part reached by its index needs no pointer; elements allocated one by one do.
             let needs_pointer = self.most_elements < 2;
@@ -222,12 +244,10 @@ impl<'a> Subject<'a> {
             };
             let how = if needs_pointer { "behind a pointer" } else { "in an array of their own, by the same index" };
             let reason = format!(
-                "{} ({cold_bytes} of {} bytes) {} {used}; apart, {how}, the {} bytes of {} share lines with each other",
+                "{}: {cold_bytes} of {} bytes, {used}; apart, {how}, the other {} bytes share lines with each other only",
                 self.names(&cold),
                 self.bytes,
-                if cold.len() == 1 { "is" } else { "are" },
                 self.bytes_of(&hot),
-                self.names(&hot),
             );
             made.push(self.candidate(Kind::Split, reason, &[self.packed(&hot), cold], needs_pointer, 1));
         }
@@ -237,10 +257,9 @@ impl<'a> Subject<'a> {
     /// An order in which units that are used together are close: the hottest first, then always what is used most with
     /// those of its line.
     fn packed(&self, which: &[usize]) -> Vec<usize> {
-        let mut left: Vec<usize> = which.to_vec();
-        let mut order: Vec<usize> = Vec::new();
-        let mut line: Vec<usize> = Vec::new();
-        let mut filled = 0;
+        let (mut order, mut left): (Vec<usize>, Vec<usize>) = which.iter().partition(|at| self.is_pinned(**at));
+        let mut line = order.clone();
+        let mut filled = self.bytes_of(&order) % self.line;
         while !left.is_empty() {
             let close = |at: usize| -> u64 {
                 let row = self.affinity.get(at);
@@ -275,13 +294,20 @@ impl<'a> Subject<'a> {
         self.candidate(Kind::Reorder, reason, &[order], false, 1)
     }
 
+    fn elements(&self) -> u64 {
+        self.surveyed.profile.types.get(self.number as usize).map_or(0, |one| one.elements)
+    }
+
     fn surveyed_straddles(&self) -> u64 {
         self.surveyed.profile.types.get(self.number as usize).map_or(0, |one| one.straddling_elements)
     }
 
     fn shrunk(&self) -> Option<Candidate> {
         let mut order: Vec<usize> = (0..self.units.len()).collect();
-        order.sort_by_key(|at| std::cmp::Reverse(self.units.get(*at).map_or(1, |unit| unit.align)));
+        order.sort_by_key(|at| {
+            let align = self.units.get(*at).map_or(1, |unit| unit.align);
+            (!self.is_pinned(*at), if self.is_pinned(*at) { 0 } else { align.wrapping_neg() })
+        });
         let made = self.candidate(Kind::Shrink, String::new(), &[order], false, 1)?;
         let bytes = made.plan.parts.first().map(|part| part.bytes).filter(|bytes| *bytes < self.bytes)?;
         let reason =
@@ -296,7 +322,7 @@ impl<'a> Subject<'a> {
             return None;
         }
         let align = if self.bytes >= self.line { self.line } else { self.bytes.checked_next_power_of_two()? };
-        let elements = self.surveyed.profile.types.get(self.number as usize).map_or(0, |one| one.elements);
+        let elements = self.elements();
         let bytes = self.bytes.checked_next_multiple_of(align)?;
         let padding = match bytes - self.bytes {
             0 => String::new(),
@@ -311,7 +337,8 @@ impl<'a> Subject<'a> {
 
     fn arrays(&self) -> Option<Candidate> {
         const ELEMENTS_MIN: u64 = 8;
-        if self.most_elements < ELEMENTS_MIN || self.units.len() > PARTS_MAX {
+        let has_pinned = (0..self.units.len()).any(|at| self.is_pinned(at));
+        if self.most_elements < ELEMENTS_MIN || self.units.len() > PARTS_MAX || has_pinned {
             return None;
         }
         // What is used together most often should stay together; then arrays do not help.
@@ -351,7 +378,8 @@ impl<'a> Subject<'a> {
                 sharing.between_elements
             ));
         }
-        let fields: Vec<usize> = (0..self.units.len()).filter(|at| apart.get(*at) == Some(&true)).collect();
+        let is_apart = |at: &usize| apart.get(*at) == Some(&true) && !self.is_pinned(*at);
+        let fields: Vec<usize> = (0..self.units.len()).filter(is_apart).collect();
         if !fields.is_empty() {
             reasons.push(format!("for other fields of the same element {between} times ({})", self.names(&fields)));
         }

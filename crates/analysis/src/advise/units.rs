@@ -1,7 +1,7 @@
 //! What of a type can be moved: its fields, or the pieces that accesses show.
 
 use anytrace_core::access::TypeNumber;
-use anytrace_core::layout::Layout;
+use anytrace_core::layout::{Layout, Role};
 
 use super::survey::Surveyed;
 
@@ -21,6 +21,8 @@ pub struct Unit {
     pub bytes: u64,
     /// Alignment it needs, a power of two.
     pub align: u64,
+    /// True for what the compiler places first: bases and pointers to virtual functions.
+    pub is_pinned: bool,
     /// Records that touch it.
     pub accesses: u64,
     /// Of these, records that the first level did not serve.
@@ -62,6 +64,7 @@ fn of_layout(layout: &Layout) -> Vec<Unit> {
                 from: field.offset_bytes,
                 bytes: field.whole_bytes(),
                 align: align_of(layout, number),
+                is_pinned: matches!(field.role, Role::Base | Role::Vptr | Role::Tag | Role::Variant),
                 accesses: 0,
                 misses: 0,
             }
@@ -75,6 +78,7 @@ fn of_layout(layout: &Layout) -> Vec<Unit> {
                 let end = (last.from + last.bytes).max(unit.from + unit.bytes);
                 last.bytes = end - last.from;
                 last.align = last.align.max(unit.align);
+                last.is_pinned |= unit.is_pinned;
                 last.name.push_str(", ");
                 last.name.push_str(&unit.name);
                 last.declared.clear();
@@ -134,6 +138,7 @@ fn of_accesses(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64) -> V
         from,
         bytes: end - from,
         align,
+        is_pinned: false,
         accesses: 0,
         misses: 0,
     };

@@ -32,10 +32,18 @@ impl Masks {
         true
     }
 
-    pub(super) fn drop(&mut self, region: u64) {
-        if let Some(mask) = self.by_region.remove(&region) {
-            self.bytes = self.bytes.saturating_sub(mask.bytes);
-        }
+    /// Ends watching a region; gives what of it was written, bits of 64 bytes each.
+    pub(super) fn take(&mut self, region: u64) -> Vec<u64> {
+        let Some(mask) = self.by_region.remove(&region) else { return Vec::new() };
+        self.bytes = self.bytes.saturating_sub(mask.bytes);
+        mask.written
+    }
+
+    /// A region begins with what another had, as far as it reaches.
+    pub(super) fn inherit(&mut self, region: u64, mut written: Vec<u64>) {
+        let Some(mask) = self.by_region.get_mut(&region) else { return };
+        written.resize(usize::try_from(mask.bytes.div_ceil(64)).unwrap_or(0), 0);
+        mask.written = written;
     }
 
     /// Bytes from an offset were written.
@@ -85,7 +93,10 @@ mod tests {
         assert!(!masks.is_unwritten(7, 0, 200) && !masks.is_unwritten(7, 199, 100));
         assert!(!masks.is_unwritten(7, 300, 8) && !masks.is_unwritten(7, 3, 0) && !masks.is_unwritten(8, 0, 1));
         assert!(!masks.begin(8, REGION_BYTES_MAX + 1));
-        masks.drop(7);
-        assert_eq!(masks.bytes, 0);
+        let written = masks.take(7);
+        assert_eq!((masks.bytes, written.len()), (0, 4));
+        assert!(masks.begin(9, 300));
+        masks.inherit(9, written);
+        assert!(!masks.is_unwritten(9, 0, 200) && masks.is_unwritten(9, 256, 1));
     }
 }

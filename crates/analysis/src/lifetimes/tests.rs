@@ -111,3 +111,21 @@ fn a_region_added_over_another_is_counted() {
     });
     assert_eq!((found.added_again, found.types[0].leaked, found.types[0].untouched), (1, 1, 1));
 }
+
+#[test]
+fn what_realloc_keeps_stays_written() {
+    let found = play(|p| {
+        p.add(1000, 16, 1);
+        p.touch(Write, 1000, 8);
+        p.remove(1000);
+        p.add(2000, 32, 1);
+        p.touch(Read, 2000, 8);
+        p.touch(Read, 2008, 8);
+        p.remove(2000);
+        p.touch(Write, 9, 1);
+        p.add(2000, 32, 1);
+        p.touch(Read, 2000, 8);
+    });
+    let places: Vec<_> = found.unwritten.iter().map(|one| (one.offset_bytes, one.first.seq)).collect();
+    assert_eq!(places, [(8, 5), (0, 9)]);
+}

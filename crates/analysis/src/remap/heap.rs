@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// Where its memory begins: in the middle of what no processor of 64 bits can address today.
 const START: u64 = 1 << 62;
 
+/// From one pool to the next, and a few lines so that pools do not all begin in the same set of a cache.
+const POOL_BYTES: u64 = (1 << 48) + 17 * 64;
+
 /// Bytes an allocator keeps before each block.
 const HEADER_BYTES: u64 = 8;
 
@@ -19,9 +22,10 @@ pub(super) struct Heap {
     free: BTreeMap<(u64, u64), Vec<u64>>,
 }
 
-impl Default for Heap {
-    fn default() -> Self {
-        Self { next: START, free: BTreeMap::new() }
+impl Heap {
+    /// The pool of a number.
+    pub(super) fn new(number: u64) -> Self {
+        Self { next: START.wrapping_add(number.wrapping_mul(POOL_BYTES)), free: BTreeMap::new() }
     }
 }
 
@@ -56,7 +60,7 @@ mod tests {
 
     #[test]
     fn blocks_lie_as_those_of_common_allocators() {
-        let mut heap = Heap::default();
+        let mut heap = Heap::new(0);
         let first = heap.take(24, 16);
         assert_eq!([heap.take(24, 1) - first, heap.take(25, 16) - first, heap.take(64, 16) - first], [32, 64, 112]);
         assert_eq!(heap.take(10, 64) % 64, 0);

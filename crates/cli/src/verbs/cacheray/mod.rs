@@ -5,7 +5,10 @@
 mod advise;
 mod caches;
 mod cc;
+mod compare;
 mod configs;
+mod heatmap;
+mod lifetime;
 mod mrc;
 mod opening;
 mod record;
@@ -15,6 +18,7 @@ mod sharing;
 mod sim;
 mod type_data;
 mod types;
+mod what_if;
 
 use clap::{Args, Subcommand};
 
@@ -42,6 +46,19 @@ enum CacherayVerb {
                             CC='anytrace cacheray cc -- clang' make"
     )]
     Cc(cc::CcArguments),
+    /// Compare two traces in the same caches, level by level and type by type, with thresholds
+    #[command(
+        after_help = "Example:\n  anytrace cacheray compare --config zen3 --fail-above misses=5% before.trace after.trace"
+    )]
+    Compare(Box<compare::CompareArguments>),
+    /// Draw where a trace is hot: addresses over time, or lines over the bytes in them
+    #[command(
+        after_help = "Examples:\n  anytrace cacheray heatmap run.trace -o run.svg\n  anytrace cacheray heatmap run.trace --by line --type Node -o node.svg"
+    )]
+    Heatmap(Box<heatmap::HeatmapArguments>),
+    /// How long typed memory lives; accesses after its remove, reads before a write, leaks, what nothing touches
+    #[command(after_help = "Example:\n  anytrace cacheray lifetime run.trace --binary ./prog --fail")]
+    Lifetime(Box<lifetime::LifetimeArguments>),
     /// Say how often caches of any size would miss: exact curves in one pass, by type or thread, or from a sample
     #[command(
         after_help = "The caches are fully associative and evict the least recently used line. Sizes are in bytes, with k, M\n\
@@ -82,6 +99,9 @@ pub(crate) fn run(options: &CacherayArguments) -> Result<Verdict, Failure> {
     match &options.verb {
         CacherayVerb::Advise(options) => advise::run(options),
         CacherayVerb::Cc(options) => cc::run(options),
+        CacherayVerb::Compare(options) => compare::run(options),
+        CacherayVerb::Heatmap(options) => heatmap::run(options),
+        CacherayVerb::Lifetime(options) => lifetime::run(options),
         CacherayVerb::Mrc(options) => mrc::run(options),
         CacherayVerb::Record(options) => record::run(options),
         CacherayVerb::Sharing(options) => sharing::run(options),

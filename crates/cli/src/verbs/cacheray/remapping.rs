@@ -2,7 +2,7 @@
 //!
 //! Upstream's lines, `struct A=field,newoffset;…`, need type data for the fields. Our JSON says the same with more:
 //! `{"version":1,"types":[{"name","size","parts":[{"size","align","fields":[{"field"|"from","bytes","offset"}]}],
-//! "pointer"}]}`.
+//! "pointer"}]}`, or one of these types alone.
 
 use std::path::Path;
 
@@ -118,6 +118,10 @@ fn of_moves(name: &str, layout: &Layout, mut moves: Vec<Move>) -> Result<TypePla
 
 fn of_json(text: &str, layouts: &mut dyn Layouts) -> Result<Vec<TypePlan>, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if value.get("parts").is_some() {
+        // One type alone, as `advise` has it under `remap`.
+        return Ok(vec![of_type(&value, layouts)?]);
+    }
     if value.get("version").and_then(Value::as_u64) != Some(1) {
         return Err("expected \"version\": 1".to_owned());
     }
@@ -200,6 +204,7 @@ mod tests {
         let plans = of_lines("Node=next,8;val,0", &mut Node).unwrap();
         let text = json!({"version": 1, "types": [written(&plans[0])]}).to_string();
         assert_eq!(of_json(&text, &mut Node).unwrap(), plans);
+        assert_eq!(of_json(&written(&plans[0]).to_string(), &mut Node).unwrap(), plans);
         let named = r#"{"version":1,"types":[{"name":"Node","parts":[{"size":16,"fields":[{"field":"next","offset":0}]},
             {"size":16,"fields":[{"field":"big","offset":0},{"from":8,"bytes":4,"offset":8}]}],"pointer":8}]}"#;
         assert_eq!(of_json(named, &mut Node).unwrap()[0].parts.len(), 2);

@@ -25,6 +25,8 @@ use crate::failure::Failure;
 use crate::verbs::info::print_json;
 use crate::{Verdict, for_each_file};
 
+pub(super) use json::series;
+
 /// `cacheray types`.
 #[derive(Debug, Args)]
 pub(crate) struct TypesArguments {

@@ -26,6 +26,7 @@ pub(super) fn object(results: &Results) -> Value {
     })
 }
 
+/// Bytes that live over time.
 pub(in super::super) fn series(series: &Series) -> Value {
     json!({"records_per_slot": series.width(), "bytes": series.slots()})
 }
