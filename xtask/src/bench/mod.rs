@@ -9,6 +9,7 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod heph;
+mod lackey;
 mod late;
 pub(crate) mod measure;
 mod record;
@@ -42,6 +43,7 @@ const INPUTS: &[Input] = &[
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
+    Input { name: "lackey", generate: lackey::generate, megabytes: 500 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
