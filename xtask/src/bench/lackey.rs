@@ -33,10 +33,10 @@ pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
                 0..76 => {
                     let size = FETCHES[(draw / 100 % 8) as usize];
                     writeln!(buffer, "I  {code:08x},{size}")?;
-                    code = if draw % 11 == 0 { CODE + draw % 200_000 } else { code + size };
+                    code = if draw.is_multiple_of(11) { CODE + draw % 200_000 } else { code + size };
                 }
                 76..92 => {
-                    heap = if draw % 7 == 0 { HEAP + draw % 4_000_000 / 8 * 8 } else { heap + 8 };
+                    heap = if draw.is_multiple_of(7) { HEAP + draw % 4_000_000 / 8 * 8 } else { heap + 8 };
                     writeln!(buffer, " L {heap:08x},8")?;
                 }
                 92..98 => writeln!(buffer, " S {stack:08x},8")?,
