@@ -22,7 +22,8 @@ const HELP: &str = "cargo xtask CHORE
   test [--no-install]          install what the tests need (Debian, root) and run every test
   bench [NAME…] [--megabytes N] [--keep] [--peers]
                                make the benchmark inputs, run the verbs on them, print a table
-                               (NAME: cacheray, xray, heph, apitrace, casemate, recorder; --megabytes: size of each input)
+                               (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
+                                --megabytes: size of each input)
   fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
   consumers [--screenshots DIR] [TRACE…]
                                install the programs our timeline outputs are for (npm, pip, apt) below target/consumers

@@ -57,7 +57,7 @@ impl<'a> Din<'a> {
             out.push(b' ');
             push_address(out, u64::from(access.bytes), 0);
         } else {
-            self.resized += u64::from(access.bytes != 4 || access.address % 4 != 0);
+            self.resized += u64::from(access.bytes != 4 || !access.address.is_multiple_of(4));
             self.high += u64::from(access.address >> 32 != 0);
         }
         out.push(b'\n');

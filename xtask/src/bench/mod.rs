@@ -9,6 +9,7 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod heph;
+mod lackey;
 mod late;
 mod live;
 pub(crate) mod measure;
@@ -46,6 +47,7 @@ const INPUTS: &[Input] = &[
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
     Input { name: "heph-540", generate: heph::generate, megabytes: 540 },
+    Input { name: "lackey", generate: lackey::generate, megabytes: 500 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
