@@ -138,7 +138,7 @@ proptest! {
         let line_bytes = 1 << shift;
         let options = SharingOptions {
             line_bytes,
-            cache_bytes: line_bytes * ways << sets,
+            cache_bytes: (line_bytes * ways) << sets,
             ways,
             cores: if cores == 0 { Cores::PerThread } else { Cores::Count(cores) },
         };
