@@ -91,7 +91,7 @@ pub enum Cores {
 }
 
 /// Finds lines that cores take from each other.
-pub struct Sharing {
+pub struct Sharing<'a> {
     options: SharingOptions,
     sets: u64,
     ways: usize,
@@ -101,7 +101,7 @@ pub struct Sharing {
     entries: Vec<Entry>,
     by_number: HashMap<u64, u32>,
     latest: Option<(u64, u32)>,
-    fields: Fields,
+    fields: Fields<'a>,
     pairs: Pairs,
     stats: MesiStats,
     zero_size: u64,
@@ -117,9 +117,9 @@ struct LineTouch<'a> {
     is_straddling: bool,
 }
 
-impl Sharing {
+impl<'a> Sharing<'a> {
     /// Begins. Fields have names where `names` knows them. A line size that is no power of two is rounded up to one.
-    pub fn new(options: SharingOptions, names: Option<Box<dyn FieldNames>>) -> Self {
+    pub fn new(options: SharingOptions, names: Option<&'a mut dyn FieldNames>) -> Self {
         let line_bytes = options.line_bytes.clamp(1, LINE_BYTES_MAX).next_power_of_two();
         let options = SharingOptions { line_bytes, ..options };
         Self {
@@ -313,7 +313,7 @@ impl Sharing {
     }
 
     /// What was found.
-    pub fn finish(self) -> Found {
+    pub fn finish(mut self) -> Found {
         let shared = self.entries.iter().filter(|entry| matches!(entry.kind, Kind::Shared(_))).count() as u64;
         let lines = self.entries.len() as u64;
         let line_bytes = self.options.line_bytes;
@@ -324,7 +324,7 @@ impl Sharing {
         let mut contended: Vec<_> = contended.collect();
         let cost = |line: &ContendedLine| (line.false_misses + line.true_misses, line.invalidations);
         contended.sort_by_key(|line| (std::cmp::Reverse(cost(line)), line.line));
-        let (pairs, other_pairs) = self.pairs.finish(&self.fields, line_bytes);
+        let (pairs, other_pairs) = self.pairs.finish(&mut self.fields, line_bytes);
         Found {
             line_bytes,
             cache_bytes: self.options.cache_bytes,
@@ -421,7 +421,7 @@ fn contended(number: u64, line: SharedLine, line_bytes: u64) -> ContendedLine {
     }
 }
 
-impl AccessSink for Sharing {
+impl AccessSink for Sharing<'_> {
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
         let core = self.core_of(number, id);
         self.threads.push((id, core, false));
