@@ -25,6 +25,7 @@
 
 mod cache;
 mod fields;
+mod found;
 mod lines;
 mod pairs;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use anytrace_core::access::{Access, AccessFlags, AccessSink, RegionAdded, Region
 use cache::Cache;
 use fields::Fields;
 pub use fields::{FieldName, FieldNames};
+pub use found::{ContendedLine, Found, LineCore, MesiStats};
 use lines::{Copy, Entry, Kind, Lost, SharedLine, State};
 use pairs::{Cost, Pairs};
 pub use pairs::{Pair, Side};
@@ -88,123 +90,8 @@ pub enum Cores {
     Map(Vec<(u64, u32)>),
 }
 
-/// Counts of the model, each a touch of a line.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MesiStats {
-    /// Reads that found a copy.
-    pub read_hits: u64,
-    /// Reads that did not.
-    pub read_misses: u64,
-    /// Writes that found a copy, a shared one too.
-    pub write_hits: u64,
-    /// Writes that did not.
-    pub write_misses: u64,
-    /// Misses of lines the core never had.
-    pub cold_misses: u64,
-    /// Misses of lines that had to go for others.
-    pub replacement_misses: u64,
-    /// Misses of lines that another core's write took.
-    pub coherence_misses: u64,
-    /// Those for bytes that nobody had written since.
-    pub false_sharing_misses: u64,
-    /// Those for bytes that were.
-    pub true_sharing_misses: u64,
-    /// Writes to shared copies.
-    pub upgrades: u64,
-    /// Copies taken by writes.
-    pub invalidations: u64,
-    /// Touches that another core's changed copy had to serve.
-    pub interventions: u64,
-    /// Changed lines written back.
-    pub writebacks: u64,
-    /// Lines that had to go for others.
-    pub evictions: u64,
-}
-
-/// What a core did with a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineCore {
-    /// The core's number.
-    pub core: u32,
-    /// Touches that read.
-    pub reads: u64,
-    /// Touches that write.
-    pub writes: u64,
-    /// Bytes read, a bit each.
-    pub read_bytes: u128,
-    /// Bytes written, a bit each.
-    pub written_bytes: u128,
-}
-
-/// A line that cores took from each other.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ContendedLine {
-    /// Its address.
-    pub line: u64,
-    /// The cores that touched it, by number.
-    pub cores: Vec<LineCore>,
-    /// Misses for bytes that nobody had written since the core lost the line.
-    pub false_misses: u64,
-    /// Misses for bytes that were written.
-    pub true_misses: u64,
-    /// Copies taken by writes.
-    pub invalidations: u64,
-    /// Touches that needed what another core had just changed: the line went from cache to cache.
-    pub handovers: u64,
-    /// Touches by atomic accesses, once several cores had touched the line.
-    pub atomics: u64,
-    /// Touches by accesses that reach from a line into the next, once several cores had touched the line.
-    pub straddles: u64,
-}
-
-impl ContendedLine {
-    /// Touches of the line.
-    pub fn accesses(&self) -> u64 {
-        self.cores.iter().map(|core| core.reads + core.writes).sum()
-    }
-
-    /// Touches for which the line went from cache to cache, of a hundred: 0 to 100.
-    pub fn ping_pong(&self) -> f64 {
-        self.handovers as f64 * 100.0 / self.accesses().max(1) as f64
-    }
-}
-
-/// What was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// The machine.
-    pub line_bytes: u64,
-    /// Bytes of each core's cache.
-    pub cache_bytes: u64,
-    /// Lines of a set.
-    pub ways: u64,
-    /// Threads that touched memory: their ids, `None` for those beyond the limit; and the core of each.
-    pub threads: Vec<(Option<u64>, u32)>,
-    /// What the model counts.
-    pub stats: MesiStats,
-    /// Distinct lines.
-    pub lines: u64,
-    /// Lines that several cores touched.
-    pub lines_shared: u64,
-    /// Lines that cores took from each other, the dearest first.
-    pub contended: Vec<ContendedLine>,
-    /// Pairs of fields and threads, the dearest first.
-    pub pairs: Vec<Pair>,
-    /// How often pairs beyond the limit of those told apart cost something.
-    pub other_pairs: u64,
-    /// Accesses of no bytes.
-    pub zero_size: u64,
-}
-
-impl Found {
-    /// Ids of the threads that run on a core.
-    pub fn threads_of(&self, core: u32) -> impl Iterator<Item = Option<u64>> {
-        self.threads.iter().filter(move |(_, of)| *of == core).map(|(id, _)| *id)
-    }
-}
-
 /// Finds lines that cores take from each other.
-pub struct Sharing {
+pub struct Sharing<'a> {
     options: SharingOptions,
     sets: u64,
     ways: usize,
@@ -214,7 +101,7 @@ pub struct Sharing {
     entries: Vec<Entry>,
     by_number: HashMap<u64, u32>,
     latest: Option<(u64, u32)>,
-    fields: Fields,
+    fields: Fields<'a>,
     pairs: Pairs,
     stats: MesiStats,
     zero_size: u64,
@@ -230,9 +117,9 @@ struct LineTouch<'a> {
     is_straddling: bool,
 }
 
-impl Sharing {
+impl<'a> Sharing<'a> {
     /// Begins. Fields have names where `names` knows them. A line size that is no power of two is rounded up to one.
-    pub fn new(options: SharingOptions, names: Option<Box<dyn FieldNames>>) -> Self {
+    pub fn new(options: SharingOptions, names: Option<&'a mut dyn FieldNames>) -> Self {
         let line_bytes = options.line_bytes.clamp(1, LINE_BYTES_MAX).next_power_of_two();
         let options = SharingOptions { line_bytes, ..options };
         Self {
@@ -426,7 +313,7 @@ impl Sharing {
     }
 
     /// What was found.
-    pub fn finish(self) -> Found {
+    pub fn finish(mut self) -> Found {
         let shared = self.entries.iter().filter(|entry| matches!(entry.kind, Kind::Shared(_))).count() as u64;
         let lines = self.entries.len() as u64;
         let line_bytes = self.options.line_bytes;
@@ -437,7 +324,7 @@ impl Sharing {
         let mut contended: Vec<_> = contended.collect();
         let cost = |line: &ContendedLine| (line.false_misses + line.true_misses, line.invalidations);
         contended.sort_by_key(|line| (std::cmp::Reverse(cost(line)), line.line));
-        let (pairs, other_pairs) = self.pairs.finish(&self.fields, line_bytes);
+        let (pairs, other_pairs) = self.pairs.finish(&mut self.fields, line_bytes);
         Found {
             line_bytes,
             cache_bytes: self.options.cache_bytes,
@@ -534,7 +421,7 @@ fn contended(number: u64, line: SharedLine, line_bytes: u64) -> ContendedLine {
     }
 }
 
-impl AccessSink for Sharing {
+impl AccessSink for Sharing<'_> {
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
         let core = self.core_of(number, id);
         self.threads.push((id, core, false));

@@ -138,9 +138,8 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
     if chart.lines.len() > 1 {
         context
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            // Below the names of marks.
-            .margin(30)
+            // Below the names of marks, above the ends of most curves.
+            .position(SeriesLabelPosition::MiddleRight)
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .draw()

@@ -147,7 +147,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // Numbers near each other and far apart.
             let number = if state & 1 << 40 == 0 { state >> 52 } else { (state >> 52) << 50 };
-            if (state >> 33) % 3 == 0 {
+            if (state >> 33).is_multiple_of(3) {
                 assert_eq!(lines.remove(number).map(|line| line.epoch), map.remove(&number));
             } else {
                 let (line, is_new) = lines.enter(number);

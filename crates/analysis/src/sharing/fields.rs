@@ -16,10 +16,10 @@ pub(super) type FieldId = u32;
 /// What says how types lie in memory, where a program's debug data are at hand.
 pub trait FieldNames {
     /// Bytes of an element of a type, where the trace says `recorded`: `malloc` records all elements as one.
-    fn element_bytes(&self, type_name: &[u8], recorded: u64) -> u64;
+    fn element_bytes(&mut self, type_name: &[u8], recorded: u64) -> u64;
 
-    /// What stands at these bytes of an element; `None` where that is not known.
-    fn field(&self, type_name: &[u8], offset: u64, bytes: u64) -> Option<String>;
+    /// What stands at these bytes of an element, whose size was asked for before; `None` where that is not known.
+    fn field(&mut self, type_name: &[u8], element_bytes: u64, offset: u64, bytes: u64) -> Option<String>;
 }
 
 /// A field of a type, or bytes where no type is known.
@@ -47,17 +47,17 @@ pub(super) struct Touch {
 
 /// All fields met, and what lives where.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(super) struct Fields<'a> {
     live: LiveRegions,
     ids: HashMap<Field, FieldId>,
     list: Vec<Field>,
     /// Names of types; `None` for those beyond the limit.
     types: Vec<Option<Box<[u8]>>>,
-    names: Option<Box<dyn FieldNames>>,
+    names: Option<&'a mut dyn FieldNames>,
 }
 
-impl Fields {
-    pub(super) fn new(names: Option<Box<dyn FieldNames>>) -> Self {
+impl<'a> Fields<'a> {
+    pub(super) fn new(names: Option<&'a mut dyn FieldNames>) -> Self {
         Self { names, ..Self::default() }
     }
 
@@ -73,10 +73,6 @@ impl Fields {
         self.live.remove(region);
     }
 
-    fn type_name(&self, number: TypeNumber) -> Option<&[u8]> {
-        self.types.get(number as usize)?.as_deref()
-    }
-
     /// What an access touches now.
     pub(super) fn touch(&mut self, access: &Access, core: u32, is_atomic: bool, is_straddling: bool) -> Touch {
         let found = self.live.find(access.thread, access.address).copied();
@@ -87,7 +83,8 @@ impl Fields {
             }
             Some(region) => {
                 let number = region.type_number;
-                let known = self.names.as_ref().zip(self.type_name(number));
+                let name = self.types.get(number as usize).and_then(Option::as_deref);
+                let known = self.names.as_mut().zip(name);
                 let recorded = region.element_bytes;
                 let element_bytes = known.map_or(recorded, |(names, name)| names.element_bytes(name, recorded)).max(1);
                 let offset = access.address.wrapping_sub(region.start) % element_bytes;
@@ -112,17 +109,17 @@ impl Fields {
     }
 
     /// What a field is called, and its type.
-    pub(super) fn side(&self, id: FieldId) -> FieldName {
-        let Some(field) = self.list.get(id as usize).filter(|_| (id as usize) < FIELDS_MAX) else {
+    pub(super) fn side(&mut self, id: FieldId) -> FieldName {
+        let Some(field) = self.list.get(id as usize).copied().filter(|_| (id as usize) < FIELDS_MAX) else {
             return FieldName { type_name: None, offset: 0, bytes: 0, element_bytes: 0, name: None };
         };
         let Some(number) = field.type_number else {
-            let Field { offset, bytes, .. } = *field;
+            let Field { offset, bytes, .. } = field;
             return FieldName { type_name: None, offset, bytes, element_bytes: 0, name: None };
         };
-        let raw = self.type_name(number);
-        let name = self.names.as_ref().zip(raw).and_then(|(names, raw)| {
-            names.field(raw, field.offset, u64::from(field.bytes)).filter(|name| !name.is_empty())
+        let raw = self.types.get(number as usize).and_then(Option::as_deref);
+        let name = self.names.as_mut().zip(raw).and_then(|(names, raw)| {
+            names.field(raw, field.element_bytes, field.offset, u64::from(field.bytes)).filter(|name| !name.is_empty())
         });
         let type_name = raw.map_or_else(|| "(other types)".to_owned(), |raw| String::from_utf8_lossy(raw).into_owned());
         FieldName {

@@ -99,9 +99,9 @@ impl Pairs {
     }
 
     /// The pairs, the dearest first; and how often pairs beyond the limit cost something.
-    pub(super) fn finish(self, fields: &Fields, line_bytes: u64) -> (Vec<Pair>, u64) {
+    pub(super) fn finish(self, fields: &mut Fields<'_>, line_bytes: u64) -> (Vec<Pair>, u64) {
         let pairs = self.counts.into_iter().map(|((a, b, is_one_instance), count)| {
-            let side = |(field, core): Key| Side { core, field: fields.side(field) };
+            let mut side = |(field, core): Key| Side { core, field: fields.side(field) };
             let mut sides = [side(a), side(b)];
             sides.sort_by(|a, b| (&a.field, a.core).cmp(&(&b.field, b.core)));
             let mut pair = Pair {

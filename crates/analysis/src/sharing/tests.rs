@@ -138,7 +138,7 @@ proptest! {
         let line_bytes = 1 << shift;
         let options = SharingOptions {
             line_bytes,
-            cache_bytes: line_bytes * ways << sets,
+            cache_bytes: (line_bytes * ways) << sets,
             ways,
             cores: if cores == 0 { Cores::PerThread } else { Cores::Count(cores) },
         };
@@ -162,14 +162,14 @@ proptest! {
 }
 
 /// Two threads in turn, with a region of a type under their addresses.
-fn turns(sharing: &mut Sharing, addresses: [u64; 2]) {
+fn turns(sharing: &mut Sharing<'_>, addresses: [u64; 2]) {
     for seq in 0..40 {
         let thread = u32::from(seq % 2 == 1);
         sharing.accesses(&[access(seq, thread, addresses[thread as usize], 8, true)]).unwrap();
     }
 }
 
-fn typed(element_bytes: u64, elements: u64) -> Sharing {
+fn typed<'a>(element_bytes: u64, elements: u64) -> Sharing<'a> {
     let mut sharing = Sharing::new(SharingOptions::default(), None);
     sharing.thread(0, Some(7)).unwrap();
     sharing.thread(1, Some(9)).unwrap();
@@ -218,15 +218,16 @@ fn a_field_that_is_really_shared_is_no_case_for_padding() {
 fn debug_data_divide_what_malloc_recorded_as_one_and_name_fields() {
     struct Names;
     impl FieldNames for Names {
-        fn element_bytes(&self, _type_name: &[u8], recorded: u64) -> u64 {
+        fn element_bytes(&mut self, _type_name: &[u8], recorded: u64) -> u64 {
             if recorded == 160 { 16 } else { recorded }
         }
-        fn field(&self, _type_name: &[u8], offset: u64, _bytes: u64) -> Option<String> {
-            (offset == 8).then(|| "count".to_owned())
+        fn field(&mut self, _type_name: &[u8], element_bytes: u64, offset: u64, _bytes: u64) -> Option<String> {
+            (element_bytes == 16 && offset == 8).then(|| "count".to_owned())
         }
     }
+    let mut names = Names;
     let mut sharing = typed(160, 1);
-    sharing.fields = Fields::new(Some(Box::new(Names)));
+    sharing.fields = Fields::new(Some(&mut names));
     sharing.type_name(0, Some(b"struct.Counters")).unwrap();
     let region = RegionAdded { seq: 0, address: 0x1000, element_bytes: 160, elements: 1, type_number: 0, thread: 0 };
     sharing.region_added(&region).unwrap();

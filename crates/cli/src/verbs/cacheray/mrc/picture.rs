@@ -18,7 +18,11 @@ pub(super) fn draw(file: &Path, found: &Found, options: &MrcArguments, out: &mut
     lines.extend(options.parts(found, LINES_MAX - 1).iter().map(|part| line(&part.name, &part.curve)));
     let chart = Chart { lines, marks: options.mark.clone() };
     let panel = found.working_set.as_ref().map(|working_set| {
-        let values = working_set.windows.iter().map(|window| (window.from, window.lines)).collect();
+        let records = working_set.phases.last().map_or(0, |phase| phase.to);
+        // The last window is shorter than the others, and its number would look like a fall.
+        let is_whole = |from: u64| from.saturating_add(working_set.window_records) <= records;
+        let windows = working_set.windows.iter().filter(|window| window.from == 0 || is_whole(window.from));
+        let values = windows.map(|window| (window.from, window.lines)).collect();
         let name = format!("Distinct lines in {} records", working_set.window_records);
         Panel { title: name.clone(), series: vec![Series { name, values }] }
     });

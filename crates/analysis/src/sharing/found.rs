@@ -1,0 +1,118 @@
+//! What is found of lines that cores take from each other.
+
+use super::pairs::Pair;
+
+/// Counts of the model, each a touch of a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MesiStats {
+    /// Reads that found a copy.
+    pub read_hits: u64,
+    /// Reads that did not.
+    pub read_misses: u64,
+    /// Writes that found a copy, a shared one too.
+    pub write_hits: u64,
+    /// Writes that did not.
+    pub write_misses: u64,
+    /// Misses of lines the core never had.
+    pub cold_misses: u64,
+    /// Misses of lines that had to go for others.
+    pub replacement_misses: u64,
+    /// Misses of lines that another core's write took.
+    pub coherence_misses: u64,
+    /// Those for bytes that nobody had written since.
+    pub false_sharing_misses: u64,
+    /// Those for bytes that were.
+    pub true_sharing_misses: u64,
+    /// Writes to shared copies.
+    pub upgrades: u64,
+    /// Copies taken by writes.
+    pub invalidations: u64,
+    /// Touches that another core's changed copy had to serve.
+    pub interventions: u64,
+    /// Changed lines written back.
+    pub writebacks: u64,
+    /// Lines that had to go for others.
+    pub evictions: u64,
+}
+
+/// What a core did with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineCore {
+    /// The core's number.
+    pub core: u32,
+    /// Touches that read.
+    pub reads: u64,
+    /// Touches that write.
+    pub writes: u64,
+    /// Bytes read, a bit each.
+    pub read_bytes: u128,
+    /// Bytes written, a bit each.
+    pub written_bytes: u128,
+}
+
+/// A line that cores took from each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContendedLine {
+    /// Its address.
+    pub line: u64,
+    /// The cores that touched it, by number.
+    pub cores: Vec<LineCore>,
+    /// Misses for bytes that nobody had written since the core lost the line.
+    pub false_misses: u64,
+    /// Misses for bytes that were written.
+    pub true_misses: u64,
+    /// Copies taken by writes.
+    pub invalidations: u64,
+    /// Touches that needed what another core had just changed: the line went from cache to cache.
+    pub handovers: u64,
+    /// Touches by atomic accesses, once several cores had touched the line.
+    pub atomics: u64,
+    /// Touches by accesses that reach from a line into the next, once several cores had touched the line.
+    pub straddles: u64,
+}
+
+impl ContendedLine {
+    /// Touches of the line.
+    pub fn accesses(&self) -> u64 {
+        self.cores.iter().map(|core| core.reads + core.writes).sum()
+    }
+
+    /// Touches for which the line went from cache to cache, of a hundred: 0 to 100.
+    pub fn ping_pong(&self) -> f64 {
+        self.handovers as f64 * 100.0 / self.accesses().max(1) as f64
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The machine.
+    pub line_bytes: u64,
+    /// Bytes of each core's cache.
+    pub cache_bytes: u64,
+    /// Lines of a set.
+    pub ways: u64,
+    /// Threads that touched memory: their ids, `None` for those beyond the limit; and the core of each.
+    pub threads: Vec<(Option<u64>, u32)>,
+    /// What the model counts.
+    pub stats: MesiStats,
+    /// Distinct lines.
+    pub lines: u64,
+    /// Lines that several cores touched.
+    pub lines_shared: u64,
+    /// Lines that cores took from each other, the dearest first.
+    pub contended: Vec<ContendedLine>,
+    /// Pairs of fields and threads, the dearest first.
+    pub pairs: Vec<Pair>,
+    /// How often pairs beyond the limit of those told apart cost something.
+    pub other_pairs: u64,
+    /// Accesses of no bytes.
+    pub zero_size: u64,
+}
+
+impl Found {
+    /// Ids of the threads that run on a core.
+    pub fn threads_of(&self, core: u32) -> impl Iterator<Item = Option<u64>> {
+        self.threads.iter().filter(move |(_, of)| *of == core).map(|(id, _)| *id)
+    }
+}
