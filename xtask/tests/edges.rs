@@ -73,6 +73,7 @@ fn heavy_libraries_stay_where_they_belong() {
         ("indicatif", "anytrace-cli"),
         ("tempfile", "anytrace-cli"),
         ("tempfile", "anytrace-apitrace"),
+        ("tempfile", "anytrace-heph"),
         ("datafusion", "anytrace-query"),
         ("brotli", "anytrace-apitrace"),
         ("object", "anytrace-symbols"),
