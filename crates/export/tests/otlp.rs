@@ -8,7 +8,6 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use anytrace_core::SpanSink;
 use anytrace_core::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, SpanSource, TimeUnit, Track, Value as SpanValue,
 };
