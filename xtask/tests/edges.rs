@@ -89,6 +89,7 @@ fn heavy_libraries_stay_where_they_belong() {
         ("tempfile", "anytrace-cli"),
         ("tempfile", "anytrace-apitrace"),
         ("ratatui", "anytrace-cli"),
+        ("tempfile", "anytrace-heph"),
         ("datafusion", "anytrace-query"),
         ("brotli", "anytrace-apitrace"),
         ("object", "anytrace-symbols"),

@@ -20,9 +20,12 @@ use crate::flaw::Damage;
 use crate::reader::{Place, Reader, Visitor};
 use crate::record::Packet;
 
-/// Most events kept over all lanes; where there are more, the lane that was longest without an event is told. With
-/// their descriptions and attributes about 200 MiB at the very most.
+/// Most events kept over all lanes; where there are more, lanes that were longest without an event are told. With their
+/// attributes at most 80 MiB.
 const ALL_MAX: usize = 1 << 18;
+
+/// Most lanes remembered. One that comes again later counts as another.
+const LANES_MAX: usize = 1 << 16;
 
 /// Most bytes of attributes kept over all lanes.
 const BYTES_MAX: usize = 32 << 20;
@@ -105,7 +108,7 @@ impl Window<'_, '_, '_> {
         if is_full || is_old {
             self.tell_oldest(key, is_full)?;
         }
-        if self.kept >= ALL_MAX || self.bytes >= BYTES_MAX {
+        if self.kept >= ALL_MAX || self.bytes >= BYTES_MAX || self.lanes.len() > LANES_MAX {
             self.tell_idlest()?;
         }
         Ok(())
@@ -135,15 +138,21 @@ impl Window<'_, '_, '_> {
         self.tell(key, &waiting, true)
     }
 
-    /// Tells all of the lane that waited longest for an event.
+    /// Tells the lanes that waited longest for an event, and forgets them, until half of the room is free: then as many
+    /// events must come before this is done again.
     #[cold]
     fn tell_idlest(&mut self) -> Result<(), Error> {
-        let waiting = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
-        let Some((&key, _)) = waiting.min_by_key(|(_, lane)| lane.last_seq) else { return Ok(()) };
-        let Some(lane) = self.lanes.get_mut(&key) else { return Ok(()) };
-        let mut waiting = std::mem::take(&mut lane.waiting);
-        waiting.sort_unstable_by_key(|one| one.event.key());
-        self.tell(key, &waiting, true)
+        let mut idlest: Vec<_> = self.lanes.iter().map(|(&key, lane)| (lane.last_seq, key)).collect();
+        idlest.sort_unstable();
+        for (_, key) in idlest {
+            if self.kept <= ALL_MAX / 2 && self.bytes <= BYTES_MAX / 2 && self.lanes.len() <= LANES_MAX / 2 {
+                break;
+            }
+            if let Some(lane) = self.lanes.remove(&key) {
+                self.tell_all(key, lane, true)?;
+            }
+        }
+        Ok(())
     }
 
     fn tell_all(&mut self, key: (u32, u64), lane: Lane, is_parent_unknown: bool) -> Result<(), Error> {

@@ -111,8 +111,10 @@ impl<'a> Gather<'a> {
     }
 
     fn of_runtime(&mut self, kind: Kind, event: &Sorted<'_>) {
-        let times = self.lifetimes.entry(event.stream).or_insert((event.start, event.end));
-        *times = (times.0.min(event.start), times.1.max(event.end));
+        if self.lifetimes.len() < WORKERS_MAX || self.lifetimes.contains_key(&event.stream) {
+            let times = self.lifetimes.entry(event.stream).or_insert((event.start, event.end));
+            *times = (times.0.min(event.start), times.1.max(event.end));
+        }
         if kind == Kind::Runtime {
             return;
         }
