@@ -1,5 +1,6 @@
 //! What is sent again is what was recorded.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
