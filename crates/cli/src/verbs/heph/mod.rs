@@ -1,10 +1,7 @@
 //! `anytrace heph …`: spans, loss, live collection, replay; one file a verb.
 
-#[cfg(target_os = "linux")]
 mod collect;
-#[cfg(target_os = "linux")]
 mod durations;
-#[cfg(target_os = "linux")]
 mod replay;
 
 use clap::{Args, Subcommand};
@@ -23,7 +20,6 @@ pub(crate) struct HephArguments {
 /// The group's verbs.
 #[derive(Debug, Subcommand)]
 enum HephVerb {
-    #[cfg(target_os = "linux")]
     /// Receive traces from running programs and keep them as files, with every loss accounted for
     #[command(
         after_help = "What arrives is written unchanged to DIR/source-0001-000001.heph and so on, one series a sender;\n\
@@ -36,7 +32,6 @@ enum HephVerb {
                       anytrace heph collect --listen unix:/run/app/heph.sock --summary json -o traces | jq .events_per_s"
     )]
     Collect(collect::CollectArguments),
-    #[cfg(target_os = "linux")]
     /// Send a recording again, with its timing: to a collector, a program, a pipe
     #[command(
         after_help = "Packets go out unchanged, in the order they were recorded, each when its event was over; the\n\
@@ -52,9 +47,7 @@ enum HephVerb {
 /// Runs one of the group's verbs.
 pub(crate) fn run(options: &HephArguments) -> Result<Verdict, Failure> {
     match &options.verb {
-        #[cfg(target_os = "linux")]
         HephVerb::Collect(options) => collect::run(options),
-        #[cfg(target_os = "linux")]
         HephVerb::Replay(options) => replay::run(options),
     }
 }
