@@ -1,5 +1,6 @@
 //! `heph collect` and `heph replay` as programs: signals, kill -9, memory, descriptors, exit codes.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::fs;

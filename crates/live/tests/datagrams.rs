@@ -1,5 +1,6 @@
 //! UDP and Unix datagrams: the captures of the corpus sent for real, many senders, what is no packet.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! Files: rotation, what stands at their front, how many are kept, what is never overwritten.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! Files that grow: in pieces, truncated, renamed, rewritten, missing at first.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! TCP and Unix connections: whole, in pieces, damaged, hostile, too many.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -170,6 +170,10 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
 
 /// What the library says, with the option that helps.
 fn failure(error: &Error, options: &CollectArguments) -> Failure {
+    if error.io_kind() == Some(std::io::ErrorKind::BrokenPipe) {
+        // Whoever read the summaries is gone.
+        return Failure::bare(error);
+    }
     let message = error.to_string();
     let help = if message.contains("can be reached by other machines") {
         "; --allow-remote allows it"

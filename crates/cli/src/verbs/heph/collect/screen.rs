@@ -103,7 +103,7 @@ fn figures(summary: &Summary) -> Vec<Line<'static>> {
 }
 
 fn source_table(summary: &Summary) -> Table<'static> {
-    let heading = Row::new(["source", "events", "lost", "twice", "late", "damaged", "loss by stream", "sender"]).bold();
+    let heading = Row::new(["source", "events", "lost", "twice", "late", "damaged", "sender", "lost by stream"]).bold();
     // Those that still send come last in the report and first here.
     let rows = summary.total.sources.iter().rev().map(|source| {
         let lossy = source.streams.iter().filter(|stream| stream.lost > 0).take(4);
@@ -115,19 +115,19 @@ fn source_table(summary: &Summary) -> Table<'static> {
             number(source.totals.duplicates),
             number(source.totals.out_of_order),
             number(source.damaged_places),
-            by_stream.join(" "),
             format!("{} {}", source.name.kind, printable(&source.name.peer)),
+            by_stream.join(" "),
         ])
     });
     let widths = [
         Constraint::Length(6),
-        Constraint::Length(14),
-        Constraint::Length(10),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(24),
-        Constraint::Min(12),
+        Constraint::Length(12),
+        Constraint::Length(9),
+        Constraint::Length(7),
+        Constraint::Length(7),
+        Constraint::Length(7),
+        Constraint::Length(28),
+        Constraint::Min(10),
     ];
     Table::new(rows.collect::<Vec<_>>(), widths).header(heading).block(Block::bordered())
 }
