@@ -138,7 +138,8 @@ impl Lane {
         }
     }
 
-    /// Records an event between two counts, which the writer turns into nanoseconds. One that has no room is dropped and takes its counter all the same.
+    /// Records an event between two counts, which the writer turns into nanoseconds. One that has no room is dropped and
+    /// takes its counter all the same.
     #[inline]
     pub(crate) fn push(&mut self, substream: u64, start: u64, end: u64, body: &[u8]) {
         if self.core.is_closed() {
