@@ -160,6 +160,12 @@ impl Pool {
         self.allocate(CHUNK_BYTES)
     }
 
+    /// True when more than half of the memory waits to be read.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let free_bytes = self.free_count.load(Ordering::Relaxed) * CHUNK_BYTES;
+        self.used_bytes.load(Ordering::Relaxed).saturating_sub(free_bytes) > self.bytes_max / 2
+    }
+
     /// Takes back a chunk that was read to its end.
     pub(crate) fn give(&self, chunk: Arc<Chunk>) {
         if chunk.bytes() == CHUNK_BYTES {

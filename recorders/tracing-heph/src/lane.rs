@@ -173,6 +173,10 @@ impl Lane {
             unpoisoned(&feed.chunks).is_last_full = true;
         }
         self.core.wake();
+        if self.core.pool.is_crowded() && !self.gave_up {
+            // Where all processors are busy, the writer comes too short: here its turn is due before events get lost.
+            std::thread::yield_now();
+        }
         let wait = if self.gave_up { Duration::ZERO } else { self.core.wait_when_full };
         let next = self.next_chunk(feed, head.len() + body.len() + self.tail.len(), wait);
         // Who waited in vain does not wait again for each event that follows.
