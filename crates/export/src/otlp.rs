@@ -12,8 +12,8 @@ use std::io::Write;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::{Error, SpanSink, text};
 
-use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::pen::Pen;
+use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::words::{self, Fragments, shown};
 use crate::timeline::{Outlet, Timeline};
 

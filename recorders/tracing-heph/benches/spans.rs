@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p tracing-heph` prints a table: spans with one `u64` field and an `entered()` guard, one thread,
 //! 500,000 a run, each run a process of its own, the layers in turn; lowest and median of the runs. The clock of "caller" stops
-//! after the last span, that of "on disk" when the guard is dropped. `-- --runs N --spans N` change the numbers.
+//! after the last span, that of "on disk" when the guard is dropped. `-- --runs N --spans N --threads N` change the
+//! numbers.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail by panicking, and prints")]
@@ -30,16 +31,16 @@ const LAYERS: [&str; 9] = [
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [child, layer, spans, path] = arguments.as_slice()
+    if let [child, layer, spans, threads, path] = arguments.as_slice()
         && child == "--child"
     {
-        return run(layer, spans.parse().unwrap(), Path::new(path));
+        return run(layer, spans.parse().unwrap(), threads.parse().unwrap(), Path::new(path));
     }
     let number = |name: &str, or: usize| {
         let at = arguments.iter().position(|argument| argument == name);
         at.and_then(|at| arguments.get(at + 1)).map_or(or, |value| value.parse().unwrap())
     };
-    let (runs, spans) = (number("--runs", 3), number("--spans", 500_000));
+    let (runs, spans, threads) = (number("--runs", 3), number("--spans", 500_000), number("--threads", 1));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let mut results = vec![Vec::new(); LAYERS.len()];
@@ -47,7 +48,7 @@ fn main() {
         for (layer, results) in LAYERS.iter().zip(&mut results) {
             let _ = std::fs::remove_file(&path);
             let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--child", layer, &spans.to_string()]).arg(&path);
+            child.args(["--child", layer, &spans.to_string(), &threads.to_string()]).arg(&path);
             let output = child.output().unwrap();
             assert!(output.status.success(), "{layer}: {}", String::from_utf8_lossy(&output.stderr));
             let text = String::from_utf8(output.stdout).unwrap();
@@ -93,7 +94,7 @@ fn sorted(results: &[[f64; 4]], column: usize) -> (f64, f64) {
     (values[0], values[values.len() / 2])
 }
 
-fn run(layer: &str, spans: u64, path: &Path) {
+fn run(layer: &str, spans: u64, threads: u64, path: &Path) {
     let end: Box<dyn FnOnce() -> u64> = match layer {
         "none" => Box::new(|| 0),
         "registry" => {
@@ -135,16 +136,25 @@ fn run(layer: &str, spans: u64, path: &Path) {
         }
     };
     let start = Instant::now();
-    for n in 0..spans {
-        let _span = info_span!("work", n).entered();
-        black_box(n);
-    }
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| work(spans / threads));
+        }
+        work(spans / threads);
+    });
     let caller = start.elapsed();
     let lost = end();
     let whole = start.elapsed();
     let per_span = |time: std::time::Duration| time.as_nanos() as f64 / spans as f64;
     println!("{} {} {} {lost}", per_span(caller), per_span(whole), peak_mib());
     let _ = std::fs::rename(path, format!("{}.{layer}", path.display()));
+}
+
+fn work(spans: u64) {
+    for n in 0..spans {
+        let _span = info_span!("work", n).entered();
+        black_box(n);
+    }
 }
 
 /// A layer that does nothing, but lets the registry use the places of closed spans again.

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use tracing_heph::Recorder;
 
 fn is_prime(n: u64) -> bool {
-    n > 1 && (2..).take_while(|d| d * d <= n).all(|d| n % d != 0)
+    n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
 }
 
 fn main() -> Result<(), tracing_heph::Error> {

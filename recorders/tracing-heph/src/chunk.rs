@@ -6,20 +6,24 @@
 //! number of words that are ready, makes all before it visible. So nothing is locked and nothing is unsafe.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use crate::unpoisoned;
 
 /// Bytes of a word.
 const WORD: usize = 8;
 
-/// Bytes of the chunk that a thread starts with: many threads record little.
-const FIRST_BYTES: usize = 4 << 10;
+/// Bytes of a thread's own chunk, see [`Chunk::own`].
+pub(crate) const OWN_BYTES: usize = 4 << 10;
 
 /// Bytes of the chunks that follow; the unit of hand-over and of most writes.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
-/// Free chunks that are kept; more are given back to the allocator when a burst is over.
+/// How long a thread that waits for memory sleeps at a time.
+const WAIT_MAX: Duration = Duration::from_millis(2);
+
+/// Free chunks that are kept when a burst is over.
 const FREE_MAX: usize = 32;
 
 /// A block of memory that one thread appends packets to and another reads them from.
@@ -34,6 +38,21 @@ impl Chunk {
     fn new(bytes: usize) -> Self {
         let words = (0..bytes.div_ceil(WORD)).map(|_| AtomicU64::new(0)).collect();
         Self { words, ready: AtomicUsize::new(0) }
+    }
+
+    /// The chunk that a thread starts with and comes back to when there is no other: many threads record little, and
+    /// none should have to do without memory because others hold it.
+    pub(crate) fn own() -> Arc<Self> {
+        Arc::new(Self::new(OWN_BYTES))
+    }
+
+    pub(crate) fn is_own(&self) -> bool {
+        self.bytes() == OWN_BYTES
+    }
+
+    /// Makes it empty. Only when nobody writes to it or reads from it.
+    pub(crate) fn clear(&self) {
+        self.ready.store(0, Ordering::Relaxed);
     }
 
     fn bytes(&self) -> usize {
@@ -72,8 +91,11 @@ impl Chunk {
         // The sizes are our own; a wrong one must not keep the writer at one place for ever.
         let end = at + words_of(size).max(1);
         let start = out.len();
-        for word in self.words.get(at..end).unwrap_or_default() {
-            out.extend_from_slice(&load(word));
+        let words = self.words.get(at..end).unwrap_or_default();
+        out.resize(start + words.len() * WORD, 0);
+        let to = out.get_mut(start..).unwrap_or_default();
+        for (to, word) in to.as_chunks_mut::<WORD>().0.iter_mut().zip(words) {
+            *to = load(word);
         }
         out.truncate(start + size);
         end
@@ -109,6 +131,8 @@ pub(crate) struct Pool {
     free_count: AtomicUsize,
     used_bytes: AtomicUsize,
     bytes_max: usize,
+    /// Memory came back.
+    given: Condvar,
 }
 
 impl Pool {
@@ -118,12 +142,8 @@ impl Pool {
             free_count: AtomicUsize::new(0),
             used_bytes: AtomicUsize::new(0),
             bytes_max,
+            given: Condvar::new(),
         }
-    }
-
-    /// A small chunk for a thread that begins.
-    pub(crate) fn first(&self) -> Option<Arc<Chunk>> {
-        self.allocate(FIRST_BYTES)
     }
 
     /// A chunk that has room for a packet of so many bytes, if the bound on memory allows.
@@ -140,18 +160,40 @@ impl Pool {
         self.allocate(CHUNK_BYTES)
     }
 
+    /// True when more than half of the memory waits to be read.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let free_bytes = self.free_count.load(Ordering::Relaxed) * CHUNK_BYTES;
+        self.used_bytes.load(Ordering::Relaxed).saturating_sub(free_bytes) > self.bytes_max / 2
+    }
+
     /// Takes back a chunk that was read to its end.
     pub(crate) fn give(&self, chunk: Arc<Chunk>) {
         if chunk.bytes() == CHUNK_BYTES {
+            chunk.clear();
             let mut free = unpoisoned(&self.free);
-            if free.len() < FREE_MAX {
-                chunk.ready.store(0, Ordering::Relaxed);
-                free.push(chunk);
-                self.free_count.store(free.len(), Ordering::Relaxed);
-                return;
-            }
+            free.push(chunk);
+            self.free_count.store(free.len(), Ordering::Relaxed);
+        } else {
+            self.used_bytes.fetch_sub(chunk.bytes(), Ordering::Relaxed);
         }
-        self.used_bytes.fetch_sub(chunk.bytes(), Ordering::Relaxed);
+        self.given.notify_all();
+    }
+
+    /// Gives memory back to the allocator. Not while there is much to do: then it would only be asked for again.
+    pub(crate) fn trim(&self) {
+        if self.free_count.load(Ordering::Relaxed) > FREE_MAX {
+            let mut free = unpoisoned(&self.free);
+            let more = free.len().saturating_sub(FREE_MAX);
+            free.truncate(FREE_MAX);
+            self.free_count.store(free.len(), Ordering::Relaxed);
+            self.used_bytes.fetch_sub(more * CHUNK_BYTES, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until memory may have come back, not for long.
+    pub(crate) fn wait(&self) {
+        let free = unpoisoned(&self.free);
+        drop(self.given.wait_timeout(free, WAIT_MAX));
     }
 
     fn take_free(&self) -> Option<Arc<Chunk>> {
@@ -214,14 +256,22 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_comes_back() {
-        let pool = Pool::new(FIRST_BYTES + 3 * CHUNK_BYTES);
-        let first = pool.first().unwrap();
+        let pool = Pool::new(3 * CHUNK_BYTES + 100);
         let taken: Vec<_> = std::iter::from_fn(|| pool.take(100)).collect();
         assert_eq!(taken.len(), 3);
         assert!(pool.take(CHUNK_BYTES + 1).is_none());
         taken.into_iter().for_each(|chunk| pool.give(chunk));
-        pool.give(first);
         assert!(pool.take(CHUNK_BYTES + 1).is_none(), "free chunks still count");
         assert!(pool.take(CHUNK_BYTES).is_some());
+    }
+
+    #[test]
+    fn after_a_burst_memory_is_given_back() {
+        let pool = Pool::new(100 * CHUNK_BYTES);
+        let taken: Vec<_> = std::iter::from_fn(|| pool.take(100)).collect();
+        taken.into_iter().for_each(|chunk| pool.give(chunk));
+        pool.trim();
+        assert_eq!(pool.used_bytes.load(Ordering::Relaxed), FREE_MAX * CHUNK_BYTES);
+        assert_eq!(pool.free.lock().unwrap().len(), FREE_MAX);
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) epoch_ns: u64,
     pub(crate) pool: Pool,
     pub(crate) shown: Shown,
+    /// How long a thread waits when there is no memory.
+    pub(crate) wait_when_full: Duration,
     pub(crate) counts: Counts,
     feeds: Mutex<Vec<Arc<Feed>>>,
     streams: AtomicU32,
@@ -55,13 +57,14 @@ impl fmt::Debug for Core {
 
 impl Core {
     /// The zero of the clock's time is now.
-    pub(crate) fn new(clock: Clock, memory_bytes: usize, shown: Shown) -> Self {
+    pub(crate) fn new(clock: Clock, memory_bytes: usize, wait_when_full: Duration, shown: Shown) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             clock,
             epoch_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
             pool: Pool::new(memory_bytes),
             shown,
+            wait_when_full,
             counts: Counts::default(),
             feeds: Mutex::default(),
             // Stream 0 is what the Heph runtime shares among threads.
@@ -120,6 +123,11 @@ impl Core {
         let _ = self.writer.set(thread);
     }
 
+    /// True on the writer's own thread.
+    pub(crate) fn is_writer(&self) -> bool {
+        self.writer.get().is_some_and(|thread| thread.id() == std::thread::current().id())
+    }
+
     /// Makes the writer look for work. Costs a system call only if it sleeps.
     pub(crate) fn wake(&self) {
         if let Some(thread) = self.writer.get() {
@@ -129,7 +137,7 @@ impl Core {
 
     /// Has everything recorded so far handed to the system; false when that took too long.
     pub(crate) fn flush(&self, timeout: Duration) -> bool {
-        if self.writer.get().is_none_or(|thread| thread.id() == std::thread::current().id()) {
+        if self.writer.get().is_none() || self.is_writer() {
             return false;
         }
         let mut progress = unpoisoned(&self.progress);

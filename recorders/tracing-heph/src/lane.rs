@@ -4,21 +4,32 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use heph_encoder::{Event, Header, head};
 
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, OWN_BYTES, Pool};
 use crate::core::Core;
 use crate::unpoisoned;
 
 /// Substreams that a thread takes at a time, so that threads do not wait for each other's numbers.
 const SUBSTREAMS_AT_ONCE: u64 = 64;
 
+/// The chunks of a thread that are not read to their end.
+#[derive(Debug, Default)]
+pub(crate) struct Chunks {
+    /// Oldest first.
+    pub(crate) queue: VecDeque<Arc<Chunk>>,
+    /// True when the thread is done with all of them; else it appends to the last.
+    pub(crate) is_last_full: bool,
+}
+
 /// What a recording thread and the writer share.
 #[derive(Debug, Default)]
 pub(crate) struct Feed {
-    /// Oldest first; the last is the one the thread appends to.
-    pub(crate) chunks: Mutex<VecDeque<Arc<Chunk>>>,
+    pub(crate) chunks: Mutex<Chunks>,
+    /// True when the thread's own chunk is read to its end, and it may begin it anew.
+    pub(crate) is_own_free: AtomicBool,
     /// Events for which there was no memory. Only the thread itself adds.
     pub(crate) dropped: AtomicU64,
     /// True when the thread is gone and nothing will follow.
@@ -43,12 +54,15 @@ pub(crate) struct Lane {
     /// None before the first event.
     feed: Option<Arc<Feed>>,
     chunk: Option<Arc<Chunk>>,
+    own: Arc<Chunk>,
     /// The word of the chunk where the next packet goes.
     at: usize,
     stream: u32,
     counter: u32,
     substreams: std::ops::Range<u64>,
     open: Vec<Open>,
+    /// True when the thread waited for memory in vain, and there was none since.
+    gave_up: bool,
     /// The last span that was made here, mostly entered next.
     newest: (u64, u64),
     /// The thread's name as an attribute, where that is asked for.
@@ -97,11 +111,13 @@ impl Lane {
             core: core.clone(),
             feed: None,
             chunk: None,
+            own: Chunk::own(),
             at: 0,
             stream: 0,
             counter: 0,
             substreams: 0..0,
             open: Vec::new(),
+            gave_up: false,
             newest: (0, 0),
             tail: Vec::new(),
         }
@@ -112,10 +128,8 @@ impl Lane {
     fn begin(&mut self) {
         let (feed, stream) = self.core.add_thread();
         self.stream = stream;
-        self.chunk = self.core.pool.first();
-        if let Some(chunk) = &self.chunk {
-            unpoisoned(&feed.chunks).push_back(chunk.clone());
-        }
+        unpoisoned(&feed.chunks).queue.push_back(self.own.clone());
+        self.chunk = Some(self.own.clone());
         self.feed = Some(feed);
         if self.core.shown.thread_name {
             let thread = std::thread::current();
@@ -124,13 +138,18 @@ impl Lane {
         }
     }
 
-    /// Records an event between two counts, which the writer turns into nanoseconds. One that has no room is dropped and takes its counter all the same.
+    /// Records an event between two counts, which the writer turns into nanoseconds. One that has no room is dropped and
+    /// takes its counter all the same.
     #[inline]
     pub(crate) fn push(&mut self, substream: u64, start: u64, end: u64, body: &[u8]) {
         if self.core.is_closed() {
             return;
         }
         if self.feed.is_none() {
+            // What the destination itself records would be written by it, and so on without end.
+            if self.core.is_writer() {
+                return;
+            }
             self.begin();
         }
         let header = Header { stream: self.stream, counter: self.counter, substream, start_ns: start, end_ns: end };
@@ -145,21 +164,50 @@ impl Lane {
         self.push_to_next(&head, body);
     }
 
-    /// Hands the chunk over and goes on in another.
+    /// Hands the chunk over and goes on in another. Without another the thread has none, so that the one handed over
+    /// can be used again, by this thread or by others.
     #[cold]
     fn push_to_next(&mut self, head: &[u8; 40], body: &[u8]) {
-        self.core.wake();
-        let Some(next) = self.core.pool.take(head.len() + body.len() + self.tail.len()) else {
-            return self.dropped();
-        };
-        let at = next.push(0, head, body, &self.tail);
-        if let Some(feed) = &self.feed {
-            unpoisoned(&feed.chunks).push_back(next.clone());
+        let Some(feed) = &self.feed else { return };
+        if self.chunk.take().is_some() {
+            unpoisoned(&feed.chunks).is_last_full = true;
         }
+        self.core.wake();
+        if self.core.pool.is_crowded() && !self.gave_up {
+            // Where all processors are busy, the writer comes too short: here its turn is due before events get lost.
+            std::thread::yield_now();
+        }
+        let wait = if self.gave_up { Duration::ZERO } else { self.core.wait_when_full };
+        let next = self.next_chunk(feed, head.len() + body.len() + self.tail.len(), wait);
+        // Who waited in vain does not wait again for each event that follows.
+        self.gave_up = next.is_none();
+        let Some(next) = next else { return self.dropped() };
+        let at = next.push(0, head, body, &self.tail);
+        let mut chunks = unpoisoned(&feed.chunks);
+        chunks.queue.push_back(next.clone());
+        chunks.is_last_full = false;
+        drop(chunks);
         self.chunk = Some(next);
         self.at = at.unwrap_or(0);
-        if at.is_none() {
-            self.dropped();
+    }
+
+    /// A chunk that has room for so many bytes, if there is one within the time.
+    fn next_chunk(&self, feed: &Feed, bytes: usize, wait: Duration) -> Option<Arc<Chunk>> {
+        let mut until = None;
+        loop {
+            if let Some(chunk) = self.core.pool.take(bytes) {
+                return Some(chunk);
+            }
+            if bytes <= OWN_BYTES && feed.is_own_free.swap(false, Ordering::Acquire) {
+                return Some(self.own.clone());
+            }
+            if wait.is_zero()
+                || self.core.is_closed()
+                || *until.get_or_insert_with(|| Instant::now() + wait) <= Instant::now()
+            {
+                return None;
+            }
+            self.core.pool.wait();
         }
     }
 
@@ -216,6 +264,18 @@ impl Lane {
             _ => self.open.iter().rposition(|open| open.id == id).map(|at| self.open.remove(at)),
         };
         open.map(|open| open.start)
+    }
+}
+
+impl Feed {
+    /// Takes back a chunk that was read to its end.
+    pub(crate) fn give(&self, chunk: Arc<Chunk>, pool: &Pool) {
+        if chunk.is_own() {
+            chunk.clear();
+            self.is_own_free.store(true, Ordering::Release);
+        } else {
+            pool.give(chunk);
+        }
     }
 }
 

@@ -31,11 +31,13 @@ pub(crate) struct Writer {
     interval: Duration,
     readings: Vec<Reading>,
     out: Outbox,
+    /// Events so far.
+    taken: u64,
 }
 
 impl Writer {
     pub(crate) fn new(core: Arc<Core>, timeline: Timeline, sink: Box<dyn Sink>, interval: Duration) -> Self {
-        Self { core, timeline, sink, interval, readings: Vec::new(), out: Outbox::default() }
+        Self { core, timeline, sink, interval, readings: Vec::new(), out: Outbox::default(), taken: 0 }
     }
 
     /// Writes until the recorder is closed.
@@ -44,7 +46,11 @@ impl Writer {
         let _ending = Ending(self.core.clone());
         loop {
             let asked = self.core.flushes_asked();
+            let before = self.taken;
             let is_done = self.drain();
+            if self.taken == before {
+                self.core.pool.trim();
+            }
             if is_done {
                 self.core.flushed(asked);
             }
@@ -76,8 +82,8 @@ impl Writer {
             is_done = is_done && self.read(at);
             if is_done && is_ended {
                 let reading = self.readings.swap_remove(at);
-                for chunk in unpoisoned(&reading.feed.chunks).drain(..) {
-                    self.core.pool.give(chunk);
+                for chunk in unpoisoned(&reading.feed.chunks).queue.drain(..) {
+                    reading.feed.give(chunk, &self.core.pool);
                 }
             } else {
                 at += 1;
@@ -91,25 +97,29 @@ impl Writer {
     fn read(&mut self, index: usize) -> bool {
         let Some(reading) = self.readings.get(index) else { return true };
         let (feed, mut at) = (reading.feed.clone(), reading.at);
-        let chunks: Vec<Arc<Chunk>> = unpoisoned(&feed.chunks).iter().cloned().collect();
-        let count = chunks.len();
+        let (chunks, full) = {
+            let chunks = unpoisoned(&feed.chunks);
+            let queue: Vec<Arc<Chunk>> = chunks.queue.iter().cloned().collect();
+            let full = if chunks.is_last_full { queue.len() } else { queue.len().saturating_sub(1) };
+            (queue, full)
+        };
         let mut is_done = true;
         for (number, chunk) in chunks.into_iter().enumerate() {
-            let is_last = number + 1 == count;
-            // A chunk that is not the last one is complete: the thread added the next one afterwards.
+            // Looked at after what is full was: nothing is added to those.
             let ready = chunk.ready();
             while at < ready && is_done {
                 let start = self.out.bytes.len();
                 at = chunk.pop(at, &mut self.out.bytes);
                 self.stamp(start);
                 self.out.events += 1;
+                self.taken += 1;
                 is_done = self.out.bytes.len() < CHUNK_BYTES || self.send();
             }
-            if !is_done || is_last {
+            if !is_done || number >= full {
                 break;
             }
-            unpoisoned(&feed.chunks).pop_front();
-            self.core.pool.give(chunk);
+            unpoisoned(&feed.chunks).queue.pop_front();
+            feed.give(chunk, &self.core.pool);
             at = 0;
         }
         if let Some(reading) = self.readings.get_mut(index) {

@@ -114,6 +114,103 @@ fn a_slow_destination_gets_whole_packets_with_gaps_between() {
 }
 
 #[test]
+fn a_program_may_wait_for_its_destination() {
+    const EVENTS: u64 = 30_000;
+    let (gate, open, written) = Gate::new();
+    let builder = Recorder::builder().writer(gate).memory_bytes(128 << 10).wait_when_full(Duration::from_secs(60));
+    let (recorder, guard) = builder.close_timeout(Duration::from_secs(60)).build_recorder().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                (0..EVENTS).for_each(|n| {
+                    recorder.point("p").u64("n", n).str("text", "more");
+                })
+            });
+        }
+        open.send(()).unwrap();
+    });
+    let stats = guard.close();
+    assert_eq!((stats.written, stats.dropped), (3 * EVENTS, 0));
+    assert_eq!(read(&written.lock().unwrap()).missing(), 0);
+}
+
+#[test]
+fn many_threads_share_little_memory() {
+    const THREADS: u64 = 100;
+    let written = Arc::new(Mutex::new(Vec::new()));
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let builder = Recorder::builder().writer(Shared(written.clone())).memory_bytes(0);
+    let (recorder, guard) = builder.wait_when_full(Duration::from_secs(60)).build_recorder().unwrap();
+    let all_began = std::sync::Barrier::new(THREADS as usize);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                recorder.point("first");
+                all_began.wait();
+                for n in 0..1_000 {
+                    recorder.point("p").u64("n", n).str("text", "more");
+                }
+                all_began.wait();
+            });
+        }
+    });
+    let stats = guard.close();
+    assert_eq!((stats.written, stats.dropped), (THREADS * 1_001, 0));
+    assert_eq!(read(&written.lock().unwrap()).missing(), 0);
+}
+
+#[test]
+fn a_program_that_waited_in_vain_goes_on() {
+    let (gate, open, written) = Gate::new();
+    let builder = Recorder::builder().writer(gate).memory_bytes(128 << 10).wait_when_full(Duration::from_millis(100));
+    let (recorder, guard) = builder.build_recorder().unwrap();
+    let start = Instant::now();
+    (0..30_000).for_each(|n| {
+        recorder.point("p").u64("n", n);
+    });
+    // One wait and not one for each of the many that are lost.
+    assert!(start.elapsed() > Duration::from_millis(100) && start.elapsed() < Duration::from_secs(5));
+    open.send(()).unwrap();
+    let stats = guard.close();
+    assert!(stats.dropped > 10_000);
+    assert_eq!(read(&written.lock().unwrap()).events.len() as u64, stats.written);
+}
+
+#[test]
+fn what_a_destination_records_itself_is_left_out() {
+    struct Tells(Arc<Mutex<Option<Recorder>>>, Arc<Mutex<Vec<u8>>>);
+    impl Write for Tells {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if let Some(recorder) = &*self.0.lock().unwrap() {
+                recorder.point("from the writer");
+            }
+            self.1.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (own, written) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
+    let (recorder, guard) = Recorder::builder().writer(Tells(own.clone(), written.clone())).build_recorder().unwrap();
+    *own.lock().unwrap() = Some(recorder.clone());
+    recorder.point("from the program");
+    assert!(guard.flush());
+    assert!(guard.flush());
+    assert_eq!(guard.close().written, 1);
+    assert_eq!(read(&written.lock().unwrap()).names(), ["from the program"]);
+}
+
+#[test]
 fn an_error_of_the_destination_is_told_and_tried_again() {
     /// Fails a few times, then works.
     struct Full(u32, Arc<Mutex<Vec<u8>>>);

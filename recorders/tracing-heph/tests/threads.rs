@@ -180,7 +180,7 @@ fn tasks_of_tokio_are_told_apart_wherever_they_run() {
         assert_ne!(*substream, 0);
         assert_eq!(counts["stepped"], 4);
         // Four lives and at least two runs of each step; a run more of the task than it yields.
-        assert!(counts["step"] >= 4 + 8 && counts["task"] >= 1 + 5, "{counts:?}");
+        assert!(counts["step"] >= 4 + 8 && counts["task"] > 5, "{counts:?}");
     }
     // Each instant of a task's time is on one thread only.
     for substream in substreams.keys() {

@@ -68,13 +68,7 @@ struct Program {
 
 impl Program {
     fn new(is_narrow: bool) -> Self {
-        Self {
-            random: 0x2545_f491_4f6c_dd1d,
-            heap_next: HEAP,
-            live: Vec::new(),
-            walk: (HEAP, HEAP + 64),
-            is_narrow,
-        }
+        Self { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64), is_narrow }
     }
 
     /// Writes up to `bytes` bytes, of which some are written already.
