@@ -130,6 +130,8 @@ impl Bar {
         match self.verb {
             // The page-table checker keeps the traced machine's tables.
             ["casemate", ..] => Some(150),
+            // Live regions, and a shadow of up to 64 MiB that makes looking them up quick.
+            ["cacheray", ..] => Some(150),
             // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
             // Sharing keeps some 150 bytes of every line.
             ["cacheray", "sharing"] => Some(256),
