@@ -64,7 +64,7 @@ impl Cache {
 
     fn touch(&mut self, set: usize, way: usize, now: u64, is_fill: bool) {
         self.fills += u64::from(is_fill);
-        let is_distant = self.level.policy == Policy::Brrip && self.fills % 32 != 0;
+        let is_distant = self.level.policy == Policy::Brrip && !self.fills.is_multiple_of(32);
         if let Some(line) = &mut self.sets[set][way] {
             line.used = now;
             line.interval = if !is_fill {
