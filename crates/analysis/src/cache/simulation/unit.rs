@@ -330,7 +330,7 @@ fn shards(config: &Config, options: &Options, threads: usize) -> u64 {
     if !each || options.with_classes {
         return 1;
     }
-    let fits = |shards: u64| config.levels.iter().all(|level| level.geometry().sets as u64 % shards == 0);
+    let fits = |shards: u64| config.levels.iter().all(|level| (level.geometry().sets as u64).is_multiple_of(shards));
     let mut shards = 1;
     while shards * 2 <= threads as u64 && fits(shards * 2) {
         shards *= 2;
