@@ -1,7 +1,8 @@
 //! Object files and debug data: what turns addresses into names. Knows no trace format.
 //!
 //! Three levels: [`Binary`] holds a file's bytes; [`ObjectFile`] finds sections, relocates them and lists symbols;
-//! [`DebugData`] and [`Lines`] turn addresses into places in source code. [`demangle`] is for names as linkers have them.
+//! [`DebugData`] and [`Lines`] turn addresses into places in source code, [`layouts`] says how types lie in memory.
+//! [`demangle`] is for names as linkers have them.
 //!
 //! Every file is untrusted: what is damaged is an error or `None`, never a panic, and work and memory stay within a small
 //! multiple of the file's length.

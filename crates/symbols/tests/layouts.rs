@@ -1,6 +1,7 @@
 //! Layouts from debug data beside what the compiled program says of itself.
 
 #![allow(missing_docs)]
+#![allow(clippy::print_stdout, reason = "says what is not tried")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::path::{Path, PathBuf};

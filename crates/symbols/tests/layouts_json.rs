@@ -76,7 +76,10 @@ fn what_is_no_type_data_is_refused_with_a_reason() {
     }
 }
 
-fn field() -> impl Strategy<Value = (u64, u64, Option<(u64, u64)>, Vec<(u64, u64)>, bool)> {
+/// Offset, bytes, bits, dimensions, and whether it is in the field before.
+type Drawn = (u64, u64, Option<(u64, u64)>, Vec<(u64, u64)>, bool);
+
+fn field() -> impl Strategy<Value = Drawn> {
     (
         0_u64..100,
         0_u64..20,

@@ -265,6 +265,24 @@ pub struct Types {
     pub to_removed_regions: u64,
 }
 
+impl Types {
+    /// Makes elements as long as type data say. What `malloc` recorded is one element with the bytes of all of them:
+    /// `element_bytes` tells from a type's name and the bytes recorded how long one is, and `None` or a length that does
+    /// not divide the bytes recorded changes nothing.
+    pub fn fold_elements(&mut self, element_bytes: &dyn Fn(&[u8], u64) -> Option<u64>) {
+        for of in &mut self.types {
+            let bytes = of.name.as_deref().and_then(|name| element_bytes(name, of.element_bytes));
+            let Some(bytes) = bytes.filter(|bytes| *bytes > 0 && of.element_bytes.is_multiple_of(*bytes)) else {
+                continue;
+            };
+            of.element_bytes = bytes;
+            for ((offset, size), tally) in std::mem::take(&mut of.fields) {
+                of.fields.entry((offset % bytes, size)).or_default().add(&tally);
+            }
+        }
+    }
+}
+
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadResults {

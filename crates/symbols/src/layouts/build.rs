@@ -1,6 +1,6 @@
 //! One type, from its entry and those it refers to.
 
-use anytrace_core::layout::{Bits, Dimension, Field, Layout, RecordKind, Role};
+use anytrace_core::layout::{Bits, Dimension, Field, Layout, NESTING_MAX, RecordKind, Role};
 use gimli::{Attribute, AttributeValue, DebuggingInformationEntry, DwTag, Reader as _, RunTimeEndian, constants as d};
 
 use super::index::{Index, Place, attribute, has_flag};
@@ -292,7 +292,7 @@ impl<'a> Builder<'_, 'a> {
         match offset {
             Some(offset) if !is_virtual => {
                 // A class without data takes no room as a base.
-                if form.record.is_some_and(|(record, _)| self.is_without_data(record)) {
+                if form.record.is_some_and(|(record, _)| self.is_without_data(record, 0)) {
                     form.bytes = 0;
                 }
                 self.field(
@@ -309,13 +309,22 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn is_without_data(&mut self, record: Place) -> bool {
-        let mut has_data = false;
-        self.children(record, |_, child| {
-            let tag = child.entry.tag();
-            let is_static =
-                has_flag(&child.entry.attrs, d::DW_AT_external) || has_flag(&child.entry.attrs, d::DW_AT_declaration);
-            has_data |= (tag == d::DW_TAG_member && !is_static) || tag == d::DW_TAG_inheritance;
+    /// True for a class without members, as far as its bases have none either.
+    fn is_without_data(&mut self, record: Place, depth: u16) -> bool {
+        let mut has_data = depth > NESTING_MAX;
+        self.children(record, |builder, child| {
+            let attributes = &child.entry.attrs;
+            let is_static = has_flag(attributes, d::DW_AT_external) || has_flag(attributes, d::DW_AT_declaration);
+            has_data |= match child.entry.tag() {
+                d::DW_TAG_member => !is_static,
+                d::DW_TAG_inheritance => {
+                    let base = attribute(attributes, d::DW_AT_type);
+                    let base = base.and_then(|value| builder.index.place(child.place, value));
+                    let record = builder.form(base).and_then(|form| form.record);
+                    record.is_none_or(|(record, _)| !builder.is_without_data(record, depth + 1))
+                }
+                _ => false,
+            };
             !has_data
         });
         !has_data

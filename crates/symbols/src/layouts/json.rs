@@ -224,7 +224,7 @@ fn upstream_member(member: &Value, refused: Refused<'_>) -> Result<Field, Error>
         }
     };
     let bytes_of_element = type_name.strip_suffix("[]").and_then(element_bytes);
-    let field = match bytes_of_element.filter(|one| *one > 0 && bytes % one == 0 && bytes > 0) {
+    let field = match bytes_of_element.filter(|one| *one > 0 && bytes > 0 && bytes.is_multiple_of(*one)) {
         Some(one) => {
             let element = type_name.trim_end_matches("[]");
             let dimension = Dimension { stride_bytes: one, count: bytes / one };
@@ -262,12 +262,12 @@ fn upstream_sizes(layout: &mut Layout) {
     }
     let has_unknown_end = layout.fields.iter().any(|field| field.bytes == 0);
     let end = layout.fields.iter().map(Field::end_bytes).max().unwrap_or(0);
-    let power =
-        |field: &Field| field.bytes.is_power_of_two() && field.bytes <= 16 && field.offset_bytes % field.bytes == 0;
-    let is_packed = layout
-        .fields
-        .iter()
-        .any(|field| field.bytes.is_power_of_two() && field.bytes <= 8 && field.offset_bytes % field.bytes != 0);
+    let power = |field: &Field| {
+        field.bytes.is_power_of_two() && field.bytes <= 16 && field.offset_bytes.is_multiple_of(field.bytes)
+    };
+    let is_packed = layout.fields.iter().any(|field| {
+        field.bytes.is_power_of_two() && field.bytes <= 8 && !field.offset_bytes.is_multiple_of(field.bytes)
+    });
     let align =
         if is_packed { 1 } else { layout.fields.iter().filter(|f| power(f)).map(|f| f.bytes).max().unwrap_or(1) };
     layout.bytes = if has_unknown_end { 0 } else { end.checked_next_multiple_of(align).unwrap_or(0) };

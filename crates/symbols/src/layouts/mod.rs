@@ -30,7 +30,7 @@ pub struct TypeData<'a> {
 }
 
 enum Part<'a> {
-    Dwarf(Index<'a>),
+    Dwarf(Box<Index<'a>>),
     Listed(Finder),
 }
 
@@ -117,7 +117,7 @@ pub fn with_type_data<T>(
         match sections {
             Some(sections) => {
                 let index = Index::new(sections, &mut notes)?;
-                parts.push(Part::Dwarf(index));
+                parts.push(Part::Dwarf(Box::new(index)));
             }
             None if number < named_count => parts.push(Part::Listed(Finder::new(read_layouts(file)?))),
             None => {}

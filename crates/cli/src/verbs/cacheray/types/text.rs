@@ -243,6 +243,7 @@ fn label(row: &Row) -> String {
                 Some(at) if row.type_text.ends_with(']') && !row.type_text.contains('&') => row.type_text.split_at(at),
                 _ => (row.type_text.as_str(), ""),
             };
+            let element = short(element);
             let role = match row.role {
                 Role::Base => "(base) ",
                 Role::Variant => "(variant) ",
@@ -257,6 +258,17 @@ fn label(row: &Row) -> String {
         }
     };
     printable(&format!("{indent}{text}"))
+}
+
+/// Names of templates may be very long.
+fn short(name: &str) -> String {
+    const LETTERS_MAX: usize = 64;
+    if name.chars().count() <= LETTERS_MAX {
+        return name.to_owned();
+    }
+    let mut cut: String = name.chars().take(LETTERS_MAX - 1).collect();
+    cut.push('…');
+    cut
 }
 
 /// A type without a trace: offsets, sizes, holes, lines.
