@@ -50,10 +50,10 @@ impl Chunk {
     /// Adds an event with its bytes: description, attributes, nesting.
     #[inline]
     pub(super) fn push(&mut self, mut event: Kept, bytes: [&[u8]; 3]) {
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(0);
         // A chunk is full long before 4 GiB: the longest packet comes on top.
-        event.at = length(&self.arena);
-        [event.description_bytes, event.attribute_bytes, event.nesting_bytes] = bytes.map(length);
+        event.at = u32::try_from(self.arena.len()).unwrap_or(0);
+        [event.description_bytes, event.attribute_bytes, event.nesting_bytes] =
+            bytes.map(|bytes| u32::try_from(bytes.len()).unwrap_or(0));
         bytes.iter().for_each(|bytes| self.arena.extend_from_slice(bytes));
         let key = (event.stream, event.lane);
         let lane = match self.lanes.get(self.last as usize) {

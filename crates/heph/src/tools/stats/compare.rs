@@ -31,6 +31,9 @@ impl StatsThreshold {
     }
 }
 
+/// The figures of a row, in the order of [`StatsThreshold::words`]; `None` where there is no such row.
+type Side = Option<[u128; 8]>;
+
 /// Something in both traces: a description, or the runs of all actors of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
@@ -55,7 +58,7 @@ impl Change {
 
     /// As JSON.
     pub fn to_json(&self) -> Value {
-        let side = |figures: Option<[u128; 8]>| {
+        let side = |figures: Side| {
             let of = |(word, figure): (&&str, u128)| {
                 let key = if *word == "count" { (*word).to_owned() } else { format!("{word}_ns") };
                 (key, json!(u64::try_from(figure).unwrap_or(u64::MAX)))
@@ -81,7 +84,7 @@ impl Change {
 /// Compares two traces; rows whose total changed most come first. What is new has no base to grow from, and exceeds
 /// nothing; from 0 anything has grown by more than any threshold.
 pub fn compare(base: &HephStats, shown: &HephStats, thresholds: &[StatsThreshold]) -> Vec<Change> {
-    let mut rows: BTreeMap<(bool, Vec<u8>), (Option<[u128; 8]>, Option<[u128; 8]>)> = BTreeMap::new();
+    let mut rows: BTreeMap<(bool, Vec<u8>), (Side, Side)> = BTreeMap::new();
     for (key, figures) in figures(base) {
         rows.entry(key).or_default().0 = Some(figures);
     }
@@ -91,7 +94,7 @@ pub fn compare(base: &HephStats, shown: &HephStats, thresholds: &[StatsThreshold
     let made = rows.into_iter().map(|((is_actor, name), (base, shown))| {
         let mut change = Change { is_actor, name, base, shown, exceeded: Vec::new() };
         let over = thresholds.iter().filter(|threshold| {
-            let of = |side: Option<[u128; 8]>| side.and_then(|figures| figures.get(threshold.statistic).copied());
+            let of = |side: Side| side.and_then(|figures| figures.get(threshold.statistic).copied());
             match (of(base), of(shown)) {
                 (Some(0), Some(shown)) => shown > 0,
                 (Some(_), Some(_)) => change.growth_percent(threshold.statistic).is_some_and(|n| n > threshold.percent),
@@ -102,7 +105,7 @@ pub fn compare(base: &HephStats, shown: &HephStats, thresholds: &[StatsThreshold
         change
     });
     let mut all: Vec<Change> = made.collect();
-    let total = |figures: Option<[u128; 8]>| figures.map_or(0, |[_, total, ..]| total);
+    let total = |figures: Side| figures.map_or(0, |[_, total, ..]| total);
     all.sort_by_key(|change| std::cmp::Reverse(total(change.base).abs_diff(total(change.shown))));
     all
 }
