@@ -134,11 +134,11 @@ fn eight_digits(look: &[u8; LOOK_BYTES]) -> Option<u32> {
     let digits = u64::from_le_bytes([look[3], look[4], look[5], look[6], look[7], look[8], look[9], look[10]]);
     // 1 in each byte that is a letter: bit 6 tells 0x61 to 0x66 from 0x30 to 0x39.
     let letters = digits >> 6 & ONES;
-    let low = digits & ONES * 15;
-    let is_high_right = digits & ONES * 0xf0 == ONES * 0x30 + letters * 0x30;
+    let low = digits & (ONES * 15);
+    let is_high_right = digits & (ONES * 0xf0) == ONES * 0x30 + letters * 0x30;
     // A digit's low half is at most 9, a letter's 1 to 6: adding 6 or 9 must not carry into bit 4.
     let values = low + letters * 9;
-    let carries = (values + (letters ^ ONES) * 6) & ONES * 16;
+    let carries = (values + (letters ^ ONES) * 6) & (ONES * 16);
     // A letter of low half 0 would be a value of 9.
     let zeros = letters & !(low + ONES * 15) >> 4;
     if !is_high_right || carries != 0 || zeros != 0 {

@@ -130,13 +130,13 @@ impl Bar {
         match self.verb {
             // The page-table checker keeps the traced machine's tables.
             ["casemate", ..] => Some(150),
-            // Live regions, and a shadow of up to 64 MiB that makes looking them up quick.
-            ["cacheray", ..] => Some(150),
-            // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
             // Sharing keeps some 150 bytes of every line.
             ["cacheray", "sharing"] => Some(256),
             // Curves keep up to 50 bytes of every line.
             ["cacheray", "mrc", ..] => Some(96),
+            // Live regions, and a shadow of up to 64 MiB that makes looking them up quick.
+            ["cacheray", ..] => Some(150),
+            // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
             ["xray", "convert", ..] | ["xray", "graph"] => None,
             _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),
