@@ -1,5 +1,7 @@
 //! Accesses of real programs: as many, of such sizes, at such places as their sources say.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod common;
 
 use std::collections::BTreeMap;

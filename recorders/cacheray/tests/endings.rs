@@ -1,5 +1,7 @@
 //! However a process ends, what it did is in the trace; what it doubles into has a trace of its own.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod common;
 
 use std::os::unix::process::ExitStatusExt;

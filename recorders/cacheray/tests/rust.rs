@@ -1,5 +1,7 @@
 //! Rust programs: recorded by hand on stable, and instrumented by the compiler.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod common;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Threads: right ids, whole records, the program's own order.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod common;
 
 use std::collections::BTreeSet;
