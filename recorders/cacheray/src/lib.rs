@@ -5,7 +5,7 @@
 //! - **C and C++**: compile with `-fsanitize=thread`, link `libanytrace_cacheray_recorder` in place of the
 //!   sanitizer's own library (`anytrace cacheray cc` does both). `include/cacheray.h` has the annotations.
 //! - **Rust, fully instrumented**: the compiler's `-Zsanitizer=thread` with this library linked (see the book).
-//! - **Rust, by hand, on stable**: [`TraceType`], [`of`], [`read`], [`write`] and [`Recorded`] below.
+//! - **Rust, by hand, on stable**: [`TraceType`], [`of`], [`read()`], [`write()`] and [`Recorded`] below.
 //!
 //! What is recorded where is said by the environment variable `CACHERAY_OPTIONS`; see the README.
 //!
