@@ -74,7 +74,9 @@ fn examples() -> Result<Vec<PathBuf>, String> {
     let folder = root().join("examples/traces");
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "xray" || extension == "trace"));
+    files.retain(|path| {
+        path.extension().is_some_and(|extension| ["heph", "trace", "xray"].iter().any(|known| extension == *known))
+    });
     files.sort();
     Ok(files)
 }

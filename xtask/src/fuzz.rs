@@ -50,14 +50,23 @@ fn seed_corpus(target: &str) -> Result<(), String> {
     let corpus = root().join("fuzz/corpus").join(target);
     fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;
     let crates = root().join("crates");
-    let formats: Vec<&str> = match target.split_once('_') {
-        Some((_, "any")) | None => vec!["apitrace", "cacheray", "casemate", "heph", "xray"],
-        Some((_, format)) => vec![format],
+    let formats = match target.split_once('_') {
+        Some((_, "any")) | None => with_samples(&crates)?,
+        Some((_, format)) => vec![format.to_owned()],
     };
     for format in formats {
-        copy_samples(&crates.join(format).join("corpus"), &corpus, format)?;
+        copy_samples(&crates.join(&format).join("corpus"), &corpus, &format)?;
     }
     Ok(())
+}
+
+/// The crates that have samples: one a format.
+fn with_samples(crates: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(crates).map_err(|error| format!("{}: {error}", crates.display()))?;
+    let folders = entries.filter_map(Result::ok).filter(|entry| entry.path().join("corpus").is_dir());
+    let mut names: Vec<_> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
 }
 
 fn copy_samples(from: &Path, to: &Path, prefix: &str) -> Result<(), String> {

@@ -12,6 +12,7 @@ mod fuzz;
 mod licences;
 mod packages;
 mod shell;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -21,12 +22,14 @@ const HELP: &str = "cargo xtask CHORE
   test [--no-install]          install what the tests need (Debian, root) and run every test
   bench [NAME…] [--megabytes N] [--keep] [--peers]
                                make the benchmark inputs, run the verbs on them, print a table
-                               (NAME: cacheray, xray, heph, apitrace, casemate; --megabytes: size of each input)
+                               (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
+                                --megabytes: size of each input)
   fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
   consumers [--screenshots DIR] [TRACE…]
                                install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
                                and have them read every output of two made-up traces and of TRACE (the examples)
   callflags [--check]          write the table of function flags of the apitrace crate anew
+  soak [--seconds N]           run the collector under load for a minute and account for every event
   licences                     check the licence of every dependency against the list
 ";
 
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "consumers" => consumers::run_all(rest),
         "callflags" => callflags::run(rest),
+        "soak" => soak::run(rest),
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),

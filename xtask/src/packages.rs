@@ -5,14 +5,19 @@ use std::process::Command;
 use crate::shell::{has_program, run};
 
 /// Programs of the formats' own systems, and the packages that each needs.
-const PEERS: [(&str, &[&str]); 6] = [
+const PEERS: &[(&str, &[&str])] = &[
     ("llvm-xray", &["llvm"]),
     ("apitrace", &["apitrace"]),
     ("Xvfb", &["xvfb"]),
     ("clang-14", &["clang-14", "libclang-rt-14-dev"]),
     ("make", &["make"]),
+    // What the recorder's tests build their programs with.
+    ("gcc", &["gcc", "libc6-dev"]),
+    ("g++", &["g++"]),
+    ("clang", &["clang"]),
     // Its package brings libEGL, which programs written by `apitrace to-c` load.
     ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
+    ("valgrind", &["valgrind"]),
 ];
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.

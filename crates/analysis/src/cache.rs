@@ -6,6 +6,7 @@
 mod attribution;
 mod classes;
 mod coherence;
+pub mod compare;
 pub mod config;
 pub mod config_file;
 mod config_ini;
@@ -16,7 +17,11 @@ mod prefetch;
 pub mod presets;
 pub mod results;
 mod simulation;
+#[cfg(test)]
+mod slow;
 mod store;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 pub use simulation::{CorePlan, Cores, Options, Simulation};

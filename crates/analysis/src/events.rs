@@ -77,6 +77,12 @@ impl AttributeRow {
                 self.text_bytes += v.len() as u64;
                 (None, None, hash(v))
             }
+            // Of an array only its values count, each in its place.
+            Value::Array(items) => {
+                items.for_each(|item| self.add(item));
+                self.count -= 1;
+                return;
+            }
         };
         if self.distinct.len() < DISTINCT_MAX {
             self.distinct.insert(hash);

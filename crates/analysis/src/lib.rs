@@ -16,15 +16,19 @@
 //! [`live_regions`].
 
 pub mod accounting;
+pub mod advise;
 pub mod cache;
 pub mod compare;
 pub mod diff;
 pub mod directory;
+pub mod elements;
 pub mod events;
 pub mod filter;
 pub mod flame;
 pub mod gaps;
+pub mod heat;
 pub mod histogram;
+pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;
 pub mod matching;
@@ -35,9 +39,11 @@ pub mod pass;
 #[cfg(test)]
 mod played;
 pub mod quantiles;
+pub mod remap;
 pub mod reuse;
 pub mod sharing;
 pub mod stack_runs;
 pub mod stacks;
 pub mod top;
+pub mod type_profile;
 pub mod weave;

@@ -19,7 +19,7 @@ mod tests;
 use std::collections::hash_map::{Entry, HashMap};
 
 use anytrace_core::Error;
-use anytrace_core::access::{RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::access::{Access, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 
 use pieces::Pieces;
 use recent::{NO_SLOT, REMOVED_SLOT, Recent};
@@ -70,10 +70,16 @@ pub enum Located<'a> {
     Nothing,
 }
 
-/// A region and what it lies over.
+/// A region, in a line of the processor's cache of its own: looking regions up is waiting for memory.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 struct Slot {
     region: LiveRegion,
+}
+
+/// What else is known of the region in a slot.
+#[derive(Debug, Clone)]
+struct Standing {
     /// The live region with the same start that was added before it.
     below: u32,
     is_live: bool,
@@ -83,6 +89,7 @@ struct Slot {
 #[derive(Debug, Default)]
 pub struct LiveRegions {
     slots: Vec<Slot>,
+    standings: Vec<Standing>,
     free: Vec<u32>,
     /// The latest live region that starts at an address.
     by_start: HashMap<u64, u32>,
@@ -125,7 +132,6 @@ impl LiveRegions {
             let slots = &self.slots;
             self.pieces.cover(region.start, last, slot, |slot| extent(slots, slot));
             self.recent.forget(region.start, last);
-            self.recent.fit(self.slots.len());
         }
         Ok(id)
     }
@@ -134,15 +140,15 @@ impl LiveRegions {
     pub fn remove(&mut self, removed: &RegionRemoved) -> Option<LiveRegion> {
         let Entry::Occupied(mut entry) = self.by_start.entry(removed.address) else { return None };
         let number = *entry.get();
-        let slot = self.slots.get_mut(number as usize)?;
-        if slot.below == NO_SLOT {
+        let standing = self.standings.get_mut(number as usize)?;
+        if standing.below == NO_SLOT {
             entry.remove();
         } else {
-            entry.insert(slot.below);
+            entry.insert(standing.below);
         }
-        slot.is_live = false;
+        standing.is_live = false;
         self.free.push(number);
-        let region = slot.region;
+        let region = self.slots.get(number as usize)?.region;
         if let Some(last) = region.last {
             self.pieces.uncover(region.start, last, region.id, number);
             self.removed.insert(region.start, last);
@@ -154,20 +160,37 @@ impl LiveRegions {
     /// The region an address is in. The thread only chooses which recent answer is tried first.
     #[inline]
     pub fn find(&mut self, thread: ThreadNumber, address: u64) -> Option<&LiveRegion> {
-        let slot = match self.recent.get(thread, address) {
-            Some(slot) => slot,
-            None => self.look_up(thread, address),
-        };
-        self.slots.get(slot as usize).map(|slot| &slot.region)
+        match self.locate(thread, address) {
+            Located::Region(region) => Some(region),
+            Located::Removed | Located::Nothing => None,
+        }
     }
 
     /// As [`Self::find`], and where no region lives, whether one was removed there.
     #[inline]
     pub fn locate(&mut self, thread: ThreadNumber, address: u64) -> Located<'_> {
-        let slot = match self.recent.get(thread, address) {
-            Some(slot) => slot,
-            None => self.look_up(thread, address),
-        };
+        let slot = self.recent.number(address);
+        let is_known = slot != recent::UNKNOWN && self.is_in(slot, address);
+        let slot = if is_known { slot } else { self.look_up(thread, address) };
+        self.located(slot)
+    }
+
+    /// [`Self::locate`] for many accesses at once, which is faster: the processor waits for several of them together.
+    /// `numbers` is memory to be used again.
+    #[inline]
+    pub fn locate_all(&mut self, batch: &[Access], numbers: &mut Vec<u32>, mut tell: impl FnMut(&Access, Located<'_>)) {
+        numbers.clear();
+        numbers.extend(batch.iter().map(|access| self.recent.number(access.address)));
+        for (access, number) in batch.iter().zip(numbers) {
+            let slot = *number;
+            let is_known = slot != recent::UNKNOWN && self.is_in(slot, access.address);
+            let slot = if is_known { slot } else { self.look_up(access.thread, access.address) };
+            tell(access, self.located(slot));
+        }
+    }
+
+    #[inline]
+    fn located(&self, slot: u32) -> Located<'_> {
         match self.slots.get(slot as usize) {
             Some(slot) => Located::Region(&slot.region),
             None if slot == REMOVED_SLOT => Located::Removed,
@@ -193,7 +216,8 @@ impl LiveRegions {
 
     /// The live regions, in the order in which they were added.
     pub fn live(&self) -> Vec<LiveRegion> {
-        let mut live: Vec<_> = self.slots.iter().filter(|slot| slot.is_live).map(|slot| slot.region).collect();
+        let slots = self.slots.iter().zip(&self.standings);
+        let mut live: Vec<_> = slots.filter(|(_, standing)| standing.is_live).map(|(slot, _)| slot.region).collect();
         live.sort_unstable_by_key(|region| region.id);
         live
     }
@@ -204,24 +228,39 @@ impl LiveRegions {
             None => u32::try_from(self.slots.len()).expect("REGIONS_MAX fits 32 bits"),
         };
         let below = self.by_start.insert(region.start, number).unwrap_or(NO_SLOT);
-        let slot = Slot { region, below, is_live: true };
-        match self.slots.get_mut(number as usize) {
-            Some(place) => *place = slot,
-            None => self.slots.push(slot),
+        let (slot, standing) = (Slot { region }, Standing { below, is_live: true });
+        match (self.slots.get_mut(number as usize), self.standings.get_mut(number as usize)) {
+            (Some(place), Some(of)) => (*place, *of) = (slot, standing),
+            _ => {
+                self.slots.push(slot);
+                self.standings.push(standing);
+            }
         }
         number
+    }
+
+    /// True where a recent answer is right: a region's number is, within its bounds.
+    #[inline]
+    fn is_in(&self, slot: u32, address: u64) -> bool {
+        let Some(Slot { region }) = self.slots.get(slot as usize) else { return true };
+        // A region of no bytes is never an answer.
+        region.start <= address && address <= region.last.unwrap_or(0)
     }
 
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, thread: ThreadNumber, address: u64) -> u32 {
+        if let Some(slot) = self.recent.latest(thread, address) {
+            return slot;
+        }
         let (mut first, mut last, mut slot) = self.pieces.find(address);
         if slot == NO_SLOT {
             let (from, to, is_removed) = self.removed.around(address);
             (first, last) = (first.max(from), last.min(to));
             slot = if is_removed { REMOVED_SLOT } else { NO_SLOT };
         }
-        self.recent.put(thread, address, first, last, slot);
+        let region = self.slots.get(slot as usize).map(|slot| &slot.region);
+        self.recent.put(thread, address, (first, last), slot, region);
         slot
     }
 }

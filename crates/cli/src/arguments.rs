@@ -21,10 +21,13 @@ pub(crate) use spans::{
     version,
     about,
     max_term_width = 100,
-    after_help = "Formats: apitrace, cacheray, casemate, heph, xray; recognised by content, also inside gzip or zstd,\n\
-                  also on standard input (-). `anytrace formats` lists them.\n\n\
-                  Exit codes: 0 fine, 1 the trace breaks a rule or the files differ, 2 the command failed.\n\n\
-                  Example:\n  anytrace info examples/traces/*"
+    after_help = format!(
+        "Formats: {}; recognised by content,\n\
+         also inside gzip or zstd, also on standard input (-). `anytrace formats` lists them.\n\n\
+         Exit codes: 0 fine, 1 the trace breaks a rule or the files differ, 2 the command failed.\n\n\
+         Example:\n  anytrace info examples/traces/*",
+        format_names().join(", ")
+    )
 )]
 pub(crate) struct Arguments {
     /// What to do.
@@ -54,6 +57,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  anytrace convert app.xray -o app.yaml --to yaml\n  \
                             anytrace convert app.xray -o app.pftrace --to perfetto -m ./app\n  \
                             anytrace convert app.trace -o small.trace --container zstd-seekable\n  \
+                            anytrace convert app.cacheray -o app.din --to din\n  \
                             anytrace convert edited.jsonl -o app.heph --to heph")]
     Convert(ConvertArguments),
     /// Write a part of a trace, valid by itself
@@ -433,7 +437,8 @@ fn format_names() -> Vec<&'static str> {
 fn target_names() -> Vec<&'static str> {
     let own = anytrace_formats::all().iter().flat_map(|format| format.targets()).map(|(name, _)| *name);
     let timelines = anytrace_export::timeline::OUTPUTS.iter().map(|output| output.name);
-    let names: std::collections::BTreeSet<_> = own.chain(timelines).collect();
+    let accesses = anytrace_export::accesses::OUTPUTS.iter().map(|output| output.name);
+    let names: std::collections::BTreeSet<_> = own.chain(timelines).chain(accesses).collect();
     names.into_iter().collect()
 }
 
@@ -521,7 +526,7 @@ fn time_range(text: &str) -> Result<(TimeBound, TimeBound), String> {
     Ok(bounds)
 }
 
-fn time_bound(text: &str) -> Result<TimeBound, String> {
+pub(crate) fn time_bound(text: &str) -> Result<TimeBound, String> {
     if text.is_empty() {
         return Ok(TimeBound::Open);
     }

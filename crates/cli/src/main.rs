@@ -64,6 +64,8 @@ enum Verdict {
     Breach,
     /// Some file could not be worked on; the failure is printed already.
     Failed,
+    /// A program that the verb ran ended with this code, which is passed on.
+    Program(u8),
 }
 
 impl Verdict {
@@ -73,6 +75,7 @@ impl Verdict {
             Self::Fine => 0,
             Self::Breach => 1,
             Self::Failed => 2,
+            Self::Program(code) => code,
         }
     }
 }

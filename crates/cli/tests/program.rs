@@ -12,11 +12,12 @@ fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces").join(name)
 }
 
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 6] = [
     ("imm.trace", "apitrace"),
     ("boxes.cacheray", "cacheray"),
     ("free_tree.casemate", "casemate"),
     ("relay.heph", "heph"),
+    ("rows.lackey", "lackey"),
     ("threads4.xray", "xray"),
 ];
 
@@ -224,7 +225,7 @@ fn an_empty_file_is_no_error_and_a_foreign_one_says_what_was_tried() {
     }
     let output = run(&["check", path(&foreign)]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("tried apitrace, cacheray, casemate, heph, xray"));
+    assert!(text(&output.stderr).contains("tried apitrace, cacheray, casemate, heph, lackey, xray"));
 }
 
 #[test]

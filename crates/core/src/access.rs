@@ -5,7 +5,11 @@
 //! the meaning of addresses: regions of typed memory that come and go. Threads and types are numbers that are told
 //! before their first use.
 
+mod data_only;
+
 use crate::Error;
+
+pub use data_only::DataOnly;
 
 /// Most accesses in one batch: what fits a first-level cache.
 pub const BATCH_ACCESSES: usize = 1024;

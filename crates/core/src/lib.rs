@@ -24,6 +24,7 @@ mod error;
 mod input;
 pub mod jsonl;
 mod layer;
+pub mod layout;
 mod limits;
 mod model;
 mod plan;

@@ -4,9 +4,12 @@
 //! batches. That is the one form that streams through every consumer: outputs need a parent before its children,
 //! engines need a child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
 
+mod items;
+
 use std::path::PathBuf;
 
 use crate::Error;
+pub use items::Items;
 
 /// Most edges in one batch.
 pub const BATCH_EDGES: usize = 1024;
@@ -131,6 +134,9 @@ impl EdgeFlags {
     pub const ORPHAN: Self = Self(8);
     /// Begin: entered by a jump from the span around it (`--tail-chains`).
     pub const CHAINED: Self = Self(16);
+    /// Begin: the span is told whole. No end follows, and the first attribute is the time it ends. Only for a sink that
+    /// takes spans so ([`SpanSink::takes_whole`]).
+    pub const WHOLE: Self = Self(128);
 
     /// True when all bits of `other` are set.
     #[inline]
@@ -199,6 +205,8 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// Bytes that are no text.
     Bytes(&'a [u8]),
+    /// Several values, arrays among them.
+    Array(Items<'a>),
 }
 
 /// A value in a batch; text and bytes are ranges of the batch's arena.
@@ -211,12 +219,15 @@ enum Stored {
     Address(u64),
     Text(u32, u32),
     Bytes(u32, u32),
+    Array(u32, u32),
 }
 
 /// Edges with their attributes; filled by a format, drained into a sink, reused.
 #[derive(Debug, Clone, Default)]
 pub struct EdgeBatch {
     edges: Vec<Edge>,
+    /// What identifies edges, where it was told: number of the edge, its identity, that of its parent.
+    identities: Vec<(u32, u64, Option<u64>)>,
     attributes: Vec<(NameId, Stored)>,
     arena: Vec<u8>,
 }
@@ -274,9 +285,29 @@ impl EdgeBatch {
                 let (start, end) = store(v);
                 Stored::Bytes(start, end)
             }
+            Value::Array(items) => {
+                let (start, end) = store(items.as_bytes());
+                Stored::Array(start, end)
+            }
         };
         edge.attributes.1 = count;
         self.attributes.push((key, stored));
+    }
+
+    /// Says what identifies the last edge's span wherever it is met, and the span around it. Only for a sink that wants
+    /// it ([`SpanSink::wants_identities`]).
+    pub fn identify(&mut self, own: u64, parent: Option<u64>) {
+        let Some(last) = self.edges.len().checked_sub(1).and_then(|at| u32::try_from(at).ok()) else { return };
+        self.identities.push((last, own, parent));
+    }
+
+    /// Edges with their identity and their parent's, where they were told.
+    pub fn identified(&self) -> impl Iterator<Item = (&Edge, Option<(u64, Option<u64>)>)> {
+        let mut told = self.identities.iter().peekable();
+        (0..).zip(&self.edges).map(move |(at, edge)| {
+            let own = told.next_if(|(of, ..)| *of == at).map(|&(_, own, parent)| (own, parent));
+            (edge, own)
+        })
     }
 
     /// The attributes of one of this batch's edges.
@@ -296,12 +327,14 @@ impl EdgeBatch {
             Stored::Address(v) => Value::Address(v),
             Stored::Text(start, end) => Value::Text(bytes(start, end)),
             Stored::Bytes(start, end) => Value::Bytes(bytes(start, end)),
+            Stored::Array(start, end) => Value::Array(Items::of(bytes(start, end))),
         }
     }
 
     /// Forgets all edges; keeps the room.
     pub fn clear(&mut self) {
         self.edges.clear();
+        self.identities.clear();
         self.attributes.clear();
         self.arena.clear();
     }
@@ -318,6 +351,17 @@ pub trait SpanSink {
     /// True when attributes of spans are used; formats may leave them out otherwise, where they take time to make.
     fn wants_attributes(&self) -> bool {
         true
+    }
+
+    /// True when spans may be told whole, by [`EdgeFlags::WHOLE`], where the source knows their ends at their
+    /// beginnings: half the edges. On each track the order stays that of beginnings.
+    fn takes_whole(&self) -> bool {
+        false
+    }
+
+    /// True when what identifies a span in its format (Heph: stream and counter) is used: [`EdgeBatch::identify`].
+    fn wants_identities(&self) -> bool {
+        false
     }
 
     /// A track; ids are told in order.

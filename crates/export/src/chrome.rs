@@ -1,7 +1,7 @@
 //! Chrome's trace events as JSON: what Perfetto UI, `chrome://tracing` and speedscope open.
 //!
 //! Streams: memory grows with distinct names and tracks only. Spans are pairs of `B` and `E`, nested on each track as
-//! the source promises; times are microseconds with three decimals, exact to the nanosecond. They count from one day
+//! the source promises, or one `X` where the source knows an end at its beginning; times are microseconds with three decimals, exact to the nanosecond. They count from one day
 //! before the trace's origin ([`LEAD_NS`]; from time 0 where that is later), because Perfetto drops negative times and
 //! larger ones are not exact in JavaScript; viewers show a trace from its first event anyway. Attributes, processor
 //! (`cpu`), place in source (`src`) and flags are in `args`. Metadata events name processes and threads; a further
@@ -14,10 +14,10 @@ use std::io::Write;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::pen::Pen;
 use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::{Numbering, Numbers};
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// How long before the trace's origin `ts` 0 is, at most: room for what comes before the origin.
@@ -109,6 +109,9 @@ impl<'a> Chrome<'a> {
     }
 
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        if edge.flags.has(EdgeFlags::WHOLE) {
+            return self.whole(batch, edge);
+        }
         self.next();
         self.pen.push(match edge.kind {
             EdgeKind::Begin => "{\"ph\":\"B\",",
@@ -135,6 +138,29 @@ impl<'a> Chrome<'a> {
             EdgeKind::FlowOut | EdgeKind::FlowIn => self.flow(batch, edge),
             _ => self.arguments(batch, edge, 0),
         }
+        self.pen.push("}");
+    }
+
+    /// A span that is told at once.
+    #[inline]
+    fn whole(&mut self, batch: &EdgeBatch, edge: &Edge) {
+        self.next();
+        self.pen.push("{\"ph\":\"X\",");
+        self.pen.bytes.extend_from_slice(self.names.get(edge.name));
+        self.pen.push(",");
+        self.pen.bytes.extend_from_slice(self.places.get(edge.track));
+        self.pen.push(",\"ts\":");
+        let start = self.clock.since_origin(edge.time).saturating_add(self.lead_ns).max(0);
+        push_us(&mut self.pen.bytes, start.cast_unsigned());
+        self.pen.push(",\"dur\":");
+        let end = match batch.attributes(edge).next() {
+            Some((_, Value::U64(end))) => end.max(edge.time),
+            _ => edge.time,
+        };
+        let end = self.clock.since_origin(end).saturating_add(self.lead_ns).max(start);
+        push_us(&mut self.pen.bytes, start.abs_diff(end));
+        let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::WHOLE.0);
+        self.arguments(batch, &Edge { flags, ..*edge }, 1);
         self.pen.push("}");
     }
 
@@ -245,6 +271,10 @@ impl SpanSink for Chrome<'_> {
         }
         self.pen.push("},\"traceEvents\":[");
         Ok(())
+    }
+
+    fn takes_whole(&self) -> bool {
+        true
     }
 
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {

@@ -10,9 +10,9 @@ use std::io::Write;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::pen::Pen;
 use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// A table being written.

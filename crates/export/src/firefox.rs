@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::pen::Pen;
 use crate::spool::{Lanes, Told};
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::clock::Clock;
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 use crate::timeline::{Outlet, Timeline};
 

@@ -10,10 +10,10 @@ use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSourc
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::flame::frame;
+use crate::pen::Pen;
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::Timeline;
 use crate::timeline::clock::Clock;
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{Fragments, full_label, shown};
 
 /// Most names of a stack.

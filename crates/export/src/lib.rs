@@ -8,14 +8,18 @@
 //! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //! | Chrome trace events | Perfetto UI, `chrome://tracing`, speedscope | [`chrome`] |
 //! | Perfetto TrackEvent | Perfetto UI, its trace processor | [`perfetto`] |
+//! | OTLP JSON | OpenTelemetry collectors and what stands behind them | [`otlp`] |
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
 //! | SVG flame graph of a trace | browsers | [`svg`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
 //! | SVG plots | browsers | [`plot`], [`curves`] |
+//! | Dinero's two forms | Dinero III and IV, other cache simulators | [`din`] |
+//! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`lackey`] |
 //!
-//! From Chrome trace events to CSV they are timelines: [`timeline`] lists them and opens each by name.
+//! From Chrome trace events to CSV they are timelines: [`timeline`] lists them and opens each by name; [`accesses`]
+//! does so for the outputs of memory accesses.
 //!
 //! ```
 //! use anytrace_core::Rule;
@@ -26,14 +30,20 @@
 //! assert_eq!(value["offset"], 16);
 //! ```
 
+pub mod accesses;
 pub mod chrome;
 pub mod csv;
 pub mod curves;
+pub mod din;
 pub mod firefox;
 pub mod flame;
 pub mod folded;
+pub mod heatmap;
 pub mod json;
 pub mod junit;
+pub mod lackey;
+pub mod otlp;
+mod pen;
 pub mod perfetto;
 pub mod plot;
 mod proto;

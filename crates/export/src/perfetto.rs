@@ -14,11 +14,11 @@ use anytrace_core::text;
 use anytrace_core::{Error, SpanSink};
 
 use crate::chrome::flow_number;
+use crate::pen::Pen;
 use crate::proto;
 use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::Numbering;
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{self, Fragments, shown};
 
 /// `Trace.packet`.
@@ -60,6 +60,7 @@ mod annotation {
     pub(super) const POINTER: u32 = 7;
     pub(super) const NAME: u32 = 10;
     pub(super) const DICTIONARY: u32 = 11;
+    pub(super) const ARRAY: u32 = 12;
 }
 
 /// Fields of `TrackDescriptor`.
@@ -357,6 +358,11 @@ fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
             proto::bytes(out, annotation::NAME, b"hex");
             proto::bytes(out, annotation::STRING, &hex);
         }),
+        Value::Array(items) => {
+            for item in items {
+                proto::message(out, annotation::ARRAY, |out| push_value(out, item));
+            }
+        }
     }
 }
 

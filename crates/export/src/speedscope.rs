@@ -8,9 +8,9 @@
 use anytrace_core::span::{EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::pen::Pen;
 use crate::spool::{Lanes, Told};
 use crate::timeline::clock::Clock;
-use crate::timeline::pen::Pen;
 use crate::timeline::words::{Fragments, full_label, shown};
 use crate::timeline::{Outlet, Timeline};
 

@@ -15,17 +15,18 @@
 
 use anytrace_core::{Confidence, Format, Head};
 
-static FORMATS: [&dyn Format; 5] = [
+static FORMATS: &[&dyn Format] = &[
     &anytrace_apitrace::Apitrace,
     &anytrace_cacheray::Cacheray,
     &anytrace_casemate::Casemate,
     &anytrace_heph::Heph,
+    &anytrace_lackey::Lackey,
     &anytrace_xray::Xray,
 ];
 
 /// Every format, by name.
 pub fn all() -> &'static [&'static dyn Format] {
-    &FORMATS
+    FORMATS
 }
 
 /// The format of a name.
@@ -67,7 +68,7 @@ pub fn recognise(head: &Head<'_>) -> Recognised {
     if let Some(format) = FORMATS.iter().find(|format| format.recognises_jsonl(head)) {
         return Recognised::Jsonl(*format);
     }
-    let answers = FORMATS.map(|format| (format.probe(head), format));
+    let answers: Vec<_> = FORMATS.iter().map(|format| (format.probe(head), *format)).collect();
     let best = answers.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
     if best == Confidence::No {
         return Recognised::Unknown;

@@ -85,6 +85,11 @@ fn changed_heph_samples_are_read_and_repaired() {
 }
 
 #[test]
+fn changed_lackey_samples_are_read_and_repaired() {
+    mutate("lackey");
+}
+
+#[test]
 fn changed_xray_samples_are_read_and_repaired() {
     mutate("xray");
 }

@@ -47,9 +47,11 @@ const COMMON_NAMES: [&str; 9] = [
 ];
 
 /// Collects the signs.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Signs {
     substream_max: u64,
+    /// All bits that are set in some substream.
+    substream_bits: u64,
     names_seen: u32,
     has_runtime_events: bool,
     has_old_names: bool,
@@ -63,6 +65,7 @@ impl Signs {
         let substream = event.header.substream;
         if substream != 0 {
             self.substream_max = self.substream_max.max(substream);
+            self.substream_bits |= substream;
         } else if self.names_seen < NAMES_MAX {
             self.name(event.description());
         }
@@ -83,7 +86,7 @@ impl Signs {
     /// `old`, `new` or, without enough signs, nothing; `overlaps` says that events of a lane cross.
     pub(crate) fn dialect(&self, overlaps: bool) -> Option<&'static str> {
         let uses_substreams = self.substream_max > 0;
-        if uses_substreams && (self.has_runtime_events || self.substream_max >= ADDRESS_MIN) {
+        if uses_substreams && (self.has_runtime_events || self.has_addresses()) {
             return Some("old");
         }
         if uses_substreams || !self.has_runtime_events {
@@ -96,6 +99,13 @@ impl Signs {
             return Some("old");
         }
         self.has_user_events_in_lane_0.then_some("new")
+    }
+}
+
+impl Signs {
+    /// Heap addresses are large and aligned; other recorders count their substreams up.
+    fn has_addresses(&self) -> bool {
+        self.substream_max >= ADDRESS_MIN && self.substream_bits.is_multiple_of(8)
     }
 }
 

@@ -7,7 +7,7 @@ use anytrace_core::{Diagnostic, DumpOptions, Error, Sink};
 
 use crate::flaw::Damage;
 use crate::reader::{Place, Visitor};
-use crate::record::{Event, Metadata, Packet, Value};
+use crate::record::{Attributes, Event, Metadata, Packet, Value};
 use crate::select::Filter;
 
 /// How much is gathered before it is written.
@@ -60,38 +60,7 @@ impl<'a> TextDump<'a> {
         push_dec(out, header.end_ns);
         out.push(b' ');
         push_quoted(out, event.description);
-        for attribute in event.attributes() {
-            self.out.push(b' ');
-            push_quoted(&mut self.out, attribute.name.as_bytes());
-            self.out.push(b'=');
-            push_type(&mut self.out, &attribute.value);
-            self.value(&attribute.value)?;
-        }
-        Ok(())
-    }
-
-    /// Recursion is bounded by the depth that recovery looks for.
-    fn value(&mut self, value: &Value<'_>) -> Result<(), Error> {
-        match value {
-            Value::Unsigned(n) => push_dec(&mut self.out, *n),
-            Value::Signed(n) => push_dec(&mut self.out, *n),
-            Value::Float(n) => push_float(&mut self.out, *n),
-            Value::Text(text) => push_quoted(&mut self.out, text.as_bytes()),
-            Value::Array(array) => {
-                self.out.push(b'[');
-                for (index, value) in array.values().enumerate() {
-                    if index > 0 {
-                        self.out.extend_from_slice(b", ");
-                    }
-                    self.value(&value)?;
-                    if self.out.len() >= FLUSH_BYTES {
-                        self.flush()?;
-                    }
-                }
-                self.out.push(b']');
-            }
-        }
-        Ok(())
+        push_attributes(&mut self.out, event.attributes(), self.to)
     }
 
     fn metadata(&mut self, metadata: &Metadata<'_>) {
@@ -145,6 +114,43 @@ impl Visitor for TextDump<'_> {
         }
         self.report(damage.to_diagnostic())
     }
+}
+
+/// Attributes, each with a space before; what grows long goes to `to` in pieces.
+pub(crate) fn push_attributes(out: &mut Vec<u8>, attributes: Attributes<'_>, to: &mut dyn Write) -> Result<(), Error> {
+    for attribute in attributes {
+        out.push(b' ');
+        push_quoted(out, attribute.name.as_bytes());
+        out.push(b'=');
+        push_type(out, &attribute.value);
+        push_value(out, &attribute.value, to)?;
+    }
+    Ok(())
+}
+
+/// Recursion is bounded by the depth that recovery looks for.
+fn push_value(out: &mut Vec<u8>, value: &Value<'_>, to: &mut dyn Write) -> Result<(), Error> {
+    match value {
+        Value::Unsigned(n) => push_dec(out, *n),
+        Value::Signed(n) => push_dec(out, *n),
+        Value::Float(n) => push_float(out, *n),
+        Value::Text(text) => push_quoted(out, text.as_bytes()),
+        Value::Array(array) => {
+            out.push(b'[');
+            for (index, value) in array.values().enumerate() {
+                if index > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                push_value(out, &value, to)?;
+                if out.len() >= FLUSH_BYTES {
+                    to.write_all(out)?;
+                    out.clear();
+                }
+            }
+            out.push(b']');
+        }
+    }
+    Ok(())
 }
 
 /// `i64:` or `f64[]:`; nothing for the two types whose form says it, unsigned numbers and strings.

@@ -58,6 +58,7 @@ mod counters;
 mod dialect;
 mod dump;
 mod flaw;
+mod framer;
 mod import;
 mod info;
 mod jsonl;
@@ -70,10 +71,13 @@ mod record;
 mod rewrite;
 mod rules;
 mod select;
+#[cfg(feature = "tools")]
+pub mod tools;
 mod trace;
 mod writer;
 
 pub use flaw::{Damage, Field, Flaw, Problem};
+pub use framer::{Framer, Walked};
 pub use parse::{EVENT_BYTES_MIN, EVENT_MAGIC, METADATA_BYTES_MIN, METADATA_MAGIC, Need, parse};
 pub use reader::{Place, Reader, Visitor};
 pub use record::{Array, Attribute, Attributes, Event, Header, Metadata, Packet, Scalar, Value, Values};

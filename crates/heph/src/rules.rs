@@ -16,6 +16,8 @@ pub(crate) static VALUE_OVERRUN: Rule = Rule::error("heph/value-overrun", "a val
 pub(crate) static BAD_OPTION_SIZE: Rule = Rule::error("heph/bad-option-size", "an option's value has the wrong length");
 pub(crate) static ERROR_RECORD: Rule =
     Rule::error("heph/error-record", "an error record of JSON lines has no bytes to write");
+pub(crate) static CAPTURE_CUT: Rule =
+    Rule::error("heph/capture-cut", "a capture of datagrams ends inside one, or names an impossible length");
 
 pub(crate) static NO_EPOCH_YET: Rule = Rule::warning("heph/no-epoch-yet", "an event comes before any epoch");
 pub(crate) static EPOCH_AFTER_EVENTS: Rule =
@@ -41,8 +43,11 @@ pub(crate) static PARTIAL_OVERLAP: Rule =
 pub(crate) static TOO_MANY_STREAMS: Rule =
     Rule::note("heph/too-many-streams", "more streams than the limit; those past it are not checked for losses");
 
+pub(crate) static TOO_MANY_TRACKS: Rule =
+    Rule::error("heph/too-many-tracks", "more lanes, or more spans across each other in one, than can be shown apart");
+
 /// Every rule of the format.
-pub(crate) static RULES: [&Rule; 23] = [
+pub(crate) static RULES: [&Rule; 25] = [
     &BAD_MAGIC,
     &SIZE_TOO_SMALL,
     &SIZE_TOO_BIG,
@@ -54,6 +59,7 @@ pub(crate) static RULES: [&Rule; 23] = [
     &VALUE_OVERRUN,
     &BAD_OPTION_SIZE,
     &ERROR_RECORD,
+    &CAPTURE_CUT,
     &NO_EPOCH_YET,
     &EPOCH_AFTER_EVENTS,
     &EPOCH_SET_AGAIN,
@@ -66,4 +72,5 @@ pub(crate) static RULES: [&Rule; 23] = [
     &COUNTER_OUT_OF_ORDER,
     &PARTIAL_OVERLAP,
     &TOO_MANY_STREAMS,
+    &TOO_MANY_TRACKS,
 ];

@@ -35,6 +35,14 @@ impl<'a> Filter<'a> {
         }
     }
 
+    /// True when a span meets all conditions.
+    #[cfg(feature = "tools")]
+    pub(crate) fn wants_span(&self, seq: u64, stream: u32, times: &Range<u64>, description: &[u8]) -> bool {
+        let header = Header { start_ns: times.start, end_ns: times.end, stream, ..Header::default() };
+        let event = Event { header, description, attributes: &[], nesting: &[] };
+        self.selection.has_record(seq) && self.wants_event(&event)
+    }
+
     fn wants_event(&self, event: &Event<'_>) -> bool {
         self.selection.has_thread(u64::from(event.header.stream))
             && self.time.as_ref().is_none_or(|range| overlaps(&event.header, range))

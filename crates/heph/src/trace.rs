@@ -7,6 +7,9 @@ use anytrace_core::{
     Plan, Rule, Sink, Summary, Target, Trace,
 };
 
+#[cfg(feature = "tools")]
+use anytrace_core::{SpanOptions, SpanSink};
+
 use crate::check::Checker;
 use crate::dump::TextDump;
 use crate::info::Counter;
@@ -52,6 +55,11 @@ impl Format for Heph {
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
         options.only("heph", &["recover"])?;
         Ok(Box::new(Opened { reader: Reader::new(input, options), limits: options.limits }))
+    }
+
+    #[cfg(feature = "tools")]
+    fn has_spans(&self) -> bool {
+        true
     }
 
     fn recognises_jsonl(&self, head: &Head<'_>) -> bool {
@@ -156,6 +164,11 @@ impl Trace for Opened {
         let summary = self.reader.read(&mut checker)?;
         checker.finish()?;
         Ok(summary)
+    }
+
+    #[cfg(feature = "tools")]
+    fn spans(self: Box<Self>, _: &SpanOptions, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        crate::tools::spans::tell::tell(self.reader, out, sink)
     }
 
     fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

@@ -21,6 +21,7 @@ mod binary;
 mod debug_data;
 mod demangle;
 mod layout;
+pub mod layouts;
 mod object_file;
 mod relocate;
 mod symbol_table;

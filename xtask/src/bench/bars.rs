@@ -16,7 +16,13 @@ pub(super) enum Unit {
     Records,
 }
 
-pub(super) const BARS: [Bar; 50] = [
+/// Millions of events a second of CPU time that the collector must take, from a file or a connection.
+pub(super) const COLLECT_AT_LEAST: f64 = 1.0;
+
+/// Two levels of caches, as the hand-written peers of the format's page have them.
+const TWO_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/two-level.json");
+
+pub(super) const BARS: &[Bar] = &[
     Bar { input: "cacheray", verb: &["info"], unit: Unit::Records, at_least: 250.0 },
     Bar { input: "cacheray", verb: &["check"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray", verb: &["dump"], unit: Unit::Records, at_least: 20.0 },
@@ -26,6 +32,18 @@ pub(super) const BARS: [Bar; 50] = [
     Bar { input: "cacheray", verb: &["cacheray", "sharing"], unit: Unit::Records, at_least: 0.0 },
     Bar { input: "cacheray-narrow", verb: &["cacheray", "mrc"], unit: Unit::Records, at_least: 15.0 },
     Bar { input: "cacheray-narrow", verb: &["cacheray", "mrc", "--sample=0.01"], unit: Unit::Records, at_least: 200.0 },
+    Bar {
+        input: "cacheray",
+        verb: &["cacheray", "sim", "--config", TWO_LEVEL, "--format", "json"],
+        unit: Unit::Records,
+        at_least: 60.0,
+    },
+    Bar {
+        input: "cacheray-live",
+        verb: &["cacheray", "sim", "--config", TWO_LEVEL, "--types", "--format", "json"],
+        unit: Unit::Records,
+        at_least: 20.0,
+    },
     Bar { input: "xray", verb: &["info"], unit: Unit::Megabytes, at_least: 1000.0 },
     Bar { input: "xray", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "xray-155", verb: &["xray", "account"], unit: Unit::Megabytes, at_least: 300.0 },
@@ -57,6 +75,14 @@ pub(super) const BARS: [Bar; 50] = [
     Bar { input: "heph", verb: &["info"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["check"], unit: Unit::Megabytes, at_least: 800.0 },
     Bar { input: "heph", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "heph-540", verb: &["heph", "spans", "--summary"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["stats"], unit: Unit::Megabytes, at_least: 180.0 },
+    Bar { input: "heph-540", verb: &["heph", "loss"], unit: Unit::Megabytes, at_least: 400.0 },
+    Bar { input: "heph-540", verb: &["convert", "--to=chrome", "--output=-"], unit: Unit::Megabytes, at_least: 200.0 },
+    Bar { input: "lackey", verb: &["info"], unit: Unit::Megabytes, at_least: 600.0 },
+    Bar { input: "lackey", verb: &["check"], unit: Unit::Megabytes, at_least: 600.0 },
+    Bar { input: "lackey", verb: &["dump"], unit: Unit::Megabytes, at_least: 200.0 },
     Bar { input: "apitrace", verb: &["info"], unit: Unit::Megabytes, at_least: 1200.0 },
     Bar { input: "apitrace", verb: &["apitrace", "dump"], unit: Unit::Megabytes, at_least: 320.0 },
     Bar { input: "apitrace", verb: &["apitrace", "info"], unit: Unit::Megabytes, at_least: 1200.0 },
@@ -104,12 +130,15 @@ impl Bar {
         match self.verb {
             // The page-table checker keeps the traced machine's tables.
             ["casemate", ..] => Some(150),
+            // Live regions, and a shadow of up to 64 MiB that makes looking them up quick.
+            ["cacheray", ..] => Some(150),
             // Text sorted by time over threads whose buffers stand one behind the other: the trace is kept.
             // Sharing keeps some 150 bytes of every line.
             ["cacheray", "sharing"] => Some(256),
             // Curves keep up to 50 bytes of every line.
             ["cacheray", "mrc", ..] => Some(96),
             ["xray", "convert", ..] | ["xray", "graph"] => None,
+            _ if self.input == "heph-540" => Some(64),
             ["xray", ..] | ["stats" | "flame"] => Some(190),
             _ => Some(64),
         }
@@ -121,6 +150,8 @@ impl Bar {
             ["xray", "fdr-dump"] => None,
             ["xray", ..] => Some(1.6),
             ["apitrace", "dump"] => Some(1.5),
+            // Sets are shared out; with types the reader has most of the work.
+            ["cacheray", "sim", words @ ..] if !words.contains(&"--types") => Some(1.5),
             ["info"] if matches!(self.input, "apitrace" | "cacheray") => Some(0.0),
             _ => None,
         }

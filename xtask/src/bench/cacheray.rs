@@ -37,33 +37,23 @@ const LIVE_MAX: usize = 60_000;
 
 /// Writes about `bytes` bytes of a trace; at the usual size it touches 752,000 lines.
 pub(crate) fn generate(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    write(out, bytes, false)
+    Program::new(false).run(out, bytes, 0)
 }
 
 /// The same with smaller objects: 115,000 lines, about as many as the recorded trace that peers were measured on.
 pub(crate) fn generate_narrow(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
-    write(out, bytes, true)
+    Program::new(true).run(out, bytes, 0)
 }
 
-fn write(out: &mut dyn Write, bytes: u64, is_narrow: bool) -> io::Result<()> {
-    let mut program = Program {
-        random: 0x2545_f491_4f6c_dd1d,
-        heap_next: HEAP,
-        live: Vec::new(),
-        walk: (HEAP, HEAP + 64),
-        is_narrow,
-    };
-    let mut buffer = Vec::with_capacity(1 << 16);
-    let mut written = 0;
-    while written < bytes {
-        buffer.clear();
-        while buffer.len() < (1 << 16) - 128 && written + (buffer.len() as u64) < bytes {
-            program.step(&mut buffer);
-        }
-        out.write_all(&buffer)?;
-        written += buffer.len() as u64;
+/// As [`generate`], with as many regions alive from the start as ever live.
+pub(crate) fn generate_live(out: &mut dyn Write, bytes: u64) -> io::Result<()> {
+    let mut program = Program::new(false);
+    let mut adds = Vec::new();
+    while program.live.len() < LIVE_MAX {
+        program.allocate(&mut adds);
     }
-    Ok(())
+    out.write_all(&adds)?;
+    program.run(out, bytes, adds.len() as u64)
 }
 
 /// The program that is traced.
@@ -77,6 +67,24 @@ struct Program {
 }
 
 impl Program {
+    fn new(is_narrow: bool) -> Self {
+        Self { random: 0x2545_f491_4f6c_dd1d, heap_next: HEAP, live: Vec::new(), walk: (HEAP, HEAP + 64), is_narrow }
+    }
+
+    /// Writes up to `bytes` bytes, of which some are written already.
+    fn run(mut self, out: &mut dyn Write, bytes: u64, mut written: u64) -> io::Result<()> {
+        let mut buffer = Vec::with_capacity(1 << 16);
+        while written < bytes {
+            buffer.clear();
+            while buffer.len() < (1 << 16) - 128 && written + (buffer.len() as u64) < bytes {
+                self.step(&mut buffer);
+            }
+            out.write_all(&buffer)?;
+            written += buffer.len() as u64;
+        }
+        Ok(())
+    }
+
     fn random(&mut self) -> u64 {
         // xorshift64 (Marsaglia 2003).
         self.random ^= self.random << 13;

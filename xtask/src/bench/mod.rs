@@ -9,9 +9,12 @@ mod bars;
 mod cacheray;
 mod casemate;
 mod heph;
+mod lackey;
 mod late;
+mod live;
 pub(crate) mod measure;
 mod record;
+mod recorder;
 mod xray;
 
 use std::fs::File;
@@ -34,14 +37,17 @@ struct Input {
     megabytes: u64,
 }
 
-const INPUTS: [Input; 11] = [
+const INPUTS: &[Input] = &[
     Input { name: "cacheray", generate: cacheray::generate, megabytes: 900 },
     Input { name: "cacheray-narrow", generate: cacheray::generate_narrow, megabytes: 900 },
+    Input { name: "cacheray-live", generate: cacheray::generate_live, megabytes: 900 },
     Input { name: "xray", generate: xray::generate, megabytes: 500 },
     Input { name: "xray-155", generate: xray::generate, megabytes: 155 },
     Input { name: "xray-527", generate: xray::generate, megabytes: 527 },
     Input { name: "xray-buffers", generate: xray::generate_blocks, megabytes: 155 },
     Input { name: "heph", generate: heph::generate, megabytes: 500 },
+    Input { name: "heph-540", generate: heph::generate, megabytes: 540 },
+    Input { name: "lackey", generate: lackey::generate, megabytes: 500 },
     Input { name: "apitrace", generate: apitrace::generate, megabytes: 1_130 },
     Input { name: "casemate", generate: casemate::generate, megabytes: 92 },
     Input { name: "casemate-wide", generate: casemate::generate_wide, megabytes: 5 },
@@ -70,7 +76,9 @@ fn options(arguments: &[String]) -> Result<Options, String> {
                 options.megabytes =
                     Some(value.parse().map_err(|_| format!("--megabytes takes a number, not {value}"))?);
             }
-            name if INPUTS.iter().any(|input| input.name == name) => options.names.push(name.to_owned()),
+            name if name == recorder::NAME || INPUTS.iter().any(|input| input.name == name) => {
+                options.names.push(name.to_owned())
+            }
             other => return Err(format!("bench does not know {other}")),
         }
     }
@@ -82,12 +90,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if options.peers {
         packages::install_peers();
     }
+    if options.names == [recorder::NAME] {
+        return recorder::bench();
+    }
     run_command(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "anytrace-cli"]))?;
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let mut missed = Vec::new();
     println!("| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|");
-    for input in &INPUTS {
+    for input in INPUTS {
         if !options.names.is_empty() && !options.names.iter().any(|name| name == input.name) {
             continue;
         }
@@ -96,9 +107,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         if input.name == "apitrace" {
             late::bench(&path, &options, &mut missed)?;
         }
+        if input.name == "heph" {
+            live::bench(&path, &mut missed)?;
+        }
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
         }
+    }
+    if options.names.is_empty() || options.names.iter().any(|name| name == recorder::NAME) {
+        recorder::bench()?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
 }
@@ -135,7 +152,9 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
     let size = size(&program, path)?;
     let file = path.display().to_string();
     for bar in BARS.iter().filter(|bar| bar.input == input.name) {
-        let job = format!("{} {}", input.name, bar.verb.join(" "));
+        // Of files the name is enough.
+        let words: Vec<_> = bar.verb.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
+        let job = format!("{} {}", input.name, words.join(" "));
         let command = |threads: &str, file: &str| {
             let program = program.display().to_string();
             let words = bar.verb.iter().copied().chain(["--threads", threads, file]).map(str::to_owned);

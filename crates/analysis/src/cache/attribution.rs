@@ -19,6 +19,8 @@ pub(super) struct Attribution {
     /// Bytes of an element of each type, the largest seen.
     element_bytes: Vec<u64>,
     to_removed: u64,
+    /// Memory that look-ups use again.
+    numbers: Vec<u32>,
 }
 
 impl Attribution {
@@ -40,27 +42,27 @@ impl Attribution {
 
     /// Appends the number of each access's field, and where it is wanted, the place it is in: a region or a page.
     pub(super) fn attribute(&mut self, batch: &[Access], fields: &mut Vec<u32>, mut places: Option<&mut Vec<u64>>) {
-        for access in batch {
-            let Self { regions, fields: known, to_removed, .. } = self;
-            let (number, place) = match regions.locate(access.thread, access.address) {
-                Located::Region(region) => {
+        let Self { regions, fields: known, to_removed, numbers, .. } = self;
+        regions.locate_all(batch, numbers, |access, located| {
+            let (number, place) = match located {
+                Located::Region(region) if access.bytes > 0 => {
                     let offset = region.offset_in_element(access.address);
                     let key = Key { offset, type_number: region.type_number, bytes: access.bytes };
-                    (if access.bytes == 0 { UNTYPED } else { known.number(key) }, region.id << 1 | 1)
+                    (known.counted(key, access.is_write()), region.id << 1 | 1)
                 }
                 located => {
-                    *to_removed += u64::from(located == Located::Removed && access.bytes > 0);
+                    if access.bytes > 0 {
+                        *to_removed += u64::from(located == Located::Removed);
+                        known.count_untyped(access.is_write());
+                    }
                     (UNTYPED, access.address >> PAGE_BITS << 1)
                 }
             };
-            if access.bytes > 0 {
-                known.count(number, access.is_write());
-            }
             fields.push(number);
             if let Some(places) = &mut places {
                 places.push(place);
             }
-        }
+        });
     }
 
     /// The results, with what of each field a configuration did not find in its first level.

@@ -2,7 +2,7 @@
 //!
 //! A core's private levels count as one: it has a line while any of them does.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::results::CoherenceCounts;
 
@@ -44,11 +44,57 @@ pub(super) struct Coherence {
     pub(super) private: usize,
     pub(super) counts: CoherenceCounts,
     lines: FxHashMap<u64, Line>,
+    /// False while there is one core, which has nobody to agree with.
+    is_active: bool,
+    /// Lines that the only core asked for until there were more.
+    seen: FxHashSet<u64>,
 }
 
 impl Coherence {
     pub(super) fn new(private: usize) -> Self {
-        Self { private, counts: CoherenceCounts::default(), lines: FxHashMap::default() }
+        let (lines, seen) = (FxHashMap::default(), FxHashSet::default());
+        Self { private, counts: CoherenceCounts::default(), lines, is_active: false, seen }
+    }
+
+    /// True when there is more than one core.
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    /// Takes a line that the only core missed.
+    #[inline]
+    pub(super) fn see(&mut self, line: u64) {
+        self.seen.insert(line);
+    }
+
+    /// There are more cores from now on. `held` are the first core's lines and whether they were written, `misses` what
+    /// it missed so far.
+    pub(super) fn activate(&mut self, held: &[(u64, bool)], misses: u64) {
+        self.counts = self.counts_of_one(misses);
+        self.is_active = true;
+        let mut ever = |line, holders, state| {
+            let known =
+                self.lines.entry(line).or_insert(Line { state, holders, ever: 1, lost: 0, written: Vec::new() });
+            known.holders |= holders;
+            if state == State::Modified {
+                known.state = state;
+            }
+        };
+        for line in self.seen.drain() {
+            ever(line, 0, State::Exclusive);
+        }
+        for (line, is_dirty) in held {
+            ever(*line, 1, if *is_dirty { State::Modified } else { State::Exclusive });
+        }
+    }
+
+    /// What was counted, where the only core missed so often.
+    pub(super) fn counts_of_one(&self, misses: u64) -> CoherenceCounts {
+        if self.is_active {
+            return self.counts;
+        }
+        let cold_misses = self.seen.len() as u64;
+        CoherenceCounts { cold_misses, replacement_misses: misses.saturating_sub(cold_misses), ..self.counts }
     }
 
     /// True when another core has a line.

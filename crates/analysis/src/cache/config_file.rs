@@ -39,12 +39,12 @@ pub struct Found {
 pub fn parse(text: &str, stem: &str) -> Result<Found, Wrong> {
     let mut notes = Vec::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let configs = if text.trim_start().starts_with(['{', '[']) {
+    let configs = if text.trim_start().starts_with('{') {
         let value: Value = serde_json::from_str(text).map_err(|error| {
             Wrong::new(format!("line {}, column {}", error.line(), error.column()), format!("no JSON: {error}"))
         })?;
         let Value::Object(object) = &value else {
-            return Err(Wrong::new("(top)", "expected an object, found an array"));
+            return Err(Wrong::new("(top)", "expected an object"));
         };
         of_object(object, stem, &mut notes)?
     } else {
@@ -380,7 +380,6 @@ mod tests {
         assert!(wrong(&level(r#""size": 4096, "ways": 400"#)).starts_with("x.levels[0].ways: expected at most 64"));
         assert!(wrong(&level(r#""size": 1e300, "ways": 4"#)).starts_with("x.levels[0].size"));
         assert_eq!(wrong("{}"), "(top): expected a configuration, found none");
-        assert_eq!(wrong("[]"), "(top): expected an object, found an array");
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! Numbers for the fields of types: what an access is to, as one small number for all configurations.
 
-use std::hash::{BuildHasher, BuildHasherDefault};
-
 use anytrace_core::access::TypeNumber;
-use rustc_hash::FxHasher;
 
 /// Number of accesses to no region.
 pub(super) const UNTYPED: u32 = 0;
@@ -24,63 +21,67 @@ pub(super) struct Key {
 pub(super) struct Fields {
     /// Open addressing, a power of two of entries, at most half of them in use.
     table: Vec<u32>,
-    keys: Vec<Key>,
-    /// Reads and writes of each.
-    counts: Vec<[u64; 2]>,
+    rows: Vec<Row>,
+}
+
+/// A field with its reads and writes.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    key: Key,
+    counts: [u64; 2],
 }
 
 impl Default for Fields {
     fn default() -> Self {
         // Number 0 is that of accesses to no region; no key is ever compared with it.
         let untyped = Key { offset: 0, type_number: TypeNumber::MAX, bytes: 0 };
-        Self { table: vec![NONE; 64], keys: vec![untyped], counts: vec![[0; 2]] }
+        Self { table: vec![NONE; 64], rows: vec![Row { key: untyped, counts: [0; 2] }] }
     }
 }
 
 impl Fields {
-    /// The number of a field.
+    /// Counts an access to a field; gives the field's number.
     #[inline]
-    pub(super) fn number(&mut self, key: Key) -> u32 {
+    pub(super) fn counted(&mut self, key: Key, is_write: bool) -> u32 {
         let mask = self.table.len() - 1;
         let mut at = place(key) & mask;
         loop {
             let number = self.table.get(at).copied().unwrap_or(NONE);
             if number == NONE {
-                return self.add(key);
+                return self.add(key, is_write);
             }
-            if self.keys.get(number as usize) == Some(&key) {
+            if let Some(row) = self.rows.get_mut(number as usize).filter(|row| row.key == key) {
+                row.counts[usize::from(is_write)] += 1;
                 return number;
             }
             at = (at + 1) & mask;
         }
     }
 
-    /// Counts an access.
+    /// Counts an access to no region.
     #[inline]
-    pub(super) fn count(&mut self, number: u32, is_write: bool) {
-        if let Some(counts) = self.counts.get_mut(number as usize) {
-            counts[usize::from(is_write)] += 1;
+    pub(super) fn count_untyped(&mut self, is_write: bool) {
+        if let Some(row) = self.rows.first_mut() {
+            row.counts[usize::from(is_write)] += 1;
         }
     }
 
     /// The fields from number 1 on, with reads and writes.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Key, [u64; 2])> {
-        let rows = (0..).zip(self.keys.iter().zip(&self.counts));
-        rows.skip(1).map(|(number, (key, counts))| (number, *key, *counts))
+        (0..).zip(&self.rows).skip(1).map(|(number, row)| (number, row.key, row.counts))
     }
 
     /// Reads and writes of accesses to no region.
     pub(super) fn untyped(&self) -> [u64; 2] {
-        self.counts.first().copied().unwrap_or_default()
+        self.rows.first().map_or([0; 2], |row| row.counts)
     }
 
     #[cold]
     #[inline(never)]
-    fn add(&mut self, key: Key) -> u32 {
-        let number = u32::try_from(self.keys.len()).unwrap_or(NONE - 1).min(NONE - 1);
-        self.keys.push(key);
-        self.counts.push([0; 2]);
-        if self.keys.len() * 2 > self.table.len() {
+    fn add(&mut self, key: Key, is_write: bool) -> u32 {
+        let number = u32::try_from(self.rows.len()).unwrap_or(NONE - 1).min(NONE - 1);
+        self.rows.push(Row { key, counts: [u64::from(!is_write), u64::from(is_write)] });
+        if self.rows.len() * 2 > self.table.len() {
             self.table = vec![NONE; self.table.len() * 2];
             let all: Vec<_> = self.iter().map(|(number, key, _)| (number, key)).collect();
             all.into_iter().for_each(|(number, key)| self.enter(number, key));
@@ -105,8 +106,10 @@ impl Fields {
 
 #[inline]
 fn place(key: Key) -> usize {
-    // The low bits of this hasher are its good ones.
-    BuildHasherDefault::<FxHasher>::default().hash_one(key) as usize
+    // Two odd constants (of the golden ratio and of pi); the high bits of products are their good ones.
+    let small = u64::from(key.type_number) << 16 | u64::from(key.bytes);
+    let product = key.offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ small.wrapping_mul(0x243f_6a88_85a3_08d3);
+    (product ^ product >> 32) as usize
 }
 
 #[cfg(test)]
@@ -117,10 +120,10 @@ mod tests {
     fn each_field_has_one_number() {
         let mut fields = Fields::default();
         let key = |n: u64| Key { offset: n / 3, type_number: (n % 3) as u32, bytes: (n % 5) as u16 };
-        let numbers: Vec<_> = (0..1000).map(|n| fields.number(key(n))).collect();
+        let numbers: Vec<_> = (0..1000).map(|n| fields.counted(key(n), n == 6)).collect();
         assert_eq!(numbers, (1..=1000).collect::<Vec<_>>());
-        assert!((0..1000).all(|n| fields.number(key(n)) == n as u32 + 1));
-        fields.count(7, true);
-        assert_eq!(fields.iter().nth(6), Some((7, key(6), [0, 1])));
+        assert!((0..1000).all(|n| fields.counted(key(n), true) == n as u32 + 1));
+        assert_eq!(fields.iter().nth(6), Some((7, key(6), [0, 2])));
+        assert_eq!(fields.iter().nth(7), Some((8, key(7), [1, 1])));
     }
 }

@@ -60,33 +60,109 @@ impl Hierarchy {
 
     /// Gives each core its private caches.
     pub(super) fn fit_cores(&mut self, cores: usize) {
+        if cores > 1 && self.coherence.as_ref().is_some_and(|coherence| !coherence.is_active()) {
+            let (held, misses) = (self.held_by_first(), self.private_misses());
+            if let Some(coherence) = &mut self.coherence {
+                coherence.activate(&held, misses);
+            }
+        }
         self.levels.iter_mut().for_each(|level| level.fit_cores(cores));
+    }
+
+    /// Lines of the first level that the first core's private caches hold, and whether they were written.
+    fn held_by_first(&self) -> Vec<(u64, bool)> {
+        let private = self.coherence.as_ref().map_or(0, |coherence| coherence.private);
+        let mut held = Vec::new();
+        for level in self.levels.iter().take(private) {
+            let shift = level.geometry.shift;
+            for of in level.stores.first().map(Store::lines).unwrap_or_default() {
+                let first = self.first_line(of.line << shift);
+                let last = self.first_line((of.line << shift) | ((1 << shift) - 1));
+                held.extend((first..=last).map(|line| (line, of.flags & DIRTY != 0)));
+            }
+        }
+        held
+    }
+
+    /// What went past all private caches.
+    fn private_misses(&self) -> u64 {
+        let private = self.coherence.as_ref().map_or(0, |coherence| coherence.private);
+        private.checked_sub(1).and_then(|at| self.levels.get(at)).map_or(0, |level| level.counts.misses())
     }
 
     /// Works off an access; the number of the level that served it, that of levels for memory.
     pub(super) fn access(&mut self, access: LineAccess) -> usize {
-        if self.coherence.is_some() {
+        let is_coherent = self.is_coherent();
+        if is_coherent {
             self.agree(access);
         }
         let LineAccess { core, at, is_write, .. } = access;
         let served = if is_write { self.write(core, 0, at) } else { self.read(core, 0, at, true).level };
-        if self.coherence.is_some() {
+        if is_coherent {
             self.settle(core, at);
+        } else if served > 0 {
+            self.see(at);
         }
         served
+    }
+
+    /// True when cores have to agree.
+    #[inline]
+    fn is_coherent(&self) -> bool {
+        self.coherence.as_ref().is_some_and(Coherence::is_active)
+    }
+
+    /// Tells coherence what the only core misses.
+    #[inline]
+    fn see(&mut self, at: u64) {
+        if self.coherence.is_some() {
+            let line = self.first_line(at);
+            if let Some(coherence) = &mut self.coherence {
+                coherence.see(line);
+            }
+        }
     }
 
     /// What [`Self::access`] does on a miss of a first level that stands apart: fetches, replaces, writes back.
     /// The first level is not counted here.
     #[inline]
     pub(super) fn miss_apart(&mut self, first: &mut Recency, set: usize, held: Held, shift: u32) -> (usize, Evicted) {
-        let served = self.read(0, 1, held.line << shift, true).level;
+        self.see(held.line << shift);
+        let served = self.read_second(held.line << shift);
         let Some(victim) = first.insert(set, held) else { return (served, Evicted::None) };
         if victim.flags & DIRTY == 0 {
             return (served, Evicted::Clean);
         }
         self.write_back(0, 1, victim.line << shift, true);
         (served, Evicted::Dirty)
+    }
+
+    /// [`Self::read`] of the second level, short for where it is as plain as the first.
+    #[inline]
+    fn read_second(&mut self, at: u64) -> usize {
+        let count = self.levels.len();
+        let Some(Level { is_plain: true, geometry, stores, counts, set_misses, .. }) = self.levels.get_mut(1) else {
+            return self.read(0, 1, at, true).level;
+        };
+        let Some(Store::Recency(store)) = stores.first_mut() else { return self.read(0, 1, at, true).level };
+        let line = at >> geometry.shift;
+        let set = geometry.set(line);
+        if store.touch(set, line, 0).is_some() {
+            counts.read_hits += 1;
+            return 1;
+        }
+        counts.read_misses += 1;
+        if let Some(misses) = set_misses.get_mut(set) {
+            *misses += 1;
+        }
+        let served = if count == 2 {
+            self.memory_reads += 1;
+            2
+        } else {
+            self.read(0, 2, at, true).level
+        };
+        self.install(0, 1, Held { line, flags: 0 });
+        served
     }
 
     fn read(&mut self, core: usize, level: usize, at: u64, is_demand: bool) -> Found {
@@ -297,6 +373,9 @@ impl Hierarchy {
 
     /// Tells coherence whether a core has a line after it was worked on.
     fn settle(&mut self, core: usize, at: u64) {
+        if !self.is_coherent() {
+            return;
+        }
         let line = self.first_line(at);
         let holds = self.holds(core, at);
         if let Some(coherence) = &mut self.coherence {
@@ -305,7 +384,7 @@ impl Hierarchy {
     }
 
     fn note_left(&mut self, core: usize, level: usize, at: u64) {
-        let private = self.coherence.as_ref().map_or(0, |coherence| coherence.private);
+        let private = self.coherence.as_ref().filter(|c| c.is_active()).map_or(0, |coherence| coherence.private);
         if level < private && !self.holds(core, at) {
             let line = self.first_line(at);
             if let Some(coherence) = &mut self.coherence {
@@ -325,7 +404,7 @@ impl Hierarchy {
 
     /// What MESI counted.
     pub(super) fn coherence_counts(&self) -> Option<CoherenceCounts> {
-        self.coherence.as_ref().map(|coherence| coherence.counts)
+        self.coherence.as_ref().map(|coherence| coherence.counts_of_one(self.private_misses()))
     }
 
     /// The levels' results, under these names.
@@ -334,13 +413,13 @@ impl Hierarchy {
         self.levels.iter().zip(names).map(|(level, named)| level.results(named, prefetches)).collect()
     }
 
-    /// The lines of the first level, when the loop over records may work on them itself: few ways, written back,
-    /// shared by all, and nothing watches them.
+    /// The lines of the first level, when the loop over records may work on them itself: few ways, written back, one
+    /// cache for all cores there are, and nothing watches it.
     pub(super) fn take_first(&mut self) -> Option<Recency> {
-        let is_nine = self.inclusion == Inclusion::Nine && self.coherence.is_none();
+        let is_nine = self.inclusion == Inclusion::Nine && !self.is_coherent();
         let first = self.levels.first_mut()?;
-        let is_plain = !first.is_write_through && first.allocates_on_write && !first.is_private;
-        if !is_nine || !is_plain || first.classes.is_some() || first.wanted.is_any() {
+        let is_usual = !first.is_write_through && first.allocates_on_write && first.is_plain;
+        if !is_nine || !is_usual || first.stores.len() != 1 {
             return None;
         }
         match first.stores.pop()? {

@@ -326,3 +326,39 @@ pub struct Results {
     /// Each configuration, in the order given.
     pub configs: Vec<ConfigResults>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_folded_to_their_length() {
+        let tally = |reads| Tally { reads, writes: 1, served_beyond_first: vec![2] };
+        let fields = BTreeMap::from([((0, 8), tally(1)), ((24, 8), tally(10)), ((32, 8), tally(100))]);
+        let row = TypeResults { name: Some(b"A".to_vec()), total: tally(111), element_bytes: 48, fields };
+        let mut types = Types { types: vec![row.clone()], ..Types::default() };
+        types.fold_elements(&|_, bytes| Some(bytes - 1));
+        assert_eq!(types.types[0], row);
+        types.fold_elements(&|name, _| (name == b"A").then_some(24));
+        let found = &types.types[0];
+        assert_eq!(found.fields.keys().copied().collect::<Vec<_>>(), [(0, 8), (8, 8)]);
+        assert_eq!(found.fields[&(0, 8)], Tally { reads: 11, writes: 2, served_beyond_first: vec![4] });
+    }
+
+    #[test]
+    fn the_worst_sets_come_first_and_then_the_lowest() {
+        let level = LevelResults {
+            name: "L1".to_owned(),
+            sets: 5,
+            ways: 1,
+            line: 64,
+            counts: Counts::default(),
+            set_misses: vec![3, 0, 7, 3, 9],
+            classes: None,
+            prefetch: None,
+        };
+        assert_eq!(level.worst_sets(3), [(4, 9), (2, 7), (0, 3)]);
+        assert_eq!(level.worst_sets(9).len(), 4);
+        assert!(level.worst_sets(0).is_empty());
+    }
+}

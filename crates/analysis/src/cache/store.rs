@@ -61,7 +61,7 @@ pub(super) enum Store {
 impl Store {
     /// An empty store.
     pub(super) fn new(geometry: &Geometry, policy: Policy) -> Self {
-        let is_few = geometry.ways <= SEARCHED_MAX;
+        let is_few = geometry.ways <= recency::WAYS_MAX;
         match policy {
             Policy::Lru | Policy::Fifo if is_few => Self::Recency(Recency::new(geometry, policy == Policy::Lru)),
             Policy::Lru | Policy::Fifo => Self::Linked(Linked::new(geometry, policy == Policy::Lru)),
@@ -122,14 +122,18 @@ impl Store {
         }
     }
 
+    /// All lines.
+    pub(super) fn lines(&self) -> Vec<Held> {
+        let held = |entry: &u64| (*entry != EMPTY).then(|| Held::of(*entry));
+        match self {
+            Self::Recency(store) => store.entries().iter().filter_map(held).collect(),
+            Self::Linked(store) => store.entries().filter_map(held).collect(),
+            Self::Ways(store) => store.entries().iter().filter_map(held).collect(),
+        }
+    }
+
     /// Lines that a prefetcher fetched and nobody used.
     pub(super) fn unused(&self) -> u64 {
-        let is_unused = |entry: &&u64| **entry != EMPTY && **entry & u64::from(PREFETCHED) != 0;
-        let count = match self {
-            Self::Recency(store) => store.entries().iter().filter(is_unused).count(),
-            Self::Linked(store) => store.entries().filter(|entry| is_unused(&entry)).count(),
-            Self::Ways(store) => store.entries().iter().filter(is_unused).count(),
-        };
-        count as u64
+        self.lines().iter().filter(|held| held.flags & PREFETCHED != 0).count() as u64
     }
 }

@@ -1,36 +1,42 @@
-//! Look-ups that were made before: most accesses are to where another just was.
+//! Look-ups that were made before, as a shadow of memory: one number for each granule of 16 bytes of the pages that
+//! were looked up.
+//!
+//! A granule's number stands for a region only where the region's own bounds tell the rest: what `malloc` gives begins
+//! on such a boundary, so that few granules are left out.
 
-/// log2 of the bytes that share an answer at most: what `malloc` aligns to, so that neighbours do not push each other
-/// out.
+use super::LiveRegion;
+
+/// log2 of a granule's bytes: what `malloc` aligns to.
 const GRANULE_BITS: u32 = 4;
 
-/// log2 of the answers kept at least and at most.
-const ANSWERS_BITS: (u32, u32) = (8, 18);
+/// log2 of a page's bytes.
+const PAGE_BITS: u32 = 12;
 
-/// Granules of a change that are forgotten one by one; wider changes make everything be forgotten.
-const FORGOTTEN_MAX: u64 = 256;
+/// Granules of a page.
+const GRANULES: usize = 1 << (PAGE_BITS - GRANULE_BITS);
+
+/// log2 of the pages kept at least and at most: 64 KiB to 64 MiB of memory.
+const PAGES_BITS: (u32, u32) = (6, 16);
 
 /// Threads whose latest answer is kept; others share a place.
 const THREADS: usize = 64;
 
-/// Answer of a look-up: the region's slot, or none.
+/// Answer of a look-up: no region.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Answer of a look-up: no region, but one was removed there.
 pub(super) const REMOVED_SLOT: u32 = u32::MAX - 2;
 
-/// One answer for some bytes of a granule.
-#[derive(Debug, Clone, Copy)]
-struct Answer {
-    granule: u64,
-    slot: u32,
-    /// Answers of other generations are void; that of 0 is never current.
-    generation: u16,
-    first: u8,
-    last: u8,
-}
+/// A granule nobody looked up.
+pub(super) const UNKNOWN: u32 = u32::MAX - 3;
 
-const VOID: Answer = Answer { granule: 0, slot: 0, generation: 0, first: 1, last: 0 };
+/// Which page a place of the table is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    page: u64,
+    /// Pages of other generations are void; that of 0 is never current.
+    generation: u32,
+}
 
 /// The latest answer for a thread, for as long as no region comes or goes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,91 +51,148 @@ struct Latest {
 /// The answers.
 #[derive(Debug)]
 pub(super) struct Recent {
-    answers: Vec<Answer>,
+    keys: Vec<Key>,
+    granules: Vec<u32>,
     bits: u32,
-    generation: u16,
+    /// Pages that pushed another out since the table grew.
+    pushed_out: usize,
+    generation: u32,
     version: u64,
     threads: [Latest; THREADS],
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        let bits = ANSWERS_BITS.0;
-        Self { answers: vec![VOID; 1 << bits], bits, generation: 1, version: 1, threads: [Latest::default(); THREADS] }
+        let mut recent = Self {
+            keys: Vec::new(),
+            granules: Vec::new(),
+            bits: PAGES_BITS.0,
+            pushed_out: 0,
+            generation: 1,
+            version: 1,
+            threads: [Latest::default(); THREADS],
+        };
+        recent.clear();
+        recent
     }
 }
 
 impl Recent {
-    /// The answer for an address, when it is known.
+    /// The number of an address's granule, or [`UNKNOWN`]: the answer where it is no slot; where it is, the region's
+    /// bounds must be asked too.
     #[inline]
-    pub(super) fn get(&self, thread: u32, address: u64) -> Option<u32> {
-        let latest = &self.threads[thread as usize % THREADS];
-        if latest.version == self.version && latest.first <= address && address <= latest.last {
-            return Some(latest.slot);
-        }
-        let granule = address >> GRANULE_BITS;
-        let within = (address & ((1 << GRANULE_BITS) - 1)) as u8;
-        let answer = self.answers.get(self.place(granule))?;
-        let is_known = answer.granule == granule
-            && answer.generation == self.generation
-            && answer.first <= within
-            && within <= answer.last;
-        is_known.then_some(answer.slot)
+    pub(super) fn number(&self, address: u64) -> u32 {
+        let page = address >> PAGE_BITS;
+        let place = self.place(page);
+        let granule = (address >> GRANULE_BITS) as usize % GRANULES;
+        let is_known = self.keys.get(place) == Some(&Key { page, generation: self.generation });
+        let number = self.granules.get(place * GRANULES + granule).copied().unwrap_or(UNKNOWN);
+        if is_known { number } else { UNKNOWN }
     }
 
-    /// Keeps an answer that holds for `first..=last`, of which `address` is one.
-    pub(super) fn put(&mut self, thread: u32, address: u64, first: u64, last: u64, slot: u32) {
-        self.threads[thread as usize % THREADS] = Latest { first, last, slot, version: self.version };
-        let granule = address >> GRANULE_BITS;
-        let start = granule << GRANULE_BITS;
-        let end = start | ((1 << GRANULE_BITS) - 1);
-        let within = |at: u64| (at & ((1 << GRANULE_BITS) - 1)) as u8;
-        let (first, last) = (within(first.max(start)), within(last.min(end)));
-        let generation = self.generation;
-        let place = self.place(granule);
-        if let Some(answer) = self.answers.get_mut(place) {
-            *answer = Answer { granule, slot, generation, first, last };
+    /// The latest answer for a thread.
+    pub(super) fn latest(&self, thread: u32, address: u64) -> Option<u32> {
+        let latest = self.threads.get(thread as usize % THREADS)?;
+        let is_it = latest.version == self.version && latest.first <= address && address <= latest.last;
+        is_it.then_some(latest.slot)
+    }
+
+    /// Keeps an answer that holds for `first..=last`, of which `address` is one; `region` is that of the slot.
+    pub(super) fn put(&mut self, thread: u32, address: u64, range: (u64, u64), slot: u32, region: Option<&LiveRegion>) {
+        let (first, last) = range;
+        if let Some(latest) = self.threads.get_mut(thread as usize % THREADS) {
+            *latest = Latest { first, last, slot, version: self.version };
+        }
+        let page = address >> PAGE_BITS;
+        let place = self.place_for(page);
+        let page_first = page << PAGE_BITS;
+        let page_last = page_first | ((1 << PAGE_BITS) - 1);
+        // Outside its bounds a region is not the answer, and its bounds are asked: a granule may be filled where
+        // nothing covers the region in it.
+        let (first, last) = match region {
+            Some(region) => (
+                if region.start == first { first & !GRANULE_MASK } else { first },
+                if region.last == Some(last) { last | GRANULE_MASK } else { last },
+            ),
+            None => (first, last),
+        };
+        let (from, to) = (first.max(page_first), last.min(page_last));
+        let whole = |at: u64| ((at - page_first) >> GRANULE_BITS) as usize;
+        // Only granules that lie in the range as a whole.
+        let begin = whole(from) + usize::from(from & GRANULE_MASK != 0);
+        let end = whole(to) + usize::from(to & GRANULE_MASK == GRANULE_MASK);
+        let base = place * GRANULES;
+        if begin < end
+            && let Some(granules) = self.granules.get_mut(base + begin..base + end)
+        {
+            granules.fill(slot);
         }
     }
 
     /// Forgets what is known of `first..=last`.
     pub(super) fn forget(&mut self, first: u64, last: u64) {
         self.version += 1;
-        let (from, to) = (first >> GRANULE_BITS, last >> GRANULE_BITS);
-        if to - from >= FORGOTTEN_MAX {
+        let (from, to) = (first >> PAGE_BITS, last >> PAGE_BITS);
+        if to - from >= self.keys.len() as u64 {
             return self.forget_all();
         }
-        for granule in from..=to {
-            let place = self.place(granule);
-            if let Some(answer) = self.answers.get_mut(place).filter(|answer| answer.granule == granule) {
-                *answer = VOID;
+        for page in from..=to {
+            let place = self.place(page);
+            if self.keys.get(place) != Some(&Key { page, generation: self.generation }) {
+                continue;
             }
-        }
-    }
-
-    /// Makes room for as many answers as serve so many regions.
-    pub(super) fn fit(&mut self, regions: usize) {
-        let wanted = (regions.saturating_mul(2).max(1)).ilog2() + 1;
-        let bits = wanted.clamp(ANSWERS_BITS.0, ANSWERS_BITS.1);
-        if bits > self.bits {
-            self.bits = bits;
-            self.answers = vec![VOID; 1 << bits];
+            let page_first = page << PAGE_BITS;
+            let within = |at: u64| ((at - page_first) >> GRANULE_BITS) as usize;
+            let begin = if page == from { within(first) } else { 0 };
+            let end = if page == to { within(last) + 1 } else { GRANULES };
+            let base = place * GRANULES;
+            if let Some(granules) = self.granules.get_mut(base + begin..base + end) {
+                granules.fill(UNKNOWN);
+            }
         }
     }
 
     fn forget_all(&mut self) {
         match self.generation.checked_add(1) {
             Some(next) => self.generation = next,
-            None => {
-                self.answers.fill(VOID);
-                self.generation = 1;
-            }
+            None => self.clear(),
         }
+    }
+
+    fn clear(&mut self) {
+        self.keys = vec![Key { page: 0, generation: 0 }; 1 << self.bits];
+        self.granules = vec![UNKNOWN; GRANULES << self.bits];
+        self.generation = 1;
+        self.pushed_out = 0;
+    }
+
+    /// The place of a page, which is made the page's own; the table grows where pages push each other out.
+    fn place_for(&mut self, page: u64) -> usize {
+        let key = Key { page, generation: self.generation };
+        let place = self.place(page);
+        let Some(held) = self.keys.get_mut(place) else { return place };
+        if *held == key {
+            return place;
+        }
+        self.pushed_out += usize::from(held.generation == self.generation);
+        *held = key;
+        if self.pushed_out > self.keys.len() / 4 && self.bits < PAGES_BITS.1 {
+            self.bits += 2;
+            self.clear();
+            return self.place_for(page);
+        }
+        if let Some(granules) = self.granules.get_mut(place * GRANULES..(place + 1) * GRANULES) {
+            granules.fill(UNKNOWN);
+        }
+        place
     }
 
     /// Fibonacci hashing: the high bits of a product.
     #[inline]
-    fn place(&self, granule: u64) -> usize {
-        (granule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bits)) as usize
+    fn place(&self, page: u64) -> usize {
+        (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bits)) as usize
     }
 }
+
+/// Low bits of an address in a granule.
+const GRANULE_MASK: u64 = (1 << GRANULE_BITS) - 1;

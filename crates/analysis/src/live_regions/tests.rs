@@ -1,6 +1,6 @@
 //! Against a list of regions that is searched from its end.
 
-use anytrace_core::access::{RegionAdded, RegionRemoved};
+use anytrace_core::access::{Access, AccessFlags, AccessKind, RegionAdded, RegionRemoved};
 use proptest::prelude::*;
 
 use super::*;
@@ -41,6 +41,10 @@ impl Slow {
 
 fn region(address: u64, element_bytes: u64, elements: u64) -> RegionAdded {
     RegionAdded { seq: 0, address, element_bytes, elements, type_number: 0, thread: 0 }
+}
+
+fn touch(address: u64) -> Access {
+    Access { address, seq: 0, thread: 0, bytes: 1, kind: AccessKind::Read, flags: AccessFlags::NONE }
 }
 
 #[derive(Debug, Clone)]
@@ -84,6 +88,13 @@ fn compare(base: u64, steps: &[Step]) {
                 };
                 let found = slow.find(address);
                 assert_eq!(located, (found, found.is_none() && slow.is_removed(address)), "{address}");
+                let near = [0, 1, 15, 40, 5000].map(|n| touch(address.wrapping_add(n)));
+                fast.locate_all(&near, &mut Vec::new(), |access, located| {
+                    let id = if let Located::Region(region) = located { Some(region.id) } else { None };
+                    assert_eq!(id, slow.find(access.address), "{}", access.address);
+                    let is_removed = id.is_none() && slow.is_removed(access.address);
+                    assert_eq!(located == Located::Removed, is_removed, "{}", access.address);
+                });
             }
         }
     }

@@ -1,9 +1,10 @@
 //! `anytrace convert`: another form, or the same again without loss.
 
+mod accesses;
 mod timeline;
 
 use anytrace_core::{Format, ImportOptions, Input, Outcome, Plan, TargetOptions};
-use anytrace_export::timeline::OUTPUTS;
+use anytrace_export::{accesses::OUTPUTS as ACCESS_OUTPUTS, timeline::OUTPUTS as TIMELINE_OUTPUTS};
 
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
@@ -19,6 +20,9 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let target = options.target.target(options.to.as_deref());
     let opened = open::open(&options.file, &options.input)?;
     if let Some(chosen) = timeline::chosen(&opened, &target, options)? {
+        return chosen.write(opened, options, output);
+    }
+    if let Some(chosen) = accesses::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }
     let (outcome, reporter) = match opened {
@@ -51,14 +55,32 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
 /// Refuses a `--to` the format does not have, saying which there are.
 fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failure> {
     let Some(to) = &target.to else { return Ok(()) };
-    if format.targets().iter().any(|(name, _)| name == to) {
+    if is_own(format, to) {
         return Ok(());
     }
     let mut names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
     if format.has_spans() {
-        names.extend(OUTPUTS.iter().map(|output| output.name));
+        names.extend(TIMELINE_OUTPUTS.iter().map(|output| output.name));
+    }
+    if format.has_accesses() {
+        names.extend(ACCESS_OUTPUTS.iter().map(|output| output.name).filter(|name| !is_own(format, name)));
     }
     Err(Failure::usage(format!("{} traces cannot be written as {to}; --to takes {}", format.name(), names.join(", "))))
+}
+
+/// True for a form that the format itself writes.
+fn is_own(format: &dyn Format, to: &str) -> bool {
+    format.targets().iter().any(|(name, _)| *name == to)
+}
+
+/// Refuses JSON lines where a trace is needed.
+fn refuse_jsonl(opened: &Opened, options: &ConvertArguments) -> Result<(), Failure> {
+    let Opened::Jsonl(format, _) = opened else { return Ok(()) };
+    Err(Failure::usage(format!(
+        "{0}: JSON lines of {1}; `anytrace convert {0} -o OUT --to {1}` makes a trace of them first",
+        options.file.display(),
+        format.name()
+    )))
 }
 
 fn rewrite(

@@ -24,6 +24,15 @@ pub(crate) fn run() -> Result<Verdict, Failure> {
             writeln!(out, "  {dim}--to{dim:#} {:<10} {} (.{extension})", output.name, output.help)?;
         }
     }
+    let with_accesses: Vec<_> = anytrace_formats::all().iter().filter(|format| format.has_accesses()).collect();
+    if !with_accesses.is_empty() {
+        let names: Vec<_> = with_accesses.iter().map(|format| format.name()).collect();
+        writeln!(out, "{bold}accesses{bold:#}   of traces with memory accesses: {}", names.join(", "))?;
+        for output in &anytrace_export::accesses::OUTPUTS {
+            let extension = output.extension;
+            writeln!(out, "  {dim}--to{dim:#} {:<10} {} (.{extension})", output.name, output.help)?;
+        }
+    }
     out.flush()?;
     Ok(Verdict::Fine)
 }

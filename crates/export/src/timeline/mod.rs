@@ -6,7 +6,6 @@
 
 pub(crate) mod clock;
 pub(crate) mod numbers;
-pub(crate) mod pen;
 pub(crate) mod words;
 
 use std::io::Write;
@@ -14,7 +13,7 @@ use std::io::Write;
 use anytrace_core::{Error, SpanSink};
 
 use crate::spool::Spool;
-use crate::{chrome, csv, firefox, folded, perfetto, speedscope, svg};
+use crate::{chrome, csv, firefox, folded, otlp, perfetto, speedscope, svg};
 
 /// An output being written.
 pub trait Timeline: SpanSink {
@@ -48,7 +47,7 @@ pub struct TimelineOutput {
 }
 
 /// Every timeline output, by name.
-pub static OUTPUTS: [TimelineOutput; 7] = [
+pub static OUTPUTS: [TimelineOutput; 8] = [
     TimelineOutput {
         name: "chrome",
         extension: "json",
@@ -72,6 +71,12 @@ pub static OUTPUTS: [TimelineOutput; 7] = [
         extension: "folded",
         help: "self time a stack, for flamegraph.pl, inferno and speedscope",
         open: |outlet| Box::new(folded::Folded::new(outlet.out)),
+    },
+    TimelineOutput {
+        name: "otlp",
+        extension: "otlp.json",
+        help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and ids that stay the same",
+        open: |outlet| Box::new(otlp::Otlp::new(outlet)),
     },
     TimelineOutput {
         name: "perfetto",

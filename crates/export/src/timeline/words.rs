@@ -71,6 +71,16 @@ pub(crate) fn push_json_value(out: &mut Vec<u8>, value: Value<'_>) {
             text::push_hex_bytes(out, v);
             out.extend_from_slice(b"\"}");
         }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (n, item) in items.enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                push_json_value(out, item);
+            }
+            out.push(b']');
+        }
     }
 }
 
@@ -119,6 +129,8 @@ impl Fragments {
 
 #[cfg(test)]
 mod tests {
+    use anytrace_core::span::Items;
+
     use super::*;
 
     #[test]
@@ -137,7 +149,18 @@ mod tests {
 
     #[test]
     fn every_value_is_valid_json_and_no_number_loses_digits() {
+        let mut list = Vec::new();
+        Items::push(&mut list, Value::U64(1));
+        Items::push(&mut list, Value::Text(b"\""));
+        let nested = {
+            let mut outer = Vec::new();
+            Items::push(&mut outer, Value::Array(Items::of(&list)));
+            outer
+        };
         let values = [
+            (Value::Array(Items::of(&list)), "[1,\"\\\"\"]"),
+            (Value::Array(Items::of(&nested)), "[[1,\"\\\"\"]]"),
+            (Value::Array(Items::of(&[])), "[]"),
             (Value::U64(u64::MAX), "\"18446744073709551615\""),
             (Value::U64(EXACT_MAX), "9007199254740991"),
             (Value::I64(i64::MIN), "\"-9223372036854775808\""),

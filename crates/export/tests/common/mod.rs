@@ -4,7 +4,9 @@
 
 use std::io::Cursor;
 
-use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NO_CPU, SpanSource, TimeUnit, Track, Value};
+use anytrace_core::span::{
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, Location, NO_CPU, SpanSource, TimeUnit, Track, Value,
+};
 use anytrace_core::{Error, SpanSink};
 use anytrace_export::timeline::{Outlet, by_name};
 
@@ -18,6 +20,8 @@ pub(crate) enum Held {
     Address(u64),
     Text(Vec<u8>),
     Bytes(Vec<u8>),
+    /// Values as `Items::push` appends them.
+    Array(Vec<u8>),
 }
 
 impl Held {
@@ -30,6 +34,7 @@ impl Held {
             Self::Address(v) => Value::Address(*v),
             Self::Text(v) => Value::Text(v),
             Self::Bytes(v) => Value::Bytes(v),
+            Self::Array(v) => Value::Array(Items::of(v)),
         }
     }
 }

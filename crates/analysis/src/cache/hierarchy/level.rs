@@ -12,6 +12,8 @@ pub(in crate::cache) struct Level {
     pub(in crate::cache) is_write_through: bool,
     pub(in crate::cache) allocates_on_write: bool,
     pub(in crate::cache) is_private: bool,
+    /// True where nothing watches the level.
+    pub(in crate::cache) is_plain: bool,
     pub(in crate::cache) wanted: Prefetch,
     pub(in crate::cache) stores: Vec<Store>,
     pub(in crate::cache) counts: Counts,
@@ -30,6 +32,7 @@ impl Level {
             is_write_through: level.is_write_through,
             allocates_on_write: level.allocates_on_write,
             is_private: level.is_private,
+            is_plain: !with_classes && !level.prefetch.is_any(),
             wanted: level.prefetch,
             stores: vec![Store::new(&geometry, level.policy)],
             counts: Counts::default(),
@@ -102,7 +105,7 @@ impl Level {
 
     /// The results, under a level's name.
     pub(super) fn results(&self, named: &config::Level, with_prefetch: bool) -> LevelResults {
-        let unused_at_end = self.stores.iter().map(Store::unused).sum();
+        let unused_at_end = if self.prefetch.issued > 0 { self.stores.iter().map(Store::unused).sum() } else { 0 };
         let classes = self.classes.as_ref().map(|shadows| {
             shadows.iter().map(Shadow::counts).fold(Classes::default(), |sum, more| Classes {
                 compulsory: sum.compulsory + more.compulsory,

@@ -9,6 +9,7 @@ use anytrace_analysis::cache::presets::{PRESETS, Preset};
 use anytrace_core::text::printable;
 use clap::Args;
 
+use super::what_if::WhatIfArguments;
 use crate::failure::Failure;
 use crate::paint;
 use crate::table::{Align, Table};
@@ -37,6 +38,8 @@ pub(super) struct ConfigArguments {
     /// Instruction fetches are reads, instead of being left out
     #[arg(long)]
     pub(super) fetches: bool,
+    #[command(flatten)]
+    pub(super) what_if: WhatIfArguments,
 }
 
 impl ConfigArguments {

@@ -32,6 +32,9 @@ pub(crate) struct MrcArguments {
     /// Each thread has a cache of its own, instead of a share of one
     #[arg(long, conflicts_with = "working_set")]
     private: bool,
+    /// Instruction fetches count as accesses, instead of being left out
+    #[arg(long)]
+    fetches: bool,
     /// Look at this share of the lines only, above 0 and up to 1: SHARDS with a fixed rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     sample: Option<f64>,
@@ -157,10 +160,7 @@ fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failu
         window_records: options.window,
     });
     let records = match opened.trace {
-        Some(trace) => {
-            let told = trace.accesses(&mut reuse, &mut reporter);
-            told.map_err(|error| Failure::of(&file.display().to_string(), &error))?.records
-        }
+        Some(trace) => opening::tell(trace, file, &mut reuse, options.fetches, &mut reporter)?,
         None => 0,
     };
     drop(opened.progress);

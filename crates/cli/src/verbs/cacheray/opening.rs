@@ -3,14 +3,15 @@
 use std::io::Write;
 use std::path::Path;
 
-use anytrace_core::{Diagnostic, Trace};
+use anytrace_core::access::DataOnly;
+use anytrace_core::{AccessSink, Diagnostic, Trace};
 use serde_json::Value;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::open;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
+use crate::{open, paint};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {
@@ -55,4 +56,28 @@ pub(super) fn print_json(mut objects: Vec<Value>, is_list: bool) -> Result<(), F
     writeln!(out)?;
     out.flush()?;
     Ok(())
+}
+
+/// Tells a trace's accesses to an engine that has no option of its own about instruction fetches: without them unless they are
+/// wanted. Gives the number of records.
+pub(super) fn tell(
+    trace: Box<dyn Trace>,
+    path: &Path,
+    out: &mut dyn AccessSink,
+    with_fetches: bool,
+    reporter: &mut Reporter,
+) -> Result<u64, Failure> {
+    let name = path.display().to_string();
+    let failed = |error| Failure::of(&name, &error);
+    if with_fetches {
+        return Ok(trace.accesses(out, reporter).map_err(failed)?.records);
+    }
+    let mut data = DataOnly::new(out);
+    let records = trace.accesses(&mut data, reporter).map_err(failed)?.records;
+    let fetches = data.fetches();
+    if fetches > 0 {
+        let shown = anytrace_core::text::printable(&name);
+        paint::complain("note", format!("{shown}: {fetches} instruction fetches are left out"));
+    }
+    Ok(records)
 }

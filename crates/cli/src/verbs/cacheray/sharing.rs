@@ -99,8 +99,7 @@ fn find(file: &Path, options: &SharingArguments) -> Result<(Found, Verdict), Fai
     };
     let mut sharing = Sharing::new(model, None);
     if let Some(trace) = opened.trace {
-        let told = trace.accesses(&mut sharing, &mut reporter);
-        told.map_err(|error| Failure::of(&file.display().to_string(), &error))?;
+        opening::tell(trace, file, &mut sharing, false, &mut reporter)?;
     }
     drop(opened.progress);
     reporter.print_rest()?;

@@ -4,13 +4,16 @@ mod csv;
 mod json;
 mod text;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anytrace_analysis::cache::config::Config;
 use anytrace_analysis::cache::next_use::{Foreseen, NextUse};
 use anytrace_analysis::cache::results::Results;
 use anytrace_analysis::cache::{Cores, Options, Simulation};
+use anytrace_analysis::elements::TypeTable;
 use anytrace_core::Collect;
 use clap::{Args, ValueEnum};
 
@@ -70,6 +73,9 @@ enum SimForm {
     Csv,
 }
 
+/// What an offset in a type and the bytes accessed there are called, where type data know it.
+pub(super) type FieldNames = Box<dyn Fn(&[u8], u64, u16) -> Option<String>>;
+
 /// One trace's results.
 pub(super) struct Simulated {
     pub(super) name: String,
@@ -77,6 +83,8 @@ pub(super) struct Simulated {
     pub(super) format: &'static str,
     pub(super) results: Results,
     pub(super) verdict: Verdict,
+    /// Names of fields.
+    pub(super) names: FieldNames,
 }
 
 pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
@@ -132,14 +140,26 @@ pub(super) fn simulate(
     };
     let mut simulation = Simulation::new(configs.to_vec(), options).map_err(|error| Failure::bare(&error))?;
     let mut opened = opening::open(path, input)?;
+    let mut table = TypeTable::default();
     if let Some(trace) = opened.trace {
-        trace.accesses(&mut simulation, &mut opened.reporter).map_err(failed)?;
+        table = caches.what_if.tell(&name, trace, &mut simulation, &mut opened.reporter)?;
     }
     drop(opened.progress);
     opened.reporter.print_rest()?;
     let results = simulation.finish().map_err(failed)?;
     complain(&name, &results);
-    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict() })
+    let names = field_names(&table);
+    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict(), names })
+}
+
+/// Names of fields as type data have them; without them no field has one.
+fn field_names(table: &TypeTable) -> FieldNames {
+    let known = table.types().iter().filter_map(|one| Some((one.name.as_ref()?, one.layout.as_ref()?)));
+    let layouts: BTreeMap<_, _> = known.map(|(name, layout)| (name.clone().into_bytes(), Arc::clone(layout))).collect();
+    Box::new(move |name, offset, bytes| {
+        let called = layouts.get(name)?.describe(offset, u64::from(bytes));
+        Some(called).filter(|name| !name.is_empty())
+    })
 }
 
 /// Threads to simulate on, unless the options say so.

@@ -3,6 +3,7 @@
 use anytrace_core::{Format, Input, SpanOptions, TargetOptions};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
 
+use super::{is_own, refuse_jsonl};
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
@@ -21,9 +22,8 @@ pub(super) fn chosen(
     target: &TargetOptions,
     options: &ConvertArguments,
 ) -> Result<Option<Chosen>, Failure> {
-    let own = |format: &dyn Format, to: &str| format.targets().iter().any(|(name, _)| *name == to);
     let output = target.to.as_deref().and_then(by_name).filter(|output| match opened {
-        Opened::Trace(format, _) | Opened::Jsonl(format, _) => format.has_spans() && !own(*format, output.name),
+        Opened::Trace(format, _) | Opened::Jsonl(format, _) => format.has_spans() && !is_own(*format, output.name),
         Opened::Empty(_) => true,
     });
     let Some(output) = output else {
@@ -34,13 +34,7 @@ pub(super) fn chosen(
             Ok(None)
         };
     };
-    if let Opened::Jsonl(format, _) = opened {
-        return Err(Failure::usage(format!(
-            "{0}: JSON lines of {1}; `anytrace convert {0} -o OUT --to {1}` makes a trace of them first",
-            options.file.display(),
-            format.name()
-        )));
-    }
+    refuse_jsonl(opened, options)?;
     target.only(output.name, &[]).map_err(|error| Failure::bare(&error))?;
     Ok(Some(Chosen(output)))
 }

@@ -14,8 +14,14 @@ pub(super) fn object(file: &Path, found: &Found, options: &MrcArguments) -> Valu
     if options.files.len() > 1 {
         object["file"] = file.display().to_string().into();
     }
-    object["line"] = found.line_bytes.into();
-    put_curve(&mut object, &found.curve);
+    let mut curve = json!({ "line": found.line_bytes });
+    put_curve(&mut curve, &found.curve);
+    if let (Some(object), Some(curve)) = (object.as_object_mut(), curve.as_object()) {
+        object.extend(curve.clone());
+    }
+    // The same under the name by which models of reuse distances know it, so that results of several line sizes can
+    // stand in one object.
+    object[format!("reuse{}", found.line_bytes)] = curve;
     if found.zero_size > 0 {
         object["zero_size_records"] = found.zero_size.into();
     }

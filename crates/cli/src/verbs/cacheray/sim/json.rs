@@ -5,7 +5,7 @@ use anytrace_analysis::cache::results::{ConfigResults, LevelResults, Tally, Type
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
-use super::{Simulated, TellArguments};
+use super::{FieldNames, Simulated, TellArguments};
 
 /// Sets listed where not all are asked for, as many as the oracle lists.
 const WORST_SETS: usize = 8;
@@ -17,7 +17,7 @@ pub(super) fn object(simulated: &Simulated, tell: &TellArguments) -> Value {
     for config in &results.configs {
         by_name.insert(config.config.name.clone(), one(config, tell));
         if let Some(types) = &config.types {
-            by_name.insert(format!("{}.types", config.config.name), of_types(types));
+            by_name.insert(format!("{}.types", config.config.name), of_types(types, &simulated.names));
         }
     }
     json!({
@@ -142,7 +142,7 @@ fn of_tally(tally: &Tally, found: &ConfigResults) -> Value {
     })
 }
 
-fn of_types(types: &Types) -> Value {
+fn of_types(types: &Types, names: &FieldNames) -> Value {
     let counts = |tally: &Tally| {
         json!({
             "reads": tally.reads,
@@ -160,6 +160,14 @@ fn of_types(types: &Types) -> Value {
             (format!("{offset}+{bytes}"), json!([reads, writes, tally.first_level_misses(), tally.memory()]))
         });
         row["offsets"] = fields.collect::<Map<_, _>>().into();
+        let named = of.fields.keys().filter_map(|(offset, bytes)| {
+            let known = names(of.name.as_deref()?, *offset, *bytes)?;
+            Some((format!("{offset}+{bytes}"), json!(known)))
+        });
+        let named: Map<_, _> = named.collect();
+        if !named.is_empty() {
+            row["fields"] = named.into();
+        }
         row
     });
     json!({

@@ -5,7 +5,7 @@ use anytrace_analysis::cache::results::{ConfigResults, LevelResults, Tally, Type
 use anytrace_core::text::printable;
 
 use super::super::configs::bytes;
-use super::{Simulated, TellArguments};
+use super::{FieldNames, Simulated, TellArguments};
 use crate::paint;
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped, percent};
@@ -37,12 +37,12 @@ pub(super) fn page(simulated: &Simulated, tell: &TellArguments, is_first: bool) 
     out.push('\n');
     for found in &results.configs {
         out.push('\n');
-        out.push_str(&one(found, results.cores, tell));
+        out.push_str(&one(found, results.cores, tell, &simulated.names));
     }
     out
 }
 
-fn one(found: &ConfigResults, cores: usize, tell: &TellArguments) -> String {
+fn one(found: &ConfigResults, cores: usize, tell: &TellArguments, names: &FieldNames) -> String {
     let bold = paint::BOLD;
     let mut out = format!("{bold}{}{bold:#}: {}\n", printable(&found.config.name), shape(&found.config, cores));
     out.push_str(&levels(&found.levels, &found.config.levels));
@@ -74,7 +74,7 @@ fn one(found: &ConfigResults, cores: usize, tell: &TellArguments) -> String {
         out.push_str(&threads(found));
     }
     if let Some(types) = &found.types {
-        out.push_str(&by_type(types, tell));
+        out.push_str(&by_type(types, tell, names));
     }
     out
 }
@@ -222,7 +222,7 @@ fn tally_cells(tally: &Tally) -> [String; 5] {
     ]
 }
 
-fn by_type(types: &Types, tell: &TellArguments) -> String {
+fn by_type(types: &Types, tell: &TellArguments, names: &FieldNames) -> String {
     let all: u64 =
         types.types.iter().map(|of| of.total.first_level_misses()).sum::<u64>() + types.untyped.first_level_misses();
     let mut rows: Vec<(String, &Tally)> = types.types.iter().map(|of| (name(of), &of.total)).collect();
@@ -232,20 +232,27 @@ fn by_type(types: &Types, tell: &TellArguments) -> String {
     let mut fields = Vec::new();
     for of in &types.types {
         for ((offset, bytes), tally) in &of.fields {
-            fields.push((format!("{} at {offset}, {bytes} B", name(of)), tally));
+            fields.push((field_name(of, *offset, *bytes, names), tally));
         }
     }
     if !fields.is_empty() {
         out.push_str(&format!("\n{}", misses_table("field", fields, all, tell.top)));
     }
     if types.to_removed_regions > 0 {
-        let count = counted(types.to_removed_regions, "access").replace("accesss", "accesses");
-        out.push_str(&format!("\n  {count} to regions that were removed\n"));
+        let count = grouped(types.to_removed_regions.into());
+        out.push_str(&format!("\n  accesses to regions that were removed: {count}\n"));
     }
     if !types.types.is_empty() {
         out.push_str(&format!("\n  {CAVEAT}\n"));
     }
     out
+}
+
+/// `struct.Node at 8, 8 B`, with the field's name where it is known.
+fn field_name(of: &TypeResults, offset: u64, bytes: u16, names: &FieldNames) -> String {
+    let known = of.name.as_deref().and_then(|name| names(name, offset, bytes));
+    let known = known.map_or_else(String::new, |known| format!(" ({})", printable(&known)));
+    format!("{} at {offset}, {bytes} B{known}", name(of))
 }
 
 fn name(of: &TypeResults) -> String {

@@ -1,0 +1,89 @@
+//! Which fields of one element are used close to each other (Chilimbi, Davidson, Larus, PLDI 1999).
+
+use anytrace_core::access::TypeNumber;
+use rustc_hash::FxHashMap;
+
+/// Accesses looked back on.
+pub(super) const WINDOW: usize = 32;
+
+/// Most pairs counted.
+const PAIRS_MAX: usize = 1 << 18;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Touch {
+    region: u64,
+    element: u64,
+    offset: u64,
+}
+
+/// Counts of pairs of offsets, by type.
+#[derive(Debug)]
+pub(super) struct Affinity {
+    recent: [Touch; WINDOW],
+    at: usize,
+    pairs: FxHashMap<(TypeNumber, u64, u64), u64>,
+}
+
+impl Default for Affinity {
+    fn default() -> Self {
+        // No region has this number.
+        let none = Touch { region: u64::MAX, ..Touch::default() };
+        Self { recent: [none; WINDOW], at: 0, pairs: FxHashMap::default() }
+    }
+}
+
+impl Affinity {
+    /// Takes an access to an element.
+    pub(super) fn touch(&mut self, type_number: TypeNumber, region: u64, element: u64, offset: u64) {
+        let Self { recent, at, pairs } = self;
+        let mut seen = [u64::MAX; WINDOW];
+        let mut count = 0;
+        for touch in recent.iter().filter(|touch| touch.region == region && touch.element == element) {
+            let is_new = touch.offset != offset && !seen.get(..count).is_some_and(|seen| seen.contains(&touch.offset));
+            if !is_new {
+                continue;
+            }
+            if let Some(place) = seen.get_mut(count) {
+                *place = touch.offset;
+                count += 1;
+            }
+            let key = (type_number, offset.min(touch.offset), offset.max(touch.offset));
+            let has_room = pairs.len() < PAIRS_MAX;
+            match pairs.get_mut(&key) {
+                Some(known) => *known += 1,
+                None if has_room => drop(pairs.insert(key, 1)),
+                None => {}
+            }
+        }
+        if let Some(place) = recent.get_mut(*at) {
+            *place = Touch { region, element, offset };
+        }
+        *at = (*at + 1) % WINDOW;
+    }
+
+    /// The pairs of offsets of a type with how often they were close, ascending.
+    pub(super) fn of(&self, type_number: TypeNumber) -> Vec<((u64, u64), u64)> {
+        let own = self.pairs.iter().filter(|((one, _, _), _)| *one == type_number);
+        let mut all: Vec<_> = own.map(|((_, a, b), count)| ((*a, *b), *count)).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fields_of_one_element_within_the_window_are_close() {
+        let mut affinity = Affinity::default();
+        affinity.touch(0, 1, 0, 0);
+        affinity.touch(0, 1, 0, 8);
+        affinity.touch(0, 1, 1, 16);
+        affinity.touch(0, 1, 0, 0);
+        assert_eq!(affinity.of(0), [((0, 8), 2)]);
+        (0..WINDOW as u64).for_each(|n| affinity.touch(1, 2, n, 0));
+        affinity.touch(0, 1, 0, 24);
+        assert_eq!(affinity.of(0), [((0, 8), 2)]);
+    }
+}

@@ -1,0 +1,148 @@
+use std::sync::Arc;
+
+use anytrace_core::AccessSink;
+use anytrace_core::Error;
+use anytrace_core::access::{Access, AccessFlags, AccessKind, RegionAdded};
+use anytrace_core::layout::{Dimension, Field, Layout, Layouts, NoLayouts, RecordKind};
+
+use super::*;
+use crate::cache::config::{Config, Level};
+use crate::cache::{CorePlan, Options, Simulation};
+
+fn small() -> Config {
+    let mut config = Config::new("c", vec![Level::new("L1", 4096, 64, 4)]);
+    config.levels[0].is_private = true;
+    config
+}
+
+struct Tape<'a> {
+    out: &'a mut dyn AccessSink,
+    seq: u64,
+}
+
+impl Tape<'_> {
+    fn add(&mut self, address: u64, element_bytes: u64, elements: u64) {
+        let region = RegionAdded { seq: self.seq, address, element_bytes, elements, type_number: 0, thread: 0 };
+        self.out.region_added(&region).unwrap();
+        self.seq += 1;
+    }
+
+    fn touch(&mut self, thread: u32, kind: AccessKind, address: u64, bytes: u16) {
+        let access = Access { address, seq: self.seq, thread, bytes, kind, flags: AccessFlags::NONE };
+        self.out.accesses(&[access]).unwrap();
+        self.seq += 1;
+    }
+}
+
+/// Surveys a scene and tries all proposals, as the verb does.
+fn advised(layouts: &mut dyn Layouts, scene: &dyn Fn(&mut Tape<'_>)) -> Vec<Tried> {
+    let told = Options { with_types: true, ..Options::default() };
+    let mut survey = Survey::new(layouts, Simulation::new(vec![small()], told).unwrap(), 64);
+    let tell = |out: &mut dyn AccessSink| {
+        out.thread(0, Some(1))?;
+        out.thread(1, Some(2))?;
+        out.type_name(0, Some(b"struct.T"))?;
+        scene(&mut Tape { out, seq: 0 });
+        Ok::<(), Error>(())
+    };
+    tell(&mut survey).unwrap();
+    let surveyed = survey.finish().unwrap();
+    let before = Measured::of(surveyed.profile.caches.as_ref().unwrap());
+    let proposals = candidates(&surveyed, 8);
+    let mut plans: Vec<_> = proposals.iter().map(|one| vec![one.plan.clone()]).collect();
+    plans.extend(proposals.iter().map(|one| vec![unchanged("struct.T", one.plan.old_bytes)]));
+    let found = Trial::new(&small(), &CorePlan::default(), plans).unwrap().run(layouts, tell).unwrap();
+    let (after, moved) = found.split_at(proposals.len());
+    let all = proposals.into_iter().zip(after).zip(moved);
+    let mut tried: Vec<Tried> =
+        all.map(|((one, after), moved)| Tried::new(one, before.clone(), moved.clone(), after.clone())).collect();
+    rank(&mut tried);
+    tried
+}
+
+use AccessKind::{Read, Write};
+
+/// Nodes of 64 bytes of which 16 are used, over and over.
+fn list(tape: &mut Tape<'_>) {
+    (0..200).for_each(|n| tape.add(4096 + n * 80, 64, 1));
+    for _ in 0..3 {
+        for n in 0..200 {
+            tape.touch(0, Write, 4096 + n * 80, 8);
+            tape.touch(0, Read, 4096 + n * 80 + 8, 8);
+        }
+    }
+}
+
+#[test]
+fn what_is_never_used_is_split_off_without_type_data() {
+    let tried = advised(&mut NoLayouts, &list);
+    let best = &tried[0];
+    assert!(best.is_advice() && best.candidate.kind == Kind::Split, "{best:#?}");
+    let cold: Vec<_> =
+        best.candidate.placed.iter().filter(|(_, one)| one.part == 1).map(|(unit, _)| &unit.name).collect();
+    assert_eq!(cold, ["bytes 16..64"]);
+    assert_eq!((best.candidate.plan.pointer, best.candidate.plan.parts[0].bytes), (Some(16), 24));
+    assert!(best.after.levels[0].1 * 10 < best.before.levels[0].1 * 6, "{best:#?}");
+}
+
+struct Known(Arc<Layout>);
+
+impl Layouts for Known {
+    fn layout(&mut self, _name: &str, _recorded: u64) -> Option<Arc<Layout>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+fn node() -> Known {
+    let mut layout = Layout::new("T", RecordKind::Struct, 64);
+    layout.push(Field::new("next", 0, 8, "T*"));
+    layout.push(Field::new("val", 8, 8, "long"));
+    layout.push(Field::new("cold", 16, 1, "char").repeated(Dimension { stride_bytes: 1, count: 48 }));
+    Known(Arc::new(layout))
+}
+
+#[test]
+fn type_data_name_what_is_split_off() {
+    let tried = advised(&mut node(), &list);
+    let cold = tried[0].candidate.placed.iter().find(|(_, one)| one.part == 1).map(|(unit, _)| unit.name.clone());
+    assert_eq!((tried[0].candidate.kind, cold.as_deref()), (Kind::Split, Some("cold")));
+    assert!(tried[0].candidate.reason.contains("cold: 48 of 64 bytes, never used"), "{}", tried[0].candidate.reason);
+}
+
+#[test]
+fn what_is_all_used_in_order_gets_no_advice() {
+    let tried = advised(&mut NoLayouts, &|tape| {
+        tape.add(4096, 16, 64);
+        for _ in 0..4 {
+            (0..128).for_each(|n| tape.touch(0, Read, 4096 + n * 8, 8));
+        }
+    });
+    assert!(tried.iter().all(|one| !one.is_advice()), "{tried:#?}");
+}
+
+#[test]
+fn fields_that_two_threads_write_are_put_apart() {
+    let tried = advised(&mut NoLayouts, &|tape| {
+        tape.add(4096, 16, 1);
+        for _ in 0..200 {
+            tape.touch(0, Write, 4096, 8);
+            tape.touch(1, Write, 4104, 8);
+        }
+    });
+    let best = &tried[0];
+    assert!(best.is_advice() && best.candidate.kind == Kind::Separate, "{tried:#?}");
+    assert_eq!(best.candidate.plan.parts[0].bytes, 128);
+    assert!(best.after.levels[0].1 <= 4, "{best:#?}");
+}
+
+#[test]
+fn an_array_of_which_one_field_is_walked_becomes_arrays_or_is_split() {
+    let tried = advised(&mut NoLayouts, &|tape| {
+        tape.add(4096, 32, 512);
+        for pass in 0..6 {
+            // Each pass uses one field, always another.
+            (0..512).for_each(|n| tape.touch(0, Read, 4096 + n * 32 + (pass % 4) * 8, 8));
+        }
+    });
+    assert!(tried[0].is_advice() && tried[0].candidate.kind == Kind::Arrays, "{tried:#?}");
+}

@@ -1,0 +1,121 @@
+//! Proposals tried: the trace simulated as it would be with each.
+
+use anytrace_core::Error;
+use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::layout::Layouts;
+
+use crate::cache::config::Config;
+use crate::cache::results::Results;
+use crate::cache::{CorePlan, Options, Simulation};
+use crate::elements::Elements;
+use crate::remap::{Remap, TypePlan};
+
+/// What a miss of a level weighs beside those of others: each level away costs about three times as much, from 10 on.
+pub fn weight(level: usize) -> f64 {
+    10.0 * 3.0_f64.powi(i32::try_from(level.min(16)).unwrap_or(16))
+}
+
+/// What the caches missed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// Names of levels with their missed lines.
+    pub levels: Vec<(String, u64)>,
+    /// Records of each type that the first level did not serve, by name as in the trace.
+    pub types: Vec<(String, u64)>,
+}
+
+impl Measured {
+    /// What a simulation of one configuration found.
+    pub fn of(results: &Results) -> Self {
+        let Some(config) = results.configs.first() else { return Self::default() };
+        let levels = config.levels.iter().map(|level| (level.name.clone(), level.counts.misses()));
+        let types = config.types.iter().flat_map(|types| &types.types).map(|one| {
+            let name = one.name.as_deref().unwrap_or(b"(other types)");
+            (String::from_utf8_lossy(name).into_owned(), one.total.first_level_misses())
+        });
+        Self { levels: levels.collect(), types: types.collect() }
+    }
+
+    /// All misses, weighed.
+    pub fn weighted(&self) -> f64 {
+        self.levels.iter().enumerate().map(|(at, (_, misses))| *misses as f64 * weight(at)).sum()
+    }
+
+    /// Misses of a type and of the parts it was split into.
+    pub fn of_type(&self, name: &str) -> u64 {
+        let part = format!("{name} (part ");
+        let own = self.types.iter().filter(|(one, _)| one == name || one.starts_with(&part));
+        own.map(|(_, misses)| misses).sum()
+    }
+}
+
+/// Several sets of plans, tried in one pass.
+pub struct Trial {
+    simulations: Vec<Simulation>,
+    plans: Vec<Vec<TypePlan>>,
+}
+
+impl Trial {
+    /// Begins; each set of plans is one simulation.
+    ///
+    /// # Errors
+    /// Usage, when the configuration is wrong.
+    pub fn new(config: &Config, cores: &CorePlan, plans: Vec<Vec<TypePlan>>) -> Result<Self, Error> {
+        let simulations = plans
+            .iter()
+            .map(|_| {
+                let options = Options { cores: cores.clone(), with_types: true, threads: 1, ..Options::default() };
+                Simulation::new(vec![config.clone()], options)
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { simulations, plans })
+    }
+
+    /// Has `tell` tell the trace, and gives what each simulation found.
+    ///
+    /// # Errors
+    /// Those of `tell`.
+    pub fn run<E: From<Error>>(
+        mut self,
+        layouts: &mut dyn Layouts,
+        tell: impl FnOnce(&mut dyn AccessSink) -> Result<(), E>,
+    ) -> Result<Vec<Measured>, E> {
+        let plans = std::mem::take(&mut self.plans);
+        let remaps = self.simulations.iter_mut().zip(plans).map(|(simulation, plans)| Remap::new(plans, simulation));
+        let mut all = All { remaps: remaps.collect() };
+        tell(&mut Elements::new(layouts, &mut all))?;
+        drop(all);
+        let mut found = Vec::new();
+        for simulation in self.simulations {
+            found.push(Measured::of(&simulation.finish()?));
+        }
+        Ok(found)
+    }
+}
+
+/// Tells all of them.
+struct All<'a> {
+    remaps: Vec<Remap<'a>>,
+}
+
+impl AccessSink for All<'_> {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.remaps.iter_mut().try_for_each(|one| one.thread(number, id))
+    }
+
+    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        self.remaps.iter_mut().try_for_each(|one| one.type_name(number, name))
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        self.remaps.iter_mut().try_for_each(|one| one.region_added(region))
+    }
+
+    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
+        self.remaps.iter_mut().try_for_each(|one| one.region_removed(region))
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        self.remaps.iter_mut().try_for_each(|one| one.accesses(batch))
+    }
+}

@@ -1,0 +1,169 @@
+//! Two simulations side by side: two runs of a program, or two layouts of its data, in the same caches.
+
+use std::collections::BTreeMap;
+
+use super::results::{ConfigResults, Tally};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Statistic {
+    /// Records, or for a level what it was asked for.
+    Accesses,
+    /// Records that the first level did not serve, or for a level its misses.
+    Misses,
+    /// Records that memory served.
+    Memory,
+    /// For a level the lines it wrote back; for memory what was written to it.
+    Writebacks,
+}
+
+impl Statistic {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Accesses, Self::Misses, Self::Memory, Self::Writebacks];
+
+    /// The word of thresholds and keys.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accesses => "accesses",
+            Self::Misses => "misses",
+            Self::Memory => "memory",
+            Self::Writebacks => "writebacks",
+        }
+    }
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// All records.
+    All,
+    /// A level, by its place and name; memory is the last.
+    Level(usize, String),
+    /// A type; `None` stands for all types beyond the limit.
+    Type(Option<Vec<u8>>),
+    /// Accesses to no type.
+    Untyped,
+}
+
+/// A side's figures, in the order of [`Statistic::ALL`]; `None` where a statistic makes no sense for the subject.
+pub type Figures = [Option<u64>; 4];
+
+/// A row of the comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// What it is about.
+    pub subject: Subject,
+    /// In the first; `None` where it has no such thing.
+    pub base: Option<Figures>,
+    /// In the second.
+    pub shown: Option<Figures>,
+}
+
+impl Pair {
+    /// A statistic on both sides, 0 for what is not there; `None` where it makes no sense.
+    pub fn both(&self, statistic: Statistic) -> Option<(u64, u64)> {
+        let of =
+            |figures: Option<Figures>| figures.and_then(|figures| figures.get(statistic as usize).copied().flatten());
+        let (base, shown) = (of(self.base), of(self.shown));
+        (base.is_some() || shown.is_some()).then_some((base.unwrap_or(0), shown.unwrap_or(0)))
+    }
+
+    /// Growth in per cent of the base's, without bound from 0; `None` where both are 0 or nothing is there to compare.
+    pub fn growth_percent(&self, statistic: Statistic) -> Option<f64> {
+        match self.both(statistic)? {
+            (0, 0) => None,
+            (0, _) => Some(f64::INFINITY),
+            (base, shown) => Some((shown as f64 - base as f64) / base as f64 * 100.0),
+        }
+    }
+}
+
+/// Pairs two results of one configuration: all records, the levels, then the types by name.
+pub fn pair(base: &ConfigResults, shown: &ConfigResults) -> Vec<Pair> {
+    let mut pairs: BTreeMap<Subject, (Option<Figures>, Option<Figures>)> = BTreeMap::new();
+    for (subject, figures) in rows(base) {
+        pairs.entry(subject).or_default().0 = Some(figures);
+    }
+    for (subject, figures) in rows(shown) {
+        pairs.entry(subject).or_default().1 = Some(figures);
+    }
+    pairs.into_iter().map(|(subject, (base, shown))| Pair { subject, base, shown }).collect()
+}
+
+fn rows(found: &ConfigResults) -> Vec<(Subject, Figures)> {
+    let records: u64 = found.served_by.iter().sum();
+    let first = found.served_by.first().copied().unwrap_or(0);
+    let all = [Some(records), Some(records - first), found.served_by.last().copied(), None];
+    let mut rows = vec![(Subject::All, all)];
+    for (at, level) in found.levels.iter().enumerate() {
+        let counts = &level.counts;
+        let figures = [Some(counts.hits() + counts.misses()), Some(counts.misses()), None, Some(counts.writebacks_out)];
+        rows.push((Subject::Level(at, level.name.clone()), figures));
+    }
+    let memory = [Some(found.memory_reads), None, None, Some(found.memory_writes)];
+    rows.push((Subject::Level(found.levels.len(), "memory".to_owned()), memory));
+    let of = |tally: &Tally| [Some(tally.accesses()), Some(tally.first_level_misses()), Some(tally.memory()), None];
+    if let Some(types) = &found.types {
+        rows.extend(types.types.iter().map(|row| (Subject::Type(row.name.clone()), of(&row.total))));
+        if types.untyped.accesses() > 0 {
+            rows.push((Subject::Untyped, of(&types.untyped)));
+        }
+    }
+    rows
+}
+
+/// A statistic that must not grow by more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// The statistic.
+    pub statistic: Statistic,
+    /// Growth allowed, in per cent of the base's.
+    pub percent: f64,
+}
+
+impl Threshold {
+    /// Reads `misses=5%` (or `misses=5`).
+    pub fn parse(text: &str) -> Option<Self> {
+        let (word, percent) = text.split_once('=')?;
+        let percent: f64 = percent.trim_end_matches('%').parse().ok()?;
+        let statistic = Statistic::ALL.into_iter().find(|statistic| statistic.word() == word)?;
+        (percent.is_finite() && percent >= 0.0).then_some(Self { statistic, percent })
+    }
+
+    /// True when the pair has grown by more. What is new has no base to grow from, and is let pass.
+    pub fn is_exceeded(&self, pair: &Pair) -> bool {
+        pair.base.is_some() && pair.growth_percent(self.statistic).is_some_and(|growth| growth > self.percent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair_of(base: Option<u64>, shown: Option<u64>) -> Pair {
+        let figures = |misses: Option<u64>| misses.map(|misses| [Some(100), Some(misses), None, None]);
+        Pair { subject: Subject::All, base: figures(base), shown: figures(shown) }
+    }
+
+    #[test]
+    fn growth_is_measured_against_the_first() {
+        let growth = |base, shown| pair_of(base, shown).growth_percent(Statistic::Misses);
+        assert_eq!(growth(Some(10), Some(11)), Some(10.0));
+        assert_eq!(growth(Some(0), Some(1)), Some(f64::INFINITY));
+        assert_eq!(growth(Some(0), Some(0)), None);
+        assert_eq!(pair_of(Some(1), None).growth_percent(Statistic::Memory), None);
+    }
+
+    #[test]
+    fn thresholds_are_words_and_per_cent() {
+        let threshold = Threshold::parse("misses=5%").expect("it is right");
+        assert_eq!((threshold.statistic, threshold.percent), (Statistic::Misses, 5.0));
+        assert!(threshold.is_exceeded(&pair_of(Some(100), Some(106))));
+        assert!(!threshold.is_exceeded(&pair_of(Some(100), Some(105))));
+        assert!(threshold.is_exceeded(&pair_of(Some(0), Some(1))));
+        assert!(!threshold.is_exceeded(&pair_of(None, Some(1))));
+        for text in ["misses", "misses=", "misses=-1", "misses=inf", "fish=5", ""] {
+            assert_eq!(Threshold::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Regions with elements as type data have them: what a trace records as one element of all bytes becomes an array.
+//!
+//! An adaptor: it stands before any engine that attributes accesses to offsets in elements.
+
+use std::sync::Arc;
+
+use anytrace_core::Error;
+use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::layout::{Layout, Layouts};
+use rustc_hash::FxHashMap;
+
+/// Names of types and their layouts, by number.
+#[derive(Debug, Default)]
+pub struct TypeTable {
+    types: Vec<NamedType>,
+    by_size: FxHashMap<(TypeNumber, u64), Option<Arc<Layout>>>,
+}
+
+/// A type of the trace.
+#[derive(Debug, Clone)]
+pub struct NamedType {
+    /// As the trace has it; `None` stands for all types beyond the limit.
+    pub name: Option<String>,
+    /// What type data say, of the first region that they know.
+    pub layout: Option<Arc<Layout>>,
+}
+
+impl TypeTable {
+    /// Takes the next type.
+    pub fn push(&mut self, name: Option<&[u8]>) {
+        let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
+        self.types.push(NamedType { name, layout: None });
+    }
+
+    /// The types, by number.
+    pub fn types(&self) -> &[NamedType] {
+        &self.types
+    }
+
+    /// What a type is called.
+    pub fn name(&self, number: TypeNumber) -> &str {
+        let named = self.types.get(number as usize).and_then(|one| one.name.as_deref());
+        named.unwrap_or("(other types)")
+    }
+
+    /// A type's layout, where it is known.
+    pub fn layout(&self, number: TypeNumber) -> Option<&Arc<Layout>> {
+        self.types.get(number as usize)?.layout.as_ref()
+    }
+
+    /// Forgets the layouts of types that are no longer as type data have them.
+    pub fn forget_layouts(&mut self, is_changed: impl Fn(&str) -> bool) {
+        for one in &mut self.types {
+            if one.name.as_deref().is_some_and(&is_changed) {
+                one.layout = None;
+            }
+        }
+    }
+
+    /// The region with elements as its type has them.
+    pub fn with_elements(&mut self, region: &RegionAdded, layouts: &mut dyn Layouts) -> RegionAdded {
+        let Some(found) = self.resolve(region, layouts) else { return *region };
+        let bytes = found.element_bytes(region.element_bytes);
+        let each = region.element_bytes.checked_div(bytes).unwrap_or(1);
+        RegionAdded { element_bytes: bytes, elements: region.elements.saturating_mul(each), ..*region }
+    }
+
+    fn resolve(&mut self, region: &RegionAdded, layouts: &mut dyn Layouts) -> Option<Arc<Layout>> {
+        /// Sizes remembered: programs allocate arrays of any length.
+        const SIZES_MAX: usize = 1 << 16;
+        let key = (region.type_number, region.element_bytes);
+        if let Some(known) = self.by_size.get(&key) {
+            return known.clone();
+        }
+        let named = self.types.get_mut(region.type_number as usize)?;
+        let found = named.name.as_deref().and_then(|name| layouts.layout(name, region.element_bytes));
+        if named.layout.is_none() {
+            named.layout.clone_from(&found);
+        }
+        if self.by_size.len() < SIZES_MAX {
+            self.by_size.insert(key, found.clone());
+        }
+        found
+    }
+}
+
+/// The adaptor.
+pub struct Elements<'a> {
+    layouts: &'a mut dyn Layouts,
+    inner: &'a mut dyn AccessSink,
+    table: TypeTable,
+}
+
+impl<'a> Elements<'a> {
+    /// Tells everything on to `inner`.
+    pub fn new(layouts: &'a mut dyn Layouts, inner: &'a mut dyn AccessSink) -> Self {
+        Self { layouts, inner, table: TypeTable::default() }
+    }
+
+    /// The types that were told.
+    pub fn into_table(self) -> TypeTable {
+        self.table
+    }
+}
+
+impl AccessSink for Elements<'_> {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.inner.thread(number, id)
+    }
+
+    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        self.table.push(name);
+        self.inner.type_name(number, name)
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        let region = self.table.with_elements(region, self.layouts);
+        self.inner.region_added(&region)
+    }
+
+    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
+        self.inner.region_removed(region)
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        self.inner.accesses(batch)
+    }
+}

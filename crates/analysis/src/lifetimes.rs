@@ -1,0 +1,501 @@
+//! How long typed memory lives and whether it is used as it should be: lifetimes, leaks, regions never touched, accesses
+//! after the remove, reads of what nothing has written.
+//!
+//! Time counts records. Reads before the first write are looked for in regions that the trace records as one element, as
+//! `malloc` gives them; what `calloc` gives is written by it, but one element of it looks as from `malloc`. A remove with
+//! an add of the type behind it is a `realloc`, which keeps what was written. Memory follows live and removed regions and, for what is
+//! written, their bytes, up to [`MASK_BYTES_MAX`].
+
+mod masks;
+mod places;
+
+use anytrace_core::Error;
+use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::layout::Layouts;
+use rustc_hash::FxHashMap;
+
+use crate::elements::TypeTable;
+use crate::live_regions::{LiveRegion, LiveRegions};
+use crate::quantiles::{Quantiles, Sorted};
+use crate::type_profile::{Series, region_bytes};
+use masks::Masks;
+pub use masks::{MASK_BYTES_MAX, REGION_BYTES_MAX};
+use places::Graves;
+
+/// Most findings of a kind that are kept with their place; all are counted.
+pub const FINDINGS_MAX: usize = 10_000;
+
+/// One type.
+#[derive(Debug)]
+pub struct TypeLife {
+    /// Regions that began, and their bytes.
+    pub regions: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Regions that were removed: their lifetimes, in records from the add to the remove.
+    pub lifetimes: Sorted,
+    /// Regions that live when the trace ends.
+    pub leaked: u64,
+    /// Their bytes.
+    pub leaked_bytes: u64,
+    /// Regions that no access ever touched.
+    pub untouched: u64,
+    /// Their bytes.
+    pub untouched_bytes: u64,
+    /// The most bytes that lived at once.
+    pub live_bytes_peak: u64,
+    /// Record of that.
+    pub peak_at: u64,
+    /// Bytes that live, over time.
+    pub live: Series,
+    /// Records that read bytes which nothing has written since the add.
+    pub unwritten_reads: u64,
+    /// Accesses to removed regions of this type.
+    pub after_remove: u64,
+}
+
+/// An access to memory that was removed and not added again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AfterRemove {
+    /// The access.
+    pub access: Access,
+    /// Type of the latest removed region that held the byte.
+    pub type_number: TypeNumber,
+    /// Where that region began.
+    pub region_start: u64,
+    /// Record that added it.
+    pub added_at: u64,
+    /// Record that removed it.
+    pub removed_at: u64,
+    /// From the start of the region to the access.
+    pub offset_bytes: u64,
+    /// The same in its element.
+    pub offset_in_element: u64,
+}
+
+/// Reads of one field that nothing has written before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnwrittenRead {
+    /// Type.
+    pub type_number: TypeNumber,
+    /// Offset in the element.
+    pub offset_bytes: u64,
+    /// Bytes of the access.
+    pub bytes: u16,
+    /// Records.
+    pub count: u64,
+    /// The first of them.
+    pub first: Access,
+    /// Where its region begins.
+    pub region_start: u64,
+    /// Record that added the region.
+    pub added_at: u64,
+}
+
+/// A region that lives when the trace ends, or that nothing touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leftover {
+    /// Type.
+    pub type_number: TypeNumber,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Record that added it.
+    pub added_at: u64,
+}
+
+/// A remove that removes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StrayRemove {
+    /// Record.
+    pub seq: u64,
+    /// Address.
+    pub address: u64,
+    /// What it is.
+    pub kind: StrayKind,
+}
+
+/// Why a remove removes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StrayKind {
+    /// Of address 0, as `free(NULL)` is recorded.
+    Null,
+    /// Of a region that was removed before.
+    Again,
+    /// Of an address inside a region.
+    Inside,
+    /// Of an address where nothing was ever added.
+    Unknown,
+}
+
+impl StrayKind {
+    /// A word for results.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Again => "again",
+            Self::Inside => "inside",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Result of a pass.
+#[derive(Debug)]
+pub struct Lifetimes {
+    /// Names and layouts.
+    pub table: TypeTable,
+    /// By type number.
+    pub types: Vec<TypeLife>,
+    /// Records seen.
+    pub records: u64,
+    /// Bytes of all types that live, over time, and the most of it.
+    pub live: Series,
+    /// The most bytes that lived at once.
+    pub live_bytes_peak: u64,
+    /// Record of that.
+    pub peak_at: u64,
+    /// Accesses after the remove, up to [`FINDINGS_MAX`].
+    pub after_remove: Vec<AfterRemove>,
+    /// How many there are.
+    pub after_remove_count: u64,
+    /// Reads before the first write, by type and field, the first first.
+    pub unwritten: Vec<UnwrittenRead>,
+    /// How many records.
+    pub unwritten_count: u64,
+    /// Regions in which reads before writes could not be looked for: by `calloc`, too long, too many.
+    pub unwatched: u64,
+    /// Leaked regions in the order of their adds, up to [`FINDINGS_MAX`].
+    pub leaked: Vec<Leftover>,
+    /// Regions that nothing touched, up to [`FINDINGS_MAX`].
+    pub untouched: Vec<Leftover>,
+    /// Removes of nothing, up to [`FINDINGS_MAX`].
+    pub stray: Vec<StrayRemove>,
+    /// How many of each kind.
+    pub stray_counts: Vec<(StrayKind, u64)>,
+    /// Regions added over one that begins at the same address and was not removed.
+    pub added_again: u64,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    regions: u64,
+    bytes: u64,
+    lifetimes: Quantiles,
+    leaked: u64,
+    leaked_bytes: u64,
+    untouched: u64,
+    untouched_bytes: u64,
+    live: Living,
+    unwritten_reads: u64,
+    after_remove: u64,
+}
+
+/// Bytes that live.
+#[derive(Debug, Default)]
+struct Living {
+    bytes: u64,
+    peak: u64,
+    peak_at: u64,
+    series: Series,
+}
+
+impl Living {
+    fn change(&mut self, seq: u64, bytes: u64) {
+        self.series.put(seq, self.bytes);
+        self.bytes = bytes;
+        self.series.put(seq, bytes);
+        if bytes > self.peak {
+            (self.peak, self.peak_at) = (bytes, seq);
+        }
+    }
+}
+
+/// What is known of a live region beside its place.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    is_touched: bool,
+    element_bytes: u64,
+}
+
+/// The engine.
+pub struct LifetimeWatch<'a> {
+    layouts: &'a mut dyn Layouts,
+    table: TypeTable,
+    types: Vec<Running>,
+    regions: LiveRegions,
+    uses: FxHashMap<u64, Use>,
+    masks: Masks,
+    graves: Graves,
+    /// The region removed last: the record, who, the type, and what of it was written.
+    latest: Option<(u64, ThreadNumber, TypeNumber, Vec<u64>)>,
+    live: Living,
+    records: u64,
+    after_remove: Vec<AfterRemove>,
+    after_remove_count: u64,
+    unwritten: FxHashMap<(TypeNumber, u64, u16), UnwrittenRead>,
+    unwritten_count: u64,
+    unwatched: u64,
+    untouched: Vec<Leftover>,
+    stray: Vec<StrayRemove>,
+    stray_counts: std::collections::BTreeMap<StrayKind, u64>,
+    added_again: u64,
+}
+
+impl<'a> LifetimeWatch<'a> {
+    /// Begins.
+    pub fn new(layouts: &'a mut dyn Layouts) -> Self {
+        Self {
+            layouts,
+            table: TypeTable::default(),
+            types: Vec::new(),
+            regions: LiveRegions::new(),
+            uses: FxHashMap::default(),
+            masks: Masks::default(),
+            graves: Graves::default(),
+            latest: None,
+            live: Living::default(),
+            records: 0,
+            after_remove: Vec::new(),
+            after_remove_count: 0,
+            unwritten: FxHashMap::default(),
+            unwritten_count: 0,
+            unwatched: 0,
+            untouched: Vec::new(),
+            stray: Vec::new(),
+            stray_counts: std::collections::BTreeMap::new(),
+            added_again: 0,
+        }
+    }
+
+    /// The result.
+    pub fn finish(mut self) -> Lifetimes {
+        let mut leaked = Vec::new();
+        for region in self.regions.live() {
+            let left = leftover(&region);
+            if leaked.len() < FINDINGS_MAX {
+                leaked.push(left);
+            }
+            self.bury(&region);
+            self.masks.take(region.id);
+            if let Some(one) = self.types.get_mut(region.type_number as usize) {
+                one.leaked += 1;
+                one.leaked_bytes = one.leaked_bytes.saturating_add(left.bytes);
+            }
+        }
+        let last = self.records.saturating_sub(1);
+        self.live.series.put(last, self.live.bytes);
+        let mut unwritten: Vec<_> = self.unwritten.into_values().collect();
+        unwritten.sort_unstable_by_key(|one| (one.first.seq, one.type_number, one.offset_bytes, one.bytes));
+        self.untouched.sort_unstable_by_key(|left| (left.added_at, left.start));
+        let finish = |mut one: Running| {
+            one.live.series.put(last, one.live.bytes);
+            TypeLife {
+                regions: one.regions,
+                bytes: one.bytes,
+                lifetimes: one.lifetimes.sorted(),
+                leaked: one.leaked,
+                leaked_bytes: one.leaked_bytes,
+                untouched: one.untouched,
+                untouched_bytes: one.untouched_bytes,
+                live_bytes_peak: one.live.peak,
+                peak_at: one.live.peak_at,
+                live: one.live.series,
+                unwritten_reads: one.unwritten_reads,
+                after_remove: one.after_remove,
+            }
+        };
+        Lifetimes {
+            table: self.table,
+            types: self.types.into_iter().map(finish).collect(),
+            records: self.records,
+            live: self.live.series,
+            live_bytes_peak: self.live.peak,
+            peak_at: self.live.peak_at,
+            after_remove: self.after_remove,
+            after_remove_count: self.after_remove_count,
+            unwritten,
+            unwritten_count: self.unwritten_count,
+            unwatched: self.unwatched,
+            leaked,
+            untouched: self.untouched,
+            stray: self.stray,
+            stray_counts: self.stray_counts.into_iter().collect(),
+            added_again: self.added_again,
+        }
+    }
+
+    /// Takes note of a region that ends: was it used?
+    fn bury(&mut self, region: &LiveRegion) -> Use {
+        let used = self.uses.remove(&region.id).unwrap_or_default();
+        if !used.is_touched && region.last.is_some() {
+            let left = leftover(region);
+            if let Some(one) = self.types.get_mut(region.type_number as usize) {
+                one.untouched += 1;
+                one.untouched_bytes = one.untouched_bytes.saturating_add(left.bytes);
+            }
+            if self.untouched.len() < FINDINGS_MAX {
+                self.untouched.push(left);
+            }
+        }
+        used
+    }
+
+    fn access(&mut self, access: &Access) {
+        if access.kind == AccessKind::Fetch {
+            return;
+        }
+        let Some(region) = self.regions.find(access.thread, access.address).copied() else {
+            if self.regions.is_removed(access.address) {
+                self.late(access);
+            }
+            return;
+        };
+        let Some(used) = self.uses.get_mut(&region.id) else { return };
+        used.is_touched = true;
+        let element_bytes = used.element_bytes;
+        let offset = access.address.wrapping_sub(region.start);
+        if access.is_write() {
+            self.masks.write(region.id, offset, access.bytes);
+        } else if self.masks.is_unwritten(region.id, offset, access.bytes) {
+            self.unwritten_count += 1;
+            if let Some(one) = self.types.get_mut(region.type_number as usize) {
+                one.unwritten_reads += 1;
+            }
+            let key = (region.type_number, offset.checked_rem(element_bytes).unwrap_or(offset), access.bytes);
+            let has_room = self.unwritten.len() < FINDINGS_MAX;
+            if let Some(known) = self.unwritten.get_mut(&key) {
+                known.count += 1;
+            } else if has_room {
+                let found = UnwrittenRead {
+                    type_number: key.0,
+                    offset_bytes: key.1,
+                    bytes: key.2,
+                    count: 1,
+                    first: *access,
+                    region_start: region.start,
+                    added_at: region.seq,
+                };
+                self.unwritten.insert(key, found);
+            }
+        }
+    }
+
+    /// An access to a removed region.
+    fn late(&mut self, access: &Access) {
+        self.after_remove_count += 1;
+        let Some(grave) = self.graves.find(access.address) else { return };
+        if let Some(one) = self.types.get_mut(grave.region.type_number as usize) {
+            one.after_remove += 1;
+        }
+        if self.after_remove.len() >= FINDINGS_MAX {
+            return;
+        }
+        let offset_bytes = access.address.wrapping_sub(grave.region.start);
+        self.after_remove.push(AfterRemove {
+            access: *access,
+            type_number: grave.region.type_number,
+            region_start: grave.region.start,
+            added_at: grave.region.seq,
+            removed_at: grave.removed_at,
+            offset_bytes,
+            offset_in_element: offset_bytes.checked_rem(grave.element_bytes).unwrap_or(offset_bytes),
+        });
+    }
+
+    /// `realloc` is recorded as a remove and an add: what was written stays so.
+    fn inherit(&mut self, id: u64, region: &RegionAdded) {
+        let Some((seq, thread, type_number, written)) = self.latest.take() else { return };
+        if region.seq == seq + 1 && thread == region.thread && type_number == region.type_number {
+            self.masks.inherit(id, written);
+        }
+    }
+
+    fn stray_kind(&mut self, removed: &RegionRemoved) -> StrayKind {
+        if removed.address == 0 {
+            StrayKind::Null
+        } else if self.regions.find(removed.thread, removed.address).is_some() {
+            StrayKind::Inside
+        } else if self.graves.find(removed.address).is_some_and(|grave| grave.region.start == removed.address) {
+            StrayKind::Again
+        } else {
+            StrayKind::Unknown
+        }
+    }
+}
+
+fn leftover(region: &LiveRegion) -> Leftover {
+    Leftover { type_number: region.type_number, start: region.start, bytes: region_bytes(region), added_at: region.seq }
+}
+
+impl AccessSink for LifetimeWatch<'_> {
+    fn thread(&mut self, _number: ThreadNumber, _id: Option<u64>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        self.table.push(name);
+        self.types.push(Running::default());
+        Ok(())
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        self.records = self.records.max(region.seq.saturating_add(1));
+        let element_bytes = self.table.with_elements(region, self.layouts).element_bytes;
+        let is_covered = self
+            .regions
+            .find(region.thread, region.address)
+            .is_some_and(|below| below.start == region.address && region.element_bytes > 0);
+        self.added_again += u64::from(is_covered);
+        let id = self.regions.add(region)?;
+        self.uses.insert(id, Use { is_touched: false, element_bytes });
+        let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
+        if let Some(last) = region.last() {
+            self.graves.cover(region.address, last);
+            let is_watched = region.elements == 1 && self.masks.begin(id, bytes);
+            self.unwatched += u64::from(!is_watched);
+            self.inherit(id, region);
+        }
+        self.live.change(region.seq, self.live.bytes.saturating_add(bytes));
+        let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
+        one.regions += 1;
+        one.bytes = one.bytes.saturating_add(bytes);
+        one.live.change(region.seq, one.live.bytes.saturating_add(bytes));
+        Ok(())
+    }
+
+    fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
+        self.records = self.records.max(removed.seq.saturating_add(1));
+        let Some(region) = self.regions.remove(removed) else {
+            let kind = self.stray_kind(removed);
+            *self.stray_counts.entry(kind).or_default() += 1;
+            if self.stray.len() < FINDINGS_MAX {
+                self.stray.push(StrayRemove { seq: removed.seq, address: removed.address, kind });
+            }
+            return Ok(());
+        };
+        let used = self.bury(&region);
+        self.latest = Some((removed.seq, removed.thread, region.type_number, self.masks.take(region.id)));
+        if let Some(last) = region.last {
+            self.graves.dig(region, last, removed.seq, used.element_bytes);
+        }
+        let bytes = region_bytes(&region);
+        self.live.change(removed.seq, self.live.bytes.saturating_sub(bytes));
+        let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
+        one.lifetimes.push(removed.seq.saturating_sub(region.seq));
+        one.live.change(removed.seq, one.live.bytes.saturating_sub(bytes));
+        Ok(())
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        if let Some(last) = batch.last() {
+            self.records = self.records.max(last.seq.saturating_add(1));
+        }
+        batch.iter().for_each(|access| self.access(access));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

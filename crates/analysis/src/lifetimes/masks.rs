@@ -1,0 +1,102 @@
+//! Which bytes of regions were written.
+
+use rustc_hash::FxHashMap;
+
+/// Longest region that is watched, in bytes.
+pub const REGION_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of all regions watched at once; a bit of memory each.
+pub const MASK_BYTES_MAX: u64 = 2 << 30;
+
+#[derive(Debug, Default)]
+pub(super) struct Masks {
+    /// By number of the region; bits of bytes that were written. Made at the first write.
+    by_region: FxHashMap<u64, Mask>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Mask {
+    bytes: u64,
+    written: Vec<u64>,
+}
+
+impl Masks {
+    /// Begins to watch a region; false when it, or all together, are too long.
+    pub(super) fn begin(&mut self, region: u64, bytes: u64) -> bool {
+        if bytes > REGION_BYTES_MAX || self.bytes + bytes > MASK_BYTES_MAX {
+            return false;
+        }
+        self.bytes += bytes;
+        self.by_region.insert(region, Mask { bytes, written: Vec::new() });
+        true
+    }
+
+    /// Ends watching a region; gives what of it was written, bits of 64 bytes each.
+    pub(super) fn take(&mut self, region: u64) -> Vec<u64> {
+        let Some(mask) = self.by_region.remove(&region) else { return Vec::new() };
+        self.bytes = self.bytes.saturating_sub(mask.bytes);
+        mask.written
+    }
+
+    /// A region begins with what another had, as far as it reaches.
+    pub(super) fn inherit(&mut self, region: u64, mut written: Vec<u64>) {
+        let Some(mask) = self.by_region.get_mut(&region) else { return };
+        written.resize(usize::try_from(mask.bytes.div_ceil(64)).unwrap_or(0), 0);
+        mask.written = written;
+    }
+
+    /// Bytes from an offset were written.
+    pub(super) fn write(&mut self, region: u64, offset: u64, bytes: u16) {
+        let Some(mask) = self.by_region.get_mut(&region) else { return };
+        let words = usize::try_from(mask.bytes.div_ceil(64)).unwrap_or(0);
+        if mask.written.is_empty() {
+            mask.written = vec![0; words];
+        }
+        for (word, bits) in parts(offset, bytes, mask.bytes) {
+            if let Some(word) = mask.written.get_mut(word) {
+                *word |= bits;
+            }
+        }
+    }
+
+    /// True when any of the bytes was never written, as far as the region is watched.
+    pub(super) fn is_unwritten(&self, region: u64, offset: u64, bytes: u16) -> bool {
+        let Some(mask) = self.by_region.get(&region) else { return false };
+        parts(offset, bytes, mask.bytes).any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
+    }
+}
+
+/// Words and bits of a range; what is behind the end is left out.
+fn parts(offset: u64, bytes: u16, end: u64) -> impl Iterator<Item = (usize, u64)> {
+    let last = offset.saturating_add(u64::from(bytes)).min(end);
+    let words = offset / 64..last.div_ceil(64).max(offset / 64);
+    words.filter(move |_| offset < last).filter_map(move |word| {
+        let (from, to) = (offset.max(word * 64) - word * 64, last.min(word * 64 + 64) - word * 64);
+        let bits = (u64::MAX >> (64 - (to - from))) << from;
+        Some((usize::try_from(word).ok()?, bits))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_written_one_by_one() {
+        let mut masks = Masks::default();
+        assert!(masks.begin(7, 200));
+        assert!(masks.is_unwritten(7, 0, 1));
+        masks.write(7, 60, 10);
+        assert!(!masks.is_unwritten(7, 60, 10) && masks.is_unwritten(7, 59, 2) && masks.is_unwritten(7, 69, 2));
+        masks.write(7, 0, 300);
+        assert!(!masks.is_unwritten(7, 0, 200) && !masks.is_unwritten(7, 199, 100));
+        assert!(!masks.is_unwritten(7, 300, 8) && !masks.is_unwritten(7, 3, 0) && !masks.is_unwritten(8, 0, 1));
+        assert!(!masks.begin(8, REGION_BYTES_MAX + 1));
+        let written = masks.take(7);
+        assert_eq!((masks.bytes, written.len()), (0, 4));
+        assert!(masks.begin(9, 300));
+        masks.inherit(9, written);
+        assert!(!masks.is_unwritten(9, 0, 200) && masks.is_unwritten(9, 256, 1));
+    }
+}

@@ -1,0 +1,157 @@
+//! A type's fields with what was counted for them, as a table is printed from them.
+
+use anytrace_core::access::TypeNumber;
+use anytrace_core::layout::{Bits, Field, Layout, Role};
+
+use super::{Counts, TypeProfile};
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKind {
+    /// A field that accesses are counted for.
+    Leaf,
+    /// A field that has others in it: counts of accesses to any of them.
+    Group,
+    /// Bytes that belong to no field.
+    Hole,
+    /// An offset and a size: the type's fields are not known.
+    Offset,
+    /// What is behind the end of the type in longer elements.
+    Behind,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it is about.
+    pub kind: RowKind,
+    /// Path from the type: `a.b[].c`; empty where there is no name.
+    pub path: String,
+    /// The last part of the path.
+    pub name: String,
+    /// The type as it is declared: `char[48]`.
+    pub type_text: String,
+    /// Depth of nesting.
+    pub depth: u16,
+    /// Offset of the first of it in the element.
+    pub offset_bytes: u64,
+    /// Bytes, of the whole array for arrays.
+    pub bytes: u64,
+    /// For bit fields.
+    pub bits: Option<Bits>,
+    /// Member, base, …
+    pub role: Role,
+    /// Records that touch it. One that touches several fields counts for each.
+    pub counts: Counts,
+}
+
+impl TypeProfile {
+    /// The counts of a type by offset and size.
+    pub fn offsets_of(&self, number: TypeNumber) -> &[((TypeNumber, u64, u16), Counts)] {
+        let from = self.offsets.partition_point(|((one, _, _), _)| *one < number);
+        let to = self.offsets.partition_point(|((one, _, _), _)| *one <= number);
+        self.offsets.get(from..to).unwrap_or_default()
+    }
+
+    /// The rows of a type: its fields in the order of declaration, with holes between; offsets and sizes where no fields
+    /// are known.
+    pub fn rows(&self, number: TypeNumber) -> Vec<Row> {
+        let offsets = self.offsets_of(number);
+        match self.table.layout(number).filter(|layout| !layout.fields.is_empty()) {
+            Some(layout) => of_layout(layout, offsets),
+            None => offsets.iter().map(|((_, offset, bytes), counts)| of_offset(*offset, *bytes, counts)).collect(),
+        }
+    }
+}
+
+/// The rows of a type of which nothing was counted.
+pub fn rows_of(layout: &Layout) -> Vec<Row> {
+    of_layout(layout, &[])
+}
+
+fn of_offset(offset_bytes: u64, bytes: u16, counts: &Counts) -> Row {
+    Row {
+        kind: RowKind::Offset,
+        path: String::new(),
+        name: String::new(),
+        type_text: String::new(),
+        depth: 0,
+        offset_bytes,
+        bytes: u64::from(bytes),
+        bits: None,
+        role: Role::Member,
+        counts: *counts,
+    }
+}
+
+fn of_layout(layout: &Layout, offsets: &[((TypeNumber, u64, u16), Counts)]) -> Vec<Row> {
+    let mut counts = vec![Counts::default(); layout.fields.len()];
+    let holes = layout.holes();
+    let mut of_holes = vec![Counts::default(); holes.len()];
+    let mut behind = Counts::default();
+    for ((_, offset, bytes), found) in offsets {
+        let mut is_placed = false;
+        for field in with_parents(layout, layout.touched(*offset, u64::from(*bytes))) {
+            is_placed = true;
+            if let Some(counts) = counts.get_mut(field) {
+                counts.add(found);
+            }
+        }
+        let end = offset.saturating_add(u64::from(*bytes));
+        for ((start, length), counts) in holes.iter().zip(&mut of_holes) {
+            if *offset < start + length && end > *start {
+                is_placed = true;
+                counts.add(found);
+            }
+        }
+        if !is_placed {
+            behind.add(found);
+        }
+    }
+    let fields = layout.fields.iter().zip(counts).enumerate();
+    let mut rows: Vec<Row> = fields.map(|(number, (field, counts))| of_field(layout, number, field, counts)).collect();
+    place_holes(&mut rows, &holes, &of_holes);
+    if behind != Counts::default() {
+        let offset_bytes = layout.bytes;
+        rows.push(Row { kind: RowKind::Behind, offset_bytes, ..of_offset(offset_bytes, 0, &behind) });
+    }
+    rows
+}
+
+/// Fields and all they are part of, each once.
+fn with_parents(layout: &Layout, touched: Vec<usize>) -> Vec<usize> {
+    let mut all = touched;
+    let mut at = 0;
+    while let Some(number) = all.get(at) {
+        at += 1;
+        all.extend(layout.fields.get(*number).and_then(|field| field.parent));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn of_field(layout: &Layout, number: usize, field: &Field, counts: Counts) -> Row {
+    Row {
+        kind: if field.is_leaf { RowKind::Leaf } else { RowKind::Group },
+        path: layout.path(number),
+        name: field.name.clone(),
+        type_text: field.type_text(),
+        depth: field.depth,
+        offset_bytes: field.offset_bytes,
+        bytes: field.whole_bytes(),
+        bits: field.bits,
+        role: field.role,
+        counts,
+    }
+}
+
+/// Puts a row for each hole behind the field that ends last before it.
+fn place_holes(rows: &mut Vec<Row>, holes: &[(u64, u64)], counts: &[Counts]) {
+    for ((start, bytes), counts) in holes.iter().zip(counts).rev() {
+        let before = rows.iter().rposition(|row| row.offset_bytes < *start && row.kind != RowKind::Hole);
+        let depth = before.and_then(|at| rows.get(at)).map_or(0, |row| row.depth);
+        let hole = Row { kind: RowKind::Hole, depth, bytes: *bytes, ..of_offset(*start, 0, counts) };
+        rows.insert(before.map_or(0, |at| at + 1), hole);
+    }
+}

@@ -1,0 +1,103 @@
+use std::sync::Arc;
+
+use anytrace_core::access::{AccessFlags, AccessKind};
+use anytrace_core::layout::{Dimension, Field, Layout, RecordKind};
+use proptest::prelude::*;
+
+use super::*;
+use crate::cache::Options;
+use crate::cache::config::{Config, Level};
+
+struct One(Arc<Layout>);
+
+impl Layouts for One {
+    fn layout(&mut self, name: &str, _recorded: u64) -> Option<Arc<Layout>> {
+        (name == "struct.P").then(|| Arc::clone(&self.0))
+    }
+}
+
+fn particle() -> Arc<Layout> {
+    let mut layout = Layout::new("P", RecordKind::Struct, 24);
+    layout.push(Field::new("id", 0, 4, "int"));
+    layout.push(Field::new("pos", 8, 4, "float").repeated(Dimension { stride_bytes: 4, count: 3 }));
+    Arc::new(layout)
+}
+
+fn access(seq: u64, address: u64, bytes: u16, kind: AccessKind) -> Access {
+    Access { address, seq, thread: 0, bytes, kind, flags: AccessFlags::NONE }
+}
+
+fn caches() -> Simulation {
+    let config = Config::new("c", vec![Level::new("L1", 4096, 64, 4)]);
+    Simulation::new(vec![config], Options { with_types: true, ..Options::default() }).unwrap()
+}
+
+fn profile(regions: &[RegionAdded], accesses: &[Access]) -> TypeProfile {
+    let mut layouts = One(particle());
+    let mut profiler = TypeProfiler::new(&mut layouts, caches(), 64);
+    profiler.type_name(0, Some(b"struct.P")).unwrap();
+    profiler.type_name(1, Some(b"struct.Q")).unwrap();
+    regions.iter().for_each(|region| profiler.region_added(region).unwrap());
+    accesses.chunks(7).for_each(|batch| profiler.accesses(batch).unwrap());
+    profiler.finish().unwrap()
+}
+
+#[test]
+fn one_block_of_all_bytes_is_counted_as_elements_of_the_type() {
+    let region = RegionAdded { seq: 0, address: 4096, element_bytes: 240, elements: 1, type_number: 0, thread: 0 };
+    let reads = [access(1, 4096 + 24 * 3 + 12, 4, AccessKind::Read), access(2, 4096 + 4, 8, AccessKind::Write)];
+    let found = profile(&[region], &reads);
+    let one = &found.types[0];
+    assert_eq!(
+        (one.elements, one.regions, one.element_bytes.as_slice(), one.straddling_elements),
+        (10, 1, &[(24, 1)][..], 2)
+    );
+    let rows = found.rows(0);
+    let told: Vec<_> =
+        rows.iter().map(|row| (row.path.as_str(), row.bytes, row.counts.reads, row.counts.writes)).collect();
+    assert_eq!(told, [("id", 4, 0, 0), ("", 4, 0, 1), ("pos[]", 12, 1, 1), ("", 4, 0, 0)]);
+    assert_eq!(rows[1].kind, RowKind::Hole);
+    assert_eq!((one.live_bytes_peak, one.live.sparkline(8).chars().count()), (240, 3));
+}
+
+proptest! {
+    #[test]
+    fn fields_get_what_a_slow_model_gives_them(
+        starts in proptest::collection::vec((0_u64..40, 1_u64..6, 0_u32..2), 1..8),
+        touched in proptest::collection::vec((0_u64..1400, 0_u16..20, any::<bool>()), 1..80),
+    ) {
+        let regions: Vec<RegionAdded> = starts.iter().zip(0..).map(|((at, elements, type_number), seq)| RegionAdded {
+            seq, address: 64 + at * 24, element_bytes: 24, elements: *elements, type_number: *type_number, thread: 0,
+        }).collect();
+        let first = regions.len() as u64;
+        let accesses: Vec<Access> = touched.iter().zip(first..).map(|((at, bytes, is_write), seq)| {
+            access(seq, *at, *bytes, if *is_write { AccessKind::Write } else { AccessKind::Read })
+        }).collect();
+        let found = profile(&regions, &accesses);
+        // The slow model: for each access look through all regions and all bytes.
+        let (mut untyped, mut id, mut pos, mut in_p) = (0, 0, 0, 0);
+        for one in &accesses {
+            let home = regions.iter().rev().find(|region| (region.address..=region.last().unwrap()).contains(&one.address));
+            match home {
+                None => untyped += 1,
+                Some(region) if region.type_number == 0 => {
+                    in_p += 1;
+                    let offset = (one.address - region.address) % 24;
+                    let bytes = || (offset..offset + u64::from(one.bytes)).filter(|byte| *byte < 24);
+                    id += u64::from(bytes().any(|byte| byte < 4));
+                    pos += u64::from(bytes().any(|byte| (8..20).contains(&byte)));
+                }
+                Some(_) => {}
+            }
+        }
+        prop_assert_eq!(found.untyped.accesses(), untyped);
+        prop_assert_eq!(found.types[0].counts.accesses(), in_p);
+        let rows = found.rows(0);
+        let of = |name: &str| rows.iter().find(|row| row.name == name).map_or(0, |row| row.counts.accesses());
+        prop_assert_eq!((of("id"), of("pos")), (id, pos));
+        let all: u64 = found.types.iter().map(|one| one.counts.accesses()).sum();
+        prop_assert_eq!(all + untyped, accesses.len() as u64);
+        let by_offset: u64 = found.offsets.iter().map(|(_, counts)| counts.misses).sum();
+        prop_assert_eq!(by_offset, found.types.iter().map(|one| one.counts.misses).sum::<u64>());
+    }
+}

@@ -1,0 +1,80 @@
+//! `anytrace cacheray lifetime`.
+
+mod json;
+mod text;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anytrace_analysis::lifetimes::{LifetimeWatch, Lifetimes};
+use clap::Args;
+
+use super::opening;
+use super::type_data::TypeDataArguments;
+use crate::arguments::{InputArguments, ResultForm};
+use crate::failure::Failure;
+use crate::verbs::info::print_json;
+use crate::{Verdict, for_each_file};
+
+/// `cacheray lifetime`.
+#[derive(Debug, Args)]
+pub(crate) struct LifetimeArguments {
+    /// Traces; - is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    files: Vec<PathBuf>,
+    /// Most findings of a kind shown; 0 is all that are kept (10,000). Counts are always exact
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Exit with 1 when memory is used after its remove, or read before it is written
+    #[arg(long)]
+    fail: bool,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = ResultForm::Text)]
+    format: ResultForm,
+    #[command(flatten)]
+    type_data: TypeDataArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// What is printed of one trace.
+struct Results {
+    name: String,
+    format: &'static str,
+    found: Lifetimes,
+    top: usize,
+}
+
+pub(crate) fn run(options: &LifetimeArguments) -> Result<Verdict, Failure> {
+    options.type_data.with(|layouts| {
+        let mut objects = Vec::new();
+        let mut is_first = true;
+        let verdict = for_each_file(&options.files, |path| {
+            let name = path.display().to_string();
+            let failed = |error| Failure::of(&name, &error);
+            let mut opened = opening::open(path, &options.input)?;
+            let mut watch = LifetimeWatch::new(layouts);
+            if let Some(trace) = opened.trace {
+                trace.accesses(&mut watch, &mut opened.reporter).map_err(failed)?;
+            }
+            drop(opened.progress);
+            opened.reporter.print_rest()?;
+            let top = if options.top == 0 { usize::MAX } else { options.top };
+            let results = Results { name, format: opened.format, found: watch.finish(), top };
+            if options.format == ResultForm::Json {
+                objects.push(json::object(&results));
+            } else {
+                let gap = if is_first { "" } else { "\n" };
+                write!(std::io::stdout().lock(), "{gap}{}", text::page(&results))?;
+            }
+            is_first = false;
+            let is_misused = results.found.after_remove_count > 0 || results.found.unwritten_count > 0;
+            let own = if options.fail && is_misused { Verdict::Breach } else { Verdict::Fine };
+            Ok(opened.reporter.verdict().max(own))
+        })?;
+        if options.format == ResultForm::Json {
+            print_json(objects, options.files.len() > 1)?;
+        }
+        Ok(verdict)
+    })
+}

@@ -1,0 +1,192 @@
+//! The recorder's library: found, or built once with the user's own `rustc` from the sources in this program.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+use crate::paint;
+
+/// Names a folder with both libraries, before all other places.
+const FOLDER: &str = "ANYTRACE_CACHERAY_RECORDER";
+const ARCHIVE: &str = "libanytrace_cacheray_recorder.a";
+const SHARED: &str = "libanytrace_cacheray_recorder.so";
+
+/// The library's two forms.
+#[derive(Debug)]
+pub(super) struct Library {
+    /// For linking into programs.
+    pub(super) archive: PathBuf,
+    /// For loading into programs that were linked without it, and for shared libraries that must have no holes.
+    pub(super) shared: PathBuf,
+}
+
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        /// The recorder's sources, by their place in its `src`.
+        pub(super) const SOURCES: &[(&str, &str)] = &[$((
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recorders/cacheray/src/", $name)),
+        )),*];
+    };
+}
+
+sources! {
+    "alloc.rs",
+    "api.rs",
+    "callbacks.rs",
+    "elf.rs",
+    "entries.rs",
+    "hooks/accesses.rs",
+    "hooks/annotations.rs",
+    "hooks/atomics.rs",
+    "hooks/atomics128.rs",
+    "hooks/memory.rs",
+    "hooks/mod.rs",
+    "inner.rs",
+    "interface.rs",
+    "layouts.rs",
+    "lib.rs",
+    "log.rs",
+    "options.rs",
+    "real.rs",
+    "record.rs",
+    "regions.rs",
+    "signals.rs",
+    "sites.rs",
+    "start.rs",
+    "sys.rs",
+    "target.rs",
+    "thread.rs",
+}
+
+/// The header for programs that tell types.
+pub(super) const HEADER: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recorders/cacheray/include/cacheray.h"));
+
+/// Finds the library: in the folder that the environment names, beside this program, in the `lib` beside its folder,
+/// in the cache; else builds it into the cache.
+pub(super) fn find() -> Result<Library, Failure> {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return library(Path::new(&folder)).ok_or_else(|| {
+            let folder = folder.display();
+            Failure::usage(format!("{FOLDER} is {folder}, where {ARCHIVE} and {SHARED} are not both"))
+        });
+    }
+    let beside = std::env::current_exe().ok().and_then(|exe| fs::canonicalize(exe).ok());
+    let folder = beside.as_deref().and_then(Path::parent);
+    let near = folder
+        .into_iter()
+        .flat_map(|folder| [folder.to_owned(), folder.join("../lib"), folder.join("../lib/anytrace")]);
+    if let Some(found) = near.into_iter().find_map(|folder| library(&folder)) {
+        return Ok(found);
+    }
+    let cache = cache()?;
+    match library(&cache) {
+        Some(found) => Ok(found),
+        None => build(&cache),
+    }
+}
+
+fn library(folder: &Path) -> Option<Library> {
+    let folder = fs::canonicalize(folder).ok()?;
+    let (archive, shared) = (folder.join(ARCHIVE), folder.join(SHARED));
+    (archive.is_file() && shared.is_file()).then_some(Library { archive, shared })
+}
+
+/// The folder for this very version of the sources.
+fn cache() -> Result<PathBuf, Failure> {
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".cache"));
+    let base = base.or_else(home).ok_or_else(|| {
+        Failure::usage(format!(
+            "no place for the recorder: neither XDG_CACHE_HOME nor HOME is set; {FOLDER} may name one"
+        ))
+    })?;
+    Ok(base.join("anytrace").join(format!("cacheray-recorder-{}-{:016x}", env!("CARGO_PKG_VERSION"), fingerprint())))
+}
+
+/// A number that changes with the sources (FNV-1a).
+fn fingerprint() -> u64 {
+    let bytes = SOURCES.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes()));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Builds both forms into a folder of their own, which gets its name when it is complete.
+fn build(cache: &Path) -> Result<Library, Failure> {
+    let parent = cache.parent().unwrap_or(Path::new("."));
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::usage(format!("cannot build the recorder in {}: {what}: {error}", parent.display()))
+    };
+    paint::complain("note", format!("building the recorder, this once, in {}", cache.display()));
+    fs::create_dir_all(parent).map_err(|error| failed("folder", &error))?;
+    let work =
+        tempfile::Builder::new().prefix(".building-").tempdir_in(parent).map_err(|error| failed("folder", &error))?;
+    let sources = work.path().join("src");
+    fs::create_dir_all(sources.join("hooks")).map_err(|error| failed("folder", &error))?;
+    for (name, text) in SOURCES {
+        let mut file = fs::File::create(sources.join(name)).map_err(|error| failed(name, &error))?;
+        file.write_all(text.as_bytes()).map_err(|error| failed(name, &error))?;
+    }
+    let done = work.path().join("lib");
+    compile(&sources.join("lib.rs"), &done)?;
+    // Two may build at the same time: the first one's stays.
+    if let Err(error) = fs::rename(&done, cache)
+        && library(cache).is_none()
+    {
+        return Err(failed("name", &error));
+    }
+    library(cache).ok_or_else(|| failed("result", &"it is not there"))
+}
+
+/// One call of the compiler: the recorder has no dependencies.
+fn compile(source: &Path, to: &Path) -> Result<(), Failure> {
+    let rustc = std::env::var_os("RUSTC").filter(|name| !name.is_empty()).unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(&rustc);
+    command.args(["--edition", "2024", "--cfg", "feature=\"engine\"", "--crate-name", "anytrace_cacheray_recorder"]);
+    command.args(["--crate-type", "staticlib", "--crate-type", "cdylib", "--cap-lints", "allow"]);
+    command.args(["-C", "opt-level=3", "-C", "codegen-units=1", "-C", "strip=debuginfo"]);
+    // The compiler links by `cc`; where only the others are, it must be told.
+    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    if let Some(linker) = ["cc", "gcc", "clang"].into_iter().find(is_here) {
+        command.args(["-C", &format!("linker={linker}")]);
+    }
+    command.arg("--out-dir").arg(to).arg(source).stdin(Stdio::null());
+    // What is meant for the user's own programs would instrument the recorder.
+    command.env_remove("RUSTFLAGS").env_remove("LD_PRELOAD");
+    let output = command.output().map_err(|error| {
+        Failure::usage(format!(
+            "cannot build the recorder: {} cannot be run: {error}; install Rust, name the compiler by RUSTC, or the \
+             folder of a finished library by {FOLDER}",
+            rustc.display()
+        ))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Failure::usage(format!("cannot build the recorder: {} failed:\n{said}", rustc.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_sources_of_the_recorder_are_here() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recorders/cacheray/src");
+        let mut found = Vec::new();
+        for (folder, prefix) in [(folder.clone(), ""), (folder.join("hooks"), "hooks/")] {
+            for entry in fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                if entry.file_type().unwrap().is_file() {
+                    found.push(format!("{prefix}{}", entry.file_name().to_string_lossy()));
+                }
+            }
+        }
+        found.sort();
+        let listed: Vec<_> = SOURCES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(found, listed);
+    }
+}

@@ -1,0 +1,154 @@
+//! `anytrace cacheray types`.
+
+mod csv;
+mod json;
+mod layouts;
+mod text;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anytrace_analysis::cache::config::Config;
+use anytrace_analysis::cache::{Options, Simulation};
+use anytrace_analysis::type_profile::{TypeProfile, TypeProfiler};
+use anytrace_core::access::TypeNumber;
+use anytrace_core::layout::{Layouts, bare_name, canonical_name};
+use anytrace_export::json::VERSION;
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::caches::CacheArguments;
+use super::opening;
+use super::type_data::TypeDataArguments;
+use crate::arguments::InputArguments;
+use crate::failure::Failure;
+use crate::verbs::info::print_json;
+use crate::{Verdict, for_each_file};
+
+pub(super) use json::series;
+
+/// `cacheray types`.
+#[derive(Debug, Args)]
+pub(crate) struct TypesArguments {
+    /// Traces; - is standard input
+    #[arg(required_unless_present = "layouts", value_name = "TRACE")]
+    files: Vec<PathBuf>,
+    /// Only these types; may be repeated. `Foo` stands for `struct.Foo` and its like
+    #[arg(long = "type", value_name = "NAME")]
+    types: Vec<String>,
+    /// How many types are shown with their fields, those with most misses first; 0 is none
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+    /// No trace: print the layouts of all types of --binary; as JSON, --binary takes them again
+    #[arg(long, requires = "binary", conflicts_with = "files")]
+    layouts: bool,
+    #[command(flatten)]
+    type_data: TypeDataArguments,
+    #[command(flatten)]
+    caches: CacheArguments,
+    #[command(flatten)]
+    input: InputArguments,
+}
+
+/// Forms of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Tables for people
+    Text,
+    /// For programs, with a version field
+    Json,
+    /// A row a field
+    Csv,
+}
+
+/// What is printed of one trace.
+struct Results {
+    name: String,
+    format: &'static str,
+    config: Config,
+    profile: TypeProfile,
+    /// Types that are wanted, those with most misses first.
+    shown: Vec<TypeNumber>,
+}
+
+pub(crate) fn run(options: &TypesArguments) -> Result<Verdict, Failure> {
+    if options.layouts {
+        return layouts::run(options);
+    }
+    let config = options.caches.load()?;
+    options.type_data.with(|layouts| {
+        let mut out = std::io::stdout().lock();
+        let mut objects: Vec<Value> = Vec::new();
+        let mut is_first = true;
+        let verdict = for_each_file(&options.files, |path| {
+            let (results, verdict) = one(path, options, &config, layouts)?;
+            match options.format {
+                Form::Json => objects.push(json::object(&results)),
+                Form::Csv => out.write_all(csv::lines(&results, is_first).as_bytes())?,
+                Form::Text => {
+                    let gap = if is_first { "" } else { "\n" };
+                    write!(out, "{gap}{}", text::page(&results, options.top, !options.types.is_empty()))?;
+                }
+            }
+            is_first = false;
+            Ok(verdict)
+        })?;
+        if options.format == Form::Json {
+            print_json(objects, options.files.len() > 1)?;
+        }
+        out.flush()?;
+        Ok(verdict)
+    })
+}
+
+fn one(
+    path: &Path,
+    options: &TypesArguments,
+    config: &Config,
+    layouts: &mut dyn Layouts,
+) -> Result<(Results, Verdict), Failure> {
+    let name = path.display().to_string();
+    let failed = |error| Failure::of(&name, &error);
+    let mut opened = opening::open(path, &options.input)?;
+    let told = Options { with_types: true, threads: 1, ..Options::default() };
+    let simulation = Simulation::new(vec![config.clone()], told).map_err(|error| Failure::bare(&error))?;
+    let line_bytes = config.levels.first().map_or(64, |level| level.line);
+    let mut profiler = TypeProfiler::new(layouts, simulation, line_bytes);
+    if let Some(trace) = opened.trace {
+        trace.accesses(&mut profiler, &mut opened.reporter).map_err(failed)?;
+    }
+    drop(opened.progress);
+    opened.reporter.print_rest()?;
+    let profile = profiler.finish().map_err(failed)?;
+    let shown = shown(&profile, &options.types);
+    if shown.is_empty() && !options.types.is_empty() {
+        let names: Vec<_> =
+            (0..).zip(profile.types.iter().take(20)).map(|(number, _)| profile.table.name(number)).collect();
+        let has = if names.is_empty() { "no types at all".to_owned() } else { names.join(", ") };
+        return Err(Failure::usage(format!("{name}: no type is called {}; it has {has}", options.types.join(" or "))));
+    }
+    let verdict = opened.reporter.verdict();
+    Ok((Results { name, format: opened.format, config: config.clone(), profile, shown }, verdict))
+}
+
+/// The types that are wanted, those with most misses first, then most accesses.
+fn shown(profile: &TypeProfile, wanted: &[String]) -> Vec<TypeNumber> {
+    let mut shown: Vec<TypeNumber> = (0..).zip(&profile.types).map(|(number, _)| number).collect();
+    shown.retain(|number| wanted.is_empty() || wanted.iter().any(|name| is_called(profile.table.name(*number), name)));
+    shown.sort_by_key(|number| {
+        let counts = profile.types.get(*number as usize).map(|one| one.counts).unwrap_or_default();
+        (std::cmp::Reverse((counts.misses, counts.accesses())), *number)
+    });
+    shown
+}
+
+/// True when a name of a trace is meant.
+pub(super) fn is_called(in_trace: &str, wanted: &str) -> bool {
+    in_trace == wanted || canonical_name(bare_name(in_trace)) == canonical_name(bare_name(wanted))
+}
+
+/// The version of results as JSON.
+const JSON_VERSION: u64 = VERSION;

@@ -1,0 +1,230 @@
+//! The live summary on a terminal.
+
+use std::io::{self, Stdout};
+
+use anytrace_core::text::printable;
+use anytrace_live::Summary;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Paragraph, Row, Table};
+use ratatui::{Frame, Terminal};
+
+use crate::units::{grouped, nanoseconds};
+
+/// The alternate screen; the terminal is as it was when this value is gone.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    pub(super) fn open() -> io::Result<Self> {
+        execute!(io::stdout(), EnterAlternateScreen)?;
+        let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        terminal.hide_cursor()?;
+        Ok(Self { terminal })
+    }
+
+    /// Shows a summary and the last complaint.
+    pub(super) fn draw(&mut self, summary: &Summary, complaint: &str) -> io::Result<()> {
+        self.terminal.draw(|frame| draw(frame, summary, complaint)).map(|_| ())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nothing can be done where the terminal is gone.
+        let _ = self.terminal.show_cursor();
+        let _ = execute!(io::stdout(), LeaveAlternateScreen);
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, summary: &Summary, complaint: &str) {
+    let sources = u16::try_from(summary.total.sources.len()).unwrap_or(u16::MAX).saturating_add(3).min(14);
+    let parts = Layout::vertical([
+        Constraint::Length(6),
+        Constraint::Length(sources),
+        Constraint::Min(4),
+        Constraint::Length(1),
+        Constraint::Length(1),
+    ]);
+    let [head, middle, bottom, notice, keys] = parts.areas(frame.area());
+    frame.render_widget(Paragraph::new(figures(summary)).block(Block::bordered().title(" heph collect ")), head);
+    frame.render_widget(source_table(summary), middle);
+    frame.render_widget(description_table(summary), bottom);
+    let line = complaint.lines().next().unwrap_or_default();
+    frame.render_widget(Paragraph::new(printable(line)).style(Style::new().fg(Color::Yellow)), notice);
+    frame.render_widget(Paragraph::new("Ctrl-C ends the collection and prints the report").dim(), keys);
+}
+
+fn figures(summary: &Summary) -> Vec<Line<'static>> {
+    let total = &summary.total;
+    let (lost, lengths) = (&total.totals, &total.lengths);
+    let time = |ns: u64| nanoseconds(u128::from(ns));
+    let lost_style = if lost.lost > 0 { Style::new().fg(Color::Red).bold() } else { Style::new() };
+    vec![
+        Line::from(format!(
+            "{:>14} events/s   {:>10} MB/s   {:>16} events   {:>10} MB   {}",
+            number(summary.events_per_second() as u64),
+            format!("{:.1}", summary.bytes_per_second() / 1e6),
+            number(total.events),
+            format!("{:.1}", total.bytes as f64 / 1e6),
+            nanoseconds(u128::from(total.elapsed.as_secs()) * 1_000_000_000),
+        ))
+        .bold(),
+        Line::from(format!(
+            "lost {}   twice {}   late {}   restarts {}   damaged {}",
+            number(lost.lost),
+            number(lost.duplicates),
+            number(lost.out_of_order),
+            number(lost.restarts),
+            number(total.damaged_places),
+        ))
+        .style(lost_style),
+        Line::from(format!(
+            "dropped: kernel {} datagrams   queue {} events   over rate {} events   refused {}",
+            number(total.kernel_dropped()),
+            number(total.dropped.events),
+            number(total.over_rate.events),
+            number(total.refused()),
+        )),
+        Line::from(format!(
+            "lengths: p50 {}   p90 {}   p99 {}   p99.9 {}   max {}",
+            time(lengths.p50_ns),
+            time(lengths.p90_ns),
+            time(lengths.p99_ns),
+            time(lengths.p999_ns),
+            time(lengths.max_ns),
+        )),
+    ]
+}
+
+fn source_table(summary: &Summary) -> Table<'static> {
+    let heading = Row::new(["source", "events", "lost", "twice", "late", "damaged", "sender", "lost by stream"]).bold();
+    // Those that still send come last in the report and first here.
+    let rows = summary.total.sources.iter().rev().map(|source| {
+        let lossy = source.streams.iter().filter(|stream| stream.lost > 0).take(4);
+        let by_stream: Vec<String> = lossy.map(|stream| format!("{}:{}", stream.stream, number(stream.lost))).collect();
+        Row::new([
+            source.name.number.to_string(),
+            number(source.events),
+            number(source.totals.lost),
+            number(source.totals.duplicates),
+            number(source.totals.out_of_order),
+            number(source.damaged_places),
+            format!("{} {}", source.name.kind, printable(&source.name.peer)),
+            by_stream.join(" "),
+        ])
+    });
+    let widths = [
+        Constraint::Length(6),
+        Constraint::Length(12),
+        Constraint::Length(9),
+        Constraint::Length(7),
+        Constraint::Length(7),
+        Constraint::Length(7),
+        Constraint::Length(28),
+        Constraint::Min(10),
+    ];
+    Table::new(rows.collect::<Vec<_>>(), widths).header(heading).block(Block::bordered())
+}
+
+fn description_table(summary: &Summary) -> Table<'static> {
+    let heading = Row::new(["events", "p50", "p90", "p99", "p99.9", "max", "description"]).bold();
+    let time = |ns: u64| nanoseconds(u128::from(ns));
+    let rows = summary.total.descriptions.iter().map(|row| {
+        Row::new([
+            number(row.count),
+            time(row.lengths.p50_ns),
+            time(row.lengths.p90_ns),
+            time(row.lengths.p99_ns),
+            time(row.lengths.p999_ns),
+            time(row.lengths.max_ns),
+            printable(&row.description),
+        ])
+    });
+    let mut widths = vec![Constraint::Length(14)];
+    widths.extend([Constraint::Length(10); 5]);
+    widths.push(Constraint::Min(20));
+    Table::new(rows.collect::<Vec<_>>(), widths).header(heading).block(Block::bordered())
+}
+
+fn number(number: u64) -> String {
+    grouped(u128::from(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use anytrace_live::{
+        DescriptionRow, Drops, EndedBy, Percentiles, Report, SourceName, SourceReport, StreamLoss, Summary,
+    };
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn summary() -> Summary {
+        let lengths = Percentiles { p50_ns: 900, p90_ns: 2_000, p99_ns: 30_000, p999_ns: 400_000, max_ns: 5_000_000 };
+        let lost = StreamLoss { stream: 3, received: 90, lost: 10, ..StreamLoss::default() };
+        let source = SourceReport {
+            name: SourceName { number: 1, kind: "unix", peer: "\u{1b}[31mred".to_owned() },
+            events: 90,
+            metadata: 1,
+            bytes: 7_000,
+            files: 1,
+            damaged_places: 0,
+            skipped_bytes: 0,
+            unfinished_bytes: 0,
+            dropped: Drops::default(),
+            over_rate: Drops::default(),
+            uncounted: 0,
+            totals: lost.clone(),
+            stream_count: 1,
+            streams: vec![lost.clone()],
+        };
+        let description =
+            DescriptionRow { description: "\u{1b}[2Jpoll".to_owned(), count: 90, total_ns: 90_000, lengths };
+        let total = Report {
+            elapsed: Duration::from_secs(5),
+            ended_by: EndedBy::Running,
+            events: 90,
+            metadata: 1,
+            bytes: 7_000,
+            files: 1,
+            lengths,
+            descriptions: vec![description],
+            other_descriptions: 0,
+            sources: vec![source],
+            other_sources: 0,
+            totals: lost,
+            dropped: Drops::default(),
+            over_rate: Drops::default(),
+            damaged_places: 0,
+            skipped_bytes: 0,
+            unfinished_bytes: 0,
+            listeners: Vec::new(),
+        };
+        Summary { interval: Duration::from_secs(1), events: 1_234_567, bytes: 99_000_000, total }
+    }
+
+    #[test]
+    fn the_screen_has_rates_losses_and_lengths_and_no_escapes_of_senders() {
+        for (width, height) in [(120, 30), (40, 8), (1, 1)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| draw(frame, &summary(), "\u{1b}[0mcomplaint")).unwrap();
+            let shown = terminal.backend().to_string();
+            assert!(!shown.contains('\u{1b}'), "{shown}");
+            if width == 120 {
+                for part in
+                    ["1,234,567 events/s", "99.0 MB/s", "lost 10", "3:10", "\\u{1b}[2Jpoll", "400.0 µs", "complaint"]
+                {
+                    assert!(shown.contains(part), "{part} is not in\n{shown}");
+                }
+            }
+        }
+    }
+}

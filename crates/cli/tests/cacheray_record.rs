@@ -1,0 +1,230 @@
+//! From a source to a trace by two commands: `cacheray cc` and `cacheray record`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SOURCE: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static volatile long words[8];
+int other(int n);
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < 1000; i++)
+        words[i & 7] = i;
+    if (argc > 1 && !strcmp(argv[1], "fork") && !fork())
+        return other(1);
+    if (argc > 1 && !strcmp(argv[1], "term"))
+        raise(SIGTERM);
+    if (argc > 1 && !strcmp(argv[1], "again"))
+        execl(argv[2], argv[2], (char *)0);
+    printf("%d arguments\n", argc - 1);
+    return argc > 1 ? atoi(argv[1]) : 0;
+}
+"#;
+const OTHER: &str =
+    "static volatile long more[2];\nint other(int n) { for (int i = 0; i < 50; i++) more[n] = i; return 0; }\n";
+
+/// A folder with the two sources, and a copy of the program under test that has no library beside it.
+struct Bench {
+    folder: tempfile::TempDir,
+    cache: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = tempfile::tempdir_in(tmp).unwrap();
+        std::fs::write(folder.path().join("app.c"), SOURCE).unwrap();
+        std::fs::write(folder.path().join("other.c"), OTHER).unwrap();
+        let exe = env!("CARGO_BIN_EXE_anytrace");
+        let alone = folder.path().join("anytrace");
+        if std::fs::hard_link(exe, &alone).is_err() {
+            std::fs::copy(exe, &alone).unwrap();
+        }
+        // Shared by the tests and by later runs: a version of the recorder is built once.
+        Self { folder, cache: tmp.join("cacheray-cache") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn anytrace(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(self.path("anytrace"));
+        command.args(arguments).current_dir(self.folder.path()).env("XDG_CACHE_HOME", &self.cache);
+        command.env_remove("CACHERAY_OPTIONS").env_remove("ANYTRACE_CACHERAY_RECORDER").env("NO_COLOR", "1");
+        command.output().unwrap()
+    }
+
+    fn done(&self, arguments: &[&str]) -> Output {
+        let output = self.anytrace(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}{}", out(&output), err(&output));
+        output
+    }
+
+    /// Records in a trace, which must break no rule.
+    fn records(&self, trace: &str) -> u64 {
+        let output = self.done(&["check", "--input-format", "cacheray", "--format", "json", trace]);
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((value["errors"].as_u64(), value["warnings"].as_u64()), (Some(0), Some(0)), "{value}");
+        value["records"].as_u64().unwrap()
+    }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A clang that is here; the tests' packages bring one.
+fn clang() -> &'static str {
+    let all = ["clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"];
+    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    all.into_iter().find(is_here).unwrap_or_else(|| panic!("no clang is here"))
+}
+
+#[test]
+fn two_commands_lead_from_sources_to_a_trace() {
+    let bench = Bench::new();
+    for compiler in ["gcc", clang(), "g++"] {
+        bench.done(&[
+            "cacheray",
+            "cc",
+            "--",
+            compiler,
+            "-O1",
+            "-Wno-deprecated",
+            "-o",
+            "app",
+            "app.c",
+            "other.c",
+            "-lm",
+        ]);
+        let output = bench.done(&["cacheray", "record", "--force", "-o", "app.trace", "--", "./app", "0", "--force"]);
+        assert_eq!(out(&output), "2 arguments\n");
+        let records = bench.records("app.trace");
+        assert!(records > 1000, "{compiler}: {records}");
+        let said = err(&output);
+        assert!(said.contains("app.trace: 1,0") && said.contains(" records, "), "{compiler}: {said}");
+        assert!(!said.contains("not built"), "{said}");
+    }
+}
+
+#[test]
+fn the_header_tells_types() {
+    let bench = Bench::new();
+    let header = bench.done(&["cacheray", "cc", "--print-header"]);
+    std::fs::write(bench.path("cacheray.h"), header.stdout).unwrap();
+    let source = "#include \"cacheray.h\"\nstruct node { long value; };\n\
+        int main(void) { struct node *n = CACHERAY_MALLOC(struct node, 3); n[2].value = 1; CACHERAY_FREE(n); return 0; }\n";
+    std::fs::write(bench.path("typed.c"), source).unwrap();
+    bench.done(&["cacheray", "cc", "--", "gcc", "typed.c", "-o", "typed"]);
+    bench.done(&["cacheray", "record", "-o", "typed.trace", "--", "./typed"]);
+    let dump = bench.done(&["dump", "--input-format", "cacheray", "typed.trace"]);
+    assert!(out(&dump).contains("elemsize 8 elemcount 3 thread 0 type \"struct node\""), "{}", out(&dump));
+}
+
+#[test]
+fn steps_may_be_taken_one_by_one() {
+    let bench = Bench::new();
+    bench.done(&["cacheray", "cc", "--", "gcc", "-c", "app.c"]);
+    bench.done(&["cacheray", "cc", "--", "gcc", "-fPIC", "-c", "other.c"]);
+    bench.done(&["cacheray", "cc", "--", "gcc", "-shared", "other.o", "-o", "libother.so"]);
+    std::fs::write(bench.path("rest"), "app.o -o app\n-L . -lother '-Wl,-rpath,$ORIGIN'").unwrap();
+    bench.done(&["cacheray", "cc", "--", "gcc", "@rest"]);
+    let output = bench.done(&["cacheray", "record", "-o", "app.trace", "--", "./app", "fork"]);
+    assert!(bench.records("app.trace") > 1000);
+    // The forked process runs in the library.
+    let said = err(&output);
+    let child = said.split_whitespace().find(|word| word.starts_with("app.trace.")).unwrap().trim_end_matches(':');
+    assert!(bench.records(child) >= 50);
+}
+
+#[test]
+fn the_programs_exit_code_is_passed_on() {
+    let bench = Bench::new();
+    bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
+    let run = |argument: &str| bench.anytrace(&["cacheray", "record", "-q", "--force", "--", "./app", argument]);
+    assert_eq!(run("7").status.code(), Some(7));
+    let ended = run("term");
+    assert_eq!((ended.status.code(), err(&ended).as_str()), (Some(128 + 15), ""));
+    assert!(bench.records("cacheray.trace") >= 1000);
+    assert_eq!(bench.anytrace(&["cacheray", "record", "--force", "--", "./no-such"]).status.code(), Some(2));
+    assert_eq!(bench.anytrace(&["cacheray", "cc", "--", "gcc", "no-such.c"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_program_started_by_a_recorded_one_writes_beside_it() {
+    let bench = Bench::new();
+    bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
+    let output = bench.done(&["cacheray", "record", "-o", "t.trace", "--", "./app", "again", "./app"]);
+    let said = err(&output);
+    let second = said.split_whitespace().find(|word| word.starts_with("t.trace.")).unwrap().trim_end_matches(':');
+    assert!(bench.records("t.trace") >= 1000 && bench.records(second) >= 1000);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let bench = Bench::new();
+    bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
+    bench.done(&["cacheray", "record", "-o", "app.trace", "--", "./app"]);
+    let again = bench.anytrace(&["cacheray", "record", "-o", "app.trace", "--", "./app"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(err(&again).contains("app.trace exists; --force replaces it"));
+    let colon = bench.anytrace(&["cacheray", "record", "-o", "a:b", "--", "./app"]);
+    assert!(err(&colon).contains("divided by colons"));
+    let out = bench.anytrace(&["cacheray", "record", "-o", "-", "--", "./app"]);
+    assert!(err(&out).contains("may go through a FIFO"));
+    let fixed = bench.anytrace(&["cacheray", "cc", "--", "gcc", "-static", "-o", "app", "app.c", "other.c"]);
+    assert_eq!(fixed.status.code(), Some(2));
+    assert!(err(&fixed).contains("leave -static out"));
+    let plain = Command::new("gcc").args(["-o", "plain", "app.c", "other.c"]).current_dir(bench.folder.path()).status();
+    assert!(plain.unwrap().success());
+    let output = bench.done(&["cacheray", "record", "-o", "plain.trace", "--", "./plain"]);
+    assert!(err(&output).contains("only what it allocates is recorded"), "{}", err(&output));
+    assert!(bench.records("plain.trace") < 100);
+    let mut command = Command::new("gcc");
+    command.args(["-fsanitize=thread", "-o", "sanitized", "app.c", "other.c"]).current_dir(bench.folder.path());
+    if command.output().unwrap().status.success() {
+        let output = bench.anytrace(&["cacheray", "record", "--", "./sanitized"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(err(&output).contains("linked with ThreadSanitizer itself"));
+    }
+}
+
+#[test]
+fn the_recorder_is_built_once_and_named_by_the_environment() {
+    let mut bench = Bench::new();
+    bench.cache = bench.path("fresh");
+    let first = bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
+    assert!(err(&first).contains("building the recorder, this once, in "), "{}", err(&first));
+    let second = bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);
+    assert_eq!(err(&second), "");
+    let missing = Command::new(bench.path("anytrace"))
+        .args(["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"])
+        .current_dir(bench.folder.path())
+        .env("ANYTRACE_CACHERAY_RECORDER", "/nowhere")
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(err(&missing).contains("ANYTRACE_CACHERAY_RECORDER is /nowhere"));
+    let without = Command::new(bench.path("anytrace"))
+        .args(["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"])
+        .current_dir(bench.folder.path())
+        .env_remove("ANYTRACE_CACHERAY_RECORDER")
+        .env("XDG_CACHE_HOME", bench.path("other"))
+        .env("RUSTC", "no-such-compiler")
+        .output()
+        .unwrap();
+    assert_eq!(without.status.code(), Some(2));
+    assert!(err(&without).contains("no-such-compiler cannot be run"), "{}", err(&without));
+}

@@ -1,0 +1,287 @@
+//! Counts over two axes as an SVG: the darker, the more. Colours go by powers, so that little beside much is seen.
+//!
+//! ```
+//! use anytrace_export::heatmap::{Grid, Row, svg};
+//!
+//! let rows = vec![Row { label: "0x1000".to_owned(), is_apart: false }];
+//! let grid = Grid { title: "a.trace".to_owned(), rows, columns: 4, cells: vec![(0, 1, 7)], ..Grid::default() };
+//! let mut out = Vec::new();
+//! svg(&grid, &mut out).unwrap();
+//! assert!(String::from_utf8(out).unwrap().contains("a.trace"));
+//! ```
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Colours from little to much: those of ColorBrewer's YlOrRd with a darker end, told apart by the colour-blind too.
+const COLOURS: [&str; 10] =
+    ["#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026", "#5a0024", "#30001a"];
+
+const LEFT: usize = 170;
+const TOP: usize = 64;
+const PLOT_WIDTH: usize = 1000;
+const PLOT_HEIGHT: usize = 560;
+const LEGEND_WIDTH: usize = 150;
+const BOTTOM: usize = 64;
+
+/// Pixels between rows that do not follow each other.
+const GAP: usize = 3;
+
+/// Most labels of the rows.
+const LABELS_MAX: usize = 26;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Row {
+    /// What it is called.
+    pub label: String,
+    /// True when there is something left out in front of it.
+    pub is_apart: bool,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grid {
+    /// What stands over it.
+    pub title: String,
+    /// A line below that.
+    pub subtitle: String,
+    /// What columns are.
+    pub x_title: String,
+    /// What rows are.
+    pub y_title: String,
+    /// What is counted.
+    pub unit: String,
+    /// From the top.
+    pub rows: Vec<Row>,
+    /// How many.
+    pub columns: usize,
+    /// Column where a label stands, and the label.
+    pub ticks: Vec<(usize, String)>,
+    /// Row, column and count; none twice.
+    pub cells: Vec<(usize, usize, u64)>,
+}
+
+/// Writes a picture.
+///
+/// # Errors
+/// When writing fails.
+pub fn svg(grid: &Grid, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = draw(grid, &mut text);
+    out.write_all(text.as_bytes())
+}
+
+/// Where rows are, in pixels from the top of the plot: start and height.
+fn row_places(rows: &[Row]) -> Vec<(f64, f64)> {
+    let gaps = rows.iter().skip(1).filter(|row| row.is_apart).count();
+    // With very many gaps they become thin.
+    let gap = (GAP as f64).min(PLOT_HEIGHT as f64 / 4.0 / gaps.max(1) as f64);
+    let height = (PLOT_HEIGHT as f64 - gap * gaps as f64) / rows.len().max(1) as f64;
+    let height = height.min(24.0);
+    let mut at = 0.0;
+    let mut places = Vec::with_capacity(rows.len());
+    for (number, row) in rows.iter().enumerate() {
+        if row.is_apart && number > 0 {
+            at += gap;
+        }
+        places.push((at, height));
+        at += height;
+    }
+    places
+}
+
+/// The class of a count: equal steps of its logarithm.
+fn class_of(count: u64, most: u64) -> usize {
+    if count == 0 || most <= 1 {
+        return COLOURS.len() - 1;
+    }
+    let share = (count as f64).ln() / (most as f64).ln();
+    ((share * COLOURS.len() as f64) as usize).min(COLOURS.len() - 1)
+}
+
+fn draw(grid: &Grid, text: &mut String) -> std::fmt::Result {
+    let places = row_places(&grid.rows);
+    let plot_height = places.last().map_or(40.0, |(at, height)| at + height);
+    let (width, height) = (LEFT + PLOT_WIDTH + LEGEND_WIDTH, TOP as f64 + plot_height + BOTTOM as f64);
+    writeln!(
+        text,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" viewBox=\"0 0 {width} {height:.0}\" font-family=\"sans-serif\" font-size=\"11\">"
+    )?;
+    writeln!(text, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>")?;
+    writeln!(text, "<text x=\"{LEFT}\" y=\"24\" font-size=\"17\">{}</text>", escaped(&grid.title))?;
+    writeln!(text, "<text x=\"{LEFT}\" y=\"44\" fill=\"#555555\">{}</text>", escaped(&grid.subtitle))?;
+    writeln!(
+        text,
+        "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT_WIDTH}\" height=\"{plot_height:.1}\" fill=\"#f4f4f4\"/>"
+    )?;
+    let most = grid.cells.iter().map(|cell| cell.2).max().unwrap_or(0);
+    cells(grid, &places, most, text)?;
+    gaps(grid, &places, text)?;
+    axes(grid, &places, plot_height, text)?;
+    legend(grid, most, text)?;
+    writeln!(text, "</svg>")
+}
+
+/// One path a colour: runs of cells of one colour in a row are one rectangle.
+fn cells(grid: &Grid, places: &[(f64, f64)], most: u64, text: &mut String) -> std::fmt::Result {
+    let mut paths = vec![String::new(); COLOURS.len()];
+    let column = PLOT_WIDTH as f64 / grid.columns.max(1) as f64;
+    let mut sorted: Vec<&(usize, usize, u64)> = grid.cells.iter().filter(|cell| cell.2 > 0).collect();
+    sorted.sort_unstable();
+    let mut at = 0;
+    while let Some(&&(row, first, count)) = sorted.get(at) {
+        let class = class_of(count, most);
+        let mut last = first;
+        at += 1;
+        while let Some(&&(_, next, _)) =
+            sorted.get(at).filter(|next| next.0 == row && next.1 == last + 1 && class_of(next.2, most) == class)
+        {
+            last = next;
+            at += 1;
+        }
+        let (Some(path), Some((y, height))) = (paths.get_mut(class), places.get(row)) else { continue };
+        let x = LEFT as f64 + first as f64 * column;
+        let run = (last + 1 - first) as f64 * column;
+        write!(path, "M{x:.1} {:.1}h{run:.1}v{:.1}h-{run:.1}z", TOP as f64 + y, height.max(0.6))?;
+    }
+    for (path, colour) in paths.iter().zip(COLOURS).filter(|(path, _)| !path.is_empty()) {
+        writeln!(text, "<path fill=\"{colour}\" shape-rendering=\"crispEdges\" d=\"{path}\"/>")?;
+    }
+    Ok(())
+}
+
+/// A white line where addresses are left out.
+fn gaps(grid: &Grid, places: &[(f64, f64)], text: &mut String) -> std::fmt::Result {
+    for ((_, (y, _)), before) in grid.rows.iter().zip(places).skip(1).zip(places).filter(|((row, _), _)| row.is_apart) {
+        let from = before.0 + before.1;
+        writeln!(
+            text,
+            "<rect x=\"{LEFT}\" y=\"{:.1}\" width=\"{PLOT_WIDTH}\" height=\"{:.1}\" fill=\"#ffffff\"/>",
+            TOP as f64 + from,
+            y - from
+        )?;
+    }
+    Ok(())
+}
+
+fn axes(grid: &Grid, places: &[(f64, f64)], plot_height: f64, text: &mut String) -> std::fmt::Result {
+    let room = plot_height / LABELS_MAX as f64;
+    let mut free = f64::NEG_INFINITY;
+    for (row, (y, height)) in grid.rows.iter().zip(places) {
+        let middle = y + height / 2.0;
+        if middle < free {
+            continue;
+        }
+        free = middle + room.max(12.0);
+        let at = TOP as f64 + middle + 4.0;
+        writeln!(
+            text,
+            "<text x=\"{}\" y=\"{at:.1}\" text-anchor=\"end\" font-family=\"monospace\">{}</text>",
+            LEFT - 8,
+            escaped(&row.label)
+        )?;
+    }
+    let bottom = TOP as f64 + plot_height;
+    let column = PLOT_WIDTH as f64 / grid.columns.max(1) as f64;
+    for (at, label) in &grid.ticks {
+        let x = LEFT as f64 + *at as f64 * column;
+        writeln!(text, "<path stroke=\"#888888\" d=\"M{x:.1} {bottom:.1}v5\"/>")?;
+        writeln!(
+            text,
+            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + 18.0,
+            escaped(label)
+        )?;
+    }
+    let (middle, below) = (LEFT + PLOT_WIDTH / 2, bottom + 40.0);
+    writeln!(text, "<text x=\"{middle}\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>", escaped(&grid.x_title))?;
+    let centre = TOP as f64 + plot_height / 2.0;
+    writeln!(
+        text,
+        "<text transform=\"translate(18 {centre:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        escaped(&grid.y_title)
+    )
+}
+
+fn legend(grid: &Grid, most: u64, text: &mut String) -> std::fmt::Result {
+    let x = LEFT + PLOT_WIDTH + 24;
+    writeln!(text, "<text x=\"{x}\" y=\"{}\">{}</text>", TOP + 4, escaped(&grid.unit))?;
+    let steps = if most <= 1 { COLOURS.len() - 1..COLOURS.len() } else { 0..COLOURS.len() };
+    let mut label_before = String::new();
+    for (line, class) in steps.rev().enumerate() {
+        let y = TOP + 14 + line * 18;
+        let colour = COLOURS.get(class).copied().unwrap_or("#000000");
+        writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"18\" fill=\"{colour}\"/>")?;
+        let from = (most.max(1) as f64).powf(class as f64 / COLOURS.len() as f64).ceil();
+        let label = if most <= 1 { "1".to_owned() } else { format!("from {from:.0}") };
+        if label != label_before {
+            writeln!(text, "<text x=\"{}\" y=\"{}\">{label}</text>", x + 24, y + 13)?;
+        }
+        label_before = label;
+    }
+    let y = TOP + 14 + 10 * 18 + 16;
+    writeln!(text, "<text x=\"{x}\" y=\"{y}\" fill=\"#555555\">most: {most}</text>")
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // XML has no other control characters, not even escaped.
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(grid: &Grid) -> String {
+        let mut out = Vec::new();
+        svg(grid, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn runs_of_one_colour_are_one_rectangle() {
+        let rows = vec![Row::default(), Row { label: "<b>".to_owned(), is_apart: true }];
+        let cells = vec![(0, 0, 5), (0, 1, 5), (0, 3, 5), (1, 0, 1)];
+        let grid = Grid { rows, columns: 4, cells, ticks: vec![(0, "0".to_owned())], ..Grid::default() };
+        let text = picture(&grid);
+        let paths: Vec<&str> = text.lines().filter(|line| line.starts_with("<path fill")).collect();
+        assert_eq!((paths.len(), paths[1].matches('M').count()), (2, 2));
+        assert!(text.contains("&lt;b&gt;") && text.trim_end().ends_with("</svg>"));
+        assert_eq!(text, picture(&grid));
+    }
+
+    #[test]
+    fn the_most_is_darkest_and_one_is_lightest() {
+        assert_eq!([1, 999, 1000].map(|count| class_of(count, 1000)), [0, 9, 9]);
+        assert_eq!(class_of(1, 1), 9);
+    }
+
+    #[test]
+    fn nothing_is_a_picture_too() {
+        let text = picture(&Grid { title: "\u{1}".to_owned(), ..Grid::default() });
+        assert!(
+            text.starts_with("<svg") && !text.contains("NaN") && !text.contains("inf") && text.contains('\u{fffd}')
+        );
+    }
+
+    #[test]
+    fn many_rows_have_few_labels() {
+        let row = |number: usize| Row { label: format!("L{number}"), is_apart: number % 2 == 0 };
+        let grid = Grid { rows: (0..2000).map(row).collect(), columns: 1, ..Grid::default() };
+        let text = picture(&grid);
+        assert!(text.matches("monospace").count() <= 60, "{}", text.matches("monospace").count());
+    }
+}

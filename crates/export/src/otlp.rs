@@ -1,0 +1,341 @@
+//! OpenTelemetry's OTLP as JSON: one `TracesData` object that collectors and their like take.
+//!
+//! Streams: memory grows with open spans, distinct names and tracks. Every span has its parent's id. Ids are made of
+//! what identifies a span in its trace (Heph: stream and counter; else process, thread and record) and of the trace's
+//! name, format and epoch, so the same trace gives the same ids always, and so does a part of it. Attributes keep their
+//! types; a repeated key gets a number, because OTLP knows each key once. Instants are spans of no length. What OTLP's
+//! spans cannot say, counters and flows, is left out. Times of a trace without an epoch count from 1970, which the
+//! resource's `anytrace.clock` says. Format: the proto3 JSON mapping of opentelemetry-proto, where ids are hexadecimal.
+
+use std::io::Write;
+
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
+use anytrace_core::{Error, SpanSink, text};
+
+use crate::pen::Pen;
+use crate::timeline::clock::{Clock, NO_SOURCE};
+use crate::timeline::words::{self, Fragments, shown};
+use crate::timeline::{Outlet, Timeline};
+
+/// `SPAN_KIND_INTERNAL`.
+const KIND: &str = "1";
+
+/// An OTLP document being written.
+pub struct Otlp<'a> {
+    pen: Pen<'a>,
+    title: String,
+    clock: Clock,
+    has_source: bool,
+    is_first: bool,
+    trace_id: String,
+    /// Makes ids of one trace differ from those of others.
+    seed: u64,
+    tracks: Vec<OnTrack>,
+    /// `"…"` of each name.
+    names: Fragments,
+    /// Names as bytes, for keys that repeat.
+    plain: Fragments,
+    sources: Fragments,
+}
+
+struct OnTrack {
+    /// The attributes that every span of the track has.
+    attributes: Vec<u8>,
+    /// Process and thread, for ids.
+    place: (u64, u64),
+    open: Vec<Open>,
+}
+
+/// A span that has begun.
+struct Open {
+    id: u64,
+    parent: Option<u64>,
+    begin: Edge,
+    attributes: Vec<u8>,
+}
+
+impl<'a> Otlp<'a> {
+    /// Begins a document; it is complete after [`Timeline::finish`].
+    pub fn new(outlet: Outlet<'a>) -> Self {
+        let out: &'a mut dyn Write = outlet.out;
+        Self {
+            pen: Pen::new(out),
+            title: outlet.title.to_owned(),
+            clock: Clock::default(),
+            has_source: false,
+            is_first: true,
+            trace_id: String::new(),
+            seed: 0,
+            tracks: Vec::new(),
+            names: Fragments::default(),
+            plain: Fragments::default(),
+            sources: Fragments::default(),
+        }
+    }
+
+    /// The id of a span of a track.
+    fn id(&self, edge: &Edge, identity: Option<u64>) -> u64 {
+        let own = match identity {
+            Some(identity) => mixed(identity ^ self.seed),
+            None => {
+                let (process, thread) = self.tracks.get(edge.track as usize).map_or((0, 0), |track| track.place);
+                mixed(mixed(mixed(process ^ self.seed) ^ thread) ^ edge.seq)
+            }
+        };
+        // An id of zeros is none.
+        own.max(1)
+    }
+
+    fn edge(&mut self, batch: &EdgeBatch, edge: &Edge, identity: Option<(u64, Option<u64>)>) {
+        match edge.kind {
+            EdgeKind::Begin if edge.flags.has(EdgeFlags::WHOLE) => {
+                let end = match batch.attributes(edge).next() {
+                    Some((_, Value::U64(end))) => end.max(edge.time),
+                    _ => edge.time,
+                };
+                let open = self.begun(batch, edge, identity, 1);
+                self.span(&open, end, EdgeFlags(edge.flags.0 & !EdgeFlags::WHOLE.0), &[]);
+            }
+            EdgeKind::Begin => {
+                let open = self.begun(batch, edge, identity, 0);
+                if let Some(track) = self.tracks.get_mut(edge.track as usize) {
+                    track.open.push(open);
+                }
+            }
+            EdgeKind::End => {
+                let Some(open) = self.tracks.get_mut(edge.track as usize).and_then(|track| track.open.pop()) else {
+                    return;
+                };
+                let mut more = Vec::new();
+                self.attributes(&mut more, batch, edge, 0);
+                self.span(&open, edge.time, open.begin.flags.with(edge.flags), &more);
+            }
+            EdgeKind::Instant => {
+                let open = self.begun(batch, edge, identity, 0);
+                self.span(
+                    &open,
+                    edge.time,
+                    edge.flags,
+                    b",{\"key\":\"anytrace.kind\",\"value\":{\"stringValue\":\"instant\"}}",
+                );
+            }
+            EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => {}
+        }
+    }
+
+    fn begun(&self, batch: &EdgeBatch, edge: &Edge, identity: Option<(u64, Option<u64>)>, skip: usize) -> Open {
+        let id = self.id(edge, identity.map(|(own, _)| own));
+        let around = self.tracks.get(edge.track as usize).and_then(|track| track.open.last());
+        let parent = match identity {
+            Some((_, parent)) => parent.map(|parent| self.id(edge, Some(parent))),
+            None => around.map(|open| open.id),
+        };
+        let mut attributes = Vec::new();
+        self.attributes(&mut attributes, batch, edge, skip);
+        Open { id, parent, begin: *edge, attributes }
+    }
+
+    /// Attributes, each with a comma before.
+    fn attributes(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge, skip: usize) {
+        let mut seen: Vec<NameId> = Vec::new();
+        for (key, value) in batch.attributes(edge).skip(skip) {
+            let before = seen.iter().filter(|one| **one == key).count();
+            seen.push(key);
+            out.extend_from_slice(b",{\"key\":");
+            if before == 0 {
+                out.extend_from_slice(self.names.get(key));
+            } else {
+                let key = shown(self.plain.get(key)).into_owned();
+                text::push_json_str(out, &format!("{key}#{}", before + 1));
+            }
+            out.extend_from_slice(b",\"value\":");
+            push_value(out, value);
+            out.push(b'}');
+        }
+        if let Some(cpu) = words::cpu(edge.cpu).filter(|_| edge.kind != EdgeKind::End) {
+            push_text_attribute(out, "anytrace.cpu", &cpu.to_string());
+        }
+    }
+
+    fn span(&mut self, open: &Open, end: u64, flags: EdgeFlags, more: &[u8]) {
+        let start = self.unix_ns(open.begin.time);
+        let end = self.unix_ns(end).max(start);
+        let out = &mut self.pen.bytes;
+        out.extend_from_slice(if self.is_first { b"\n{\"traceId\":\"" } else { b",\n{\"traceId\":\"" });
+        self.is_first = false;
+        out.extend_from_slice(self.trace_id.as_bytes());
+        out.extend_from_slice(b"\",\"spanId\":\"");
+        text::push_hex_bytes(out, &open.id.to_be_bytes());
+        if let Some(parent) = open.parent {
+            out.extend_from_slice(b"\",\"parentSpanId\":\"");
+            text::push_hex_bytes(out, &parent.to_be_bytes());
+        }
+        out.extend_from_slice(b"\",\"name\":");
+        out.extend_from_slice(self.names.get(open.begin.name));
+        out.extend_from_slice(b",\"kind\":");
+        out.extend_from_slice(KIND.as_bytes());
+        out.extend_from_slice(b",\"startTimeUnixNano\":\"");
+        text::push_dec(out, start);
+        out.extend_from_slice(b"\",\"endTimeUnixNano\":\"");
+        text::push_dec(out, end);
+        out.extend_from_slice(b"\",\"attributes\":[");
+        if let Some(track) = self.tracks.get(open.begin.track as usize) {
+            out.extend_from_slice(&track.attributes);
+        }
+        out.extend_from_slice(&open.attributes);
+        out.extend_from_slice(more);
+        out.extend_from_slice(self.sources.get(open.begin.name));
+        if flags != EdgeFlags::NONE {
+            let mut words = Vec::new();
+            words::push_flags(&mut words, flags);
+            push_text_attribute(out, "anytrace.flags", &shown(&words));
+        }
+        out.extend_from_slice(b"]}");
+    }
+
+    /// Nanoseconds since 1970, or since the trace's own beginning of time; times before it are 0.
+    fn unix_ns(&self, time: u64) -> u64 {
+        let origin = match (self.clock.origin_epoch_ns(), self.clock.origin_ns()) {
+            (Some(epoch), _) => epoch,
+            (None, origin) => i128::from(origin.unwrap_or(0)),
+        };
+        u64::try_from(origin + i128::from(self.clock.since_origin(time))).unwrap_or(0)
+    }
+}
+
+/// Spreads a number over all bits, one to one (the finaliser of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A number for bytes.
+fn folded(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(bytes.len() as u64, |all, &byte| mixed(all ^ u64::from(byte)))
+}
+
+fn push_text_attribute(out: &mut Vec<u8>, key: &str, value: &str) {
+    out.extend_from_slice(b",{\"key\":");
+    text::push_json_str(out, key);
+    out.extend_from_slice(b",\"value\":{\"stringValue\":");
+    text::push_json_str(out, value);
+    out.extend_from_slice(b"}}");
+}
+
+/// An `AnyValue`. Numbers of 64 bits are strings in proto3's JSON; unsigned ones that `int64` cannot hold are text.
+fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
+    let mut quoted = |kind: &str, text: &str| {
+        out.extend_from_slice(format!("{{\"{kind}\":").as_bytes());
+        text::push_json_str(out, text);
+        out.push(b'}');
+    };
+    match value {
+        Value::U64(v) if v > i64::MAX as u64 => quoted("stringValue", &v.to_string()),
+        Value::U64(v) => quoted("intValue", &v.to_string()),
+        Value::I64(v) => quoted("intValue", &v.to_string()),
+        Value::F64(v) if v.is_nan() => quoted("doubleValue", "NaN"),
+        Value::F64(v) if v.is_infinite() => quoted("doubleValue", if v > 0.0 { "Infinity" } else { "-Infinity" }),
+        Value::F64(v) => out.extend_from_slice(format!("{{\"doubleValue\":{v:?}}}").as_bytes()),
+        Value::Bool(v) => out.extend_from_slice(format!("{{\"boolValue\":{v}}}").as_bytes()),
+        Value::Address(v) => quoted("stringValue", &format!("{v:#x}")),
+        Value::Text(v) => quoted("stringValue", &shown(v)),
+        Value::Bytes(v) => quoted("bytesValue", &base64_simd::STANDARD.encode_to_string(v)),
+        Value::Array(items) => {
+            out.extend_from_slice(b"{\"arrayValue\":{\"values\":[");
+            for (n, item) in items.enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                push_value(out, item);
+            }
+            out.extend_from_slice(b"]}}");
+        }
+    }
+}
+
+impl SpanSink for Otlp<'_> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.clock = Clock::new(source);
+        self.has_source = true;
+        let epoch = self.clock.origin_epoch_ns().map_or(0, |ns| folded(&ns.to_le_bytes()));
+        // The epoch of the origin differs between parts of a trace; that of time 0 does not.
+        let epoch = source.epoch_ns.map_or(epoch, |ns| folded(&ns.to_le_bytes()));
+        self.seed = mixed(folded(source.format.as_bytes()) ^ epoch).wrapping_add(folded(self.title.as_bytes()));
+        self.trace_id = format!("{:016x}{:016x}", mixed(self.seed), mixed(!self.seed).max(1));
+        let clock = match (self.clock.is_real(), self.clock.origin_epoch_ns()) {
+            (true, Some(_)) => "unix",
+            (true, None) => "relative",
+            (false, _) => self.clock.word(),
+        };
+        let out = &mut self.pen.bytes;
+        out.extend_from_slice(
+            b"{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":",
+        );
+        push_value(out, Value::Text(self.title.as_bytes()));
+        out.push(b'}');
+        push_text_attribute(out, "anytrace.format", source.format);
+        push_text_attribute(out, "anytrace.clock", clock);
+        out.extend_from_slice(b"]},\"scopeSpans\":[{\"scope\":{\"name\":\"anytrace\",\"version\":\"");
+        out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+        out.extend_from_slice(b"\"},\"spans\":[");
+        Ok(())
+    }
+
+    fn takes_whole(&self) -> bool {
+        true
+    }
+
+    fn wants_identities(&self) -> bool {
+        true
+    }
+
+    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
+        let mut attributes = b"{\"key\":\"thread.id\",\"value\":".to_vec();
+        push_value(&mut attributes, Value::U64(track.thread));
+        attributes.push(b'}');
+        push_text_attribute(&mut attributes, "thread.name", &words::label(track));
+        if track.process != 0 {
+            attributes.extend_from_slice(b",{\"key\":\"process.pid\",\"value\":");
+            push_value(&mut attributes, Value::U64(track.process));
+            attributes.push(b'}');
+        }
+        self.tracks.push(OnTrack { attributes, place: (track.process, track.thread), open: Vec::new() });
+        Ok(())
+    }
+
+    fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
+        self.names.add(|out| text::push_json_str(out, &shown(name)));
+        self.plain.add(|out| out.extend_from_slice(name));
+        self.sources.add(|out| {
+            if let Some(location) = location {
+                push_text_attribute(out, "code.file.path", &location.file);
+                if location.line > 0 {
+                    out.extend_from_slice(b",{\"key\":\"code.line.number\",\"value\":");
+                    push_value(out, Value::U64(location.line.into()));
+                    out.push(b'}');
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        for (edge, identity) in batch.identified() {
+            self.edge(batch, edge, identity);
+            self.pen.rest()?;
+        }
+        Ok(())
+    }
+}
+
+impl Timeline for Otlp<'_> {
+    fn finish(&mut self) -> Result<(), Error> {
+        if !self.has_source {
+            self.source(&NO_SOURCE)?;
+        }
+        self.pen.push("\n]}]}]}\n");
+        self.pen.finish()
+    }
+}

@@ -1,0 +1,186 @@
+//! Captured datagrams: `{ sender's port u16, length u32, bytes }` repeated, big-endian.
+//!
+//! A datagram holds whole packets. What is left over is the error of that datagram alone and is never joined with the
+//! next (page, section 4).
+
+use std::collections::BTreeMap;
+
+use anytrace_core::bytes::array_at;
+use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits, OpenOptions, Sink};
+
+use super::{Accounts, LossOptions, LossReport, SourceLoss};
+use crate::flaw::Damage;
+use crate::parse::parse;
+use crate::reader::{Place, Reader, Visitor};
+use crate::record::Packet;
+use crate::rules;
+
+/// Port and length.
+const HEAD_BYTES: usize = 6;
+
+/// Reads a capture and gives what the counters of each sender say. Damage goes to the sink, with its place in the
+/// capture.
+///
+/// # Errors
+/// I/O, and what the sink returns.
+pub fn read_datagrams(
+    input: Input,
+    limits: &Limits,
+    options: &LossOptions,
+    sink: &mut dyn Sink,
+) -> Result<LossReport, Error> {
+    let mut cursor = Cursor::new(input);
+    let mut capture = Capture { limits: *limits, options: *options, senders: BTreeMap::new(), number: 0, sink };
+    loop {
+        let have = cursor.fill(HEAD_BYTES)?;
+        if have == 0 {
+            break;
+        }
+        let window = cursor.window();
+        let (Some(port), Some(length)) = (array_at(window, 0), array_at(window, 2)) else {
+            capture.cut(cursor.offset(), have, HEAD_BYTES)?;
+            break;
+        };
+        let (port, length) = (u16::from_be_bytes(port), u32::from_be_bytes(length) as usize);
+        if length as u64 > limits.record_bytes_max {
+            capture.too_long(cursor.offset(), length)?;
+            break;
+        }
+        let end = HEAD_BYTES + length;
+        let have = cursor.fill(end)?;
+        let Some(datagram) = cursor.window().get(HEAD_BYTES..end) else {
+            capture.cut(cursor.offset(), have, end)?;
+            break;
+        };
+        capture.datagram(port, cursor.offset() + HEAD_BYTES as u64, datagram)?;
+        cursor.advance(end);
+    }
+    cursor.report_layers(capture.sink)?;
+    Ok(capture.finish())
+}
+
+struct Capture<'s> {
+    limits: Limits,
+    options: LossOptions,
+    senders: BTreeMap<u16, (SourceLoss, Accounts)>,
+    number: u64,
+    sink: &'s mut dyn Sink,
+}
+
+impl Capture<'_> {
+    fn datagram(&mut self, port: u16, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let options = self.options;
+        let (source, accounts) = self.senders.entry(port).or_insert_with(|| {
+            let source = SourceLoss { name: port.to_string(), port: Some(port), ..SourceLoss::default() };
+            (source, Accounts::new(options))
+        });
+        source.datagrams += 1;
+        let number = self.number;
+        self.number += 1;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match parse(rest, self.limits.record_bytes_max) {
+                Ok((packet, used)) => {
+                    let (whole, after) = rest.split_at(used);
+                    take(&packet, whole, source, accounts);
+                    rest = after;
+                }
+                Err(_) => {
+                    source.bad_datagrams += 1;
+                    let at = offset + (bytes.len() - rest.len()) as u64;
+                    return salvage(rest, at, number, &self.limits, source, accounts, self.sink);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, offset: u64, have: usize, needed: usize) -> Result<(), Error> {
+        let report = rules::CAPTURE_CUT.at(offset).record(self.number).skipped(have as u64);
+        self.sink.report(report.expected(format!("{needed} bytes")).found(format!("{have} bytes")))
+    }
+
+    fn too_long(&mut self, offset: u64, length: usize) -> Result<(), Error> {
+        let report = rules::CAPTURE_CUT.at(offset).record(self.number).field("length");
+        let report = report.expected(format!("at most {}", self.limits.record_bytes_max)).found(length.to_string());
+        self.sink.report(report.help("nothing behind it can be framed; --record-limit raises the limit"))
+    }
+
+    fn finish(self) -> LossReport {
+        let sources = self.senders.into_values().map(|(mut source, accounts)| {
+            source.close(&accounts);
+            source
+        });
+        LossReport { sources: sources.collect() }
+    }
+}
+
+fn take(packet: &Packet<'_>, bytes: &[u8], source: &mut SourceLoss, accounts: &mut Accounts) {
+    match packet {
+        Packet::Event(event) => {
+            accounts.event(event.header.stream, event.header.counter, bytes, 0);
+        }
+        Packet::Metadata(metadata) => {
+            source.metadata += 1;
+            if let Some(epoch_ns) = metadata.epoch_ns() {
+                source.epoch(epoch_ns);
+            }
+        }
+    }
+}
+
+/// What can be had of the rest of a datagram whose next packet is damaged: the reader's own resynchronisation.
+#[cold]
+fn salvage(
+    rest: &[u8],
+    offset: u64,
+    number: u64,
+    limits: &Limits,
+    source: &mut SourceLoss,
+    accounts: &mut Accounts,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let input = Input::from_bytes_as_is("datagram", rest.to_vec());
+    let options = OpenOptions { limits: *limits, ..OpenOptions::default() };
+    Reader::new(input, &options).read(&mut Salvage { rest, offset, number, source, accounts, sink })?;
+    Ok(())
+}
+
+struct Salvage<'a> {
+    rest: &'a [u8],
+    offset: u64,
+    number: u64,
+    source: &'a mut SourceLoss,
+    accounts: &'a mut Accounts,
+    sink: &'a mut dyn Sink,
+}
+
+impl Visitor for Salvage<'_> {
+    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        take(packet, bytes, self.source, self.accounts);
+        Ok(())
+    }
+
+    fn report(&mut self, mut diagnostic: Diagnostic) -> Result<(), Error> {
+        diagnostic.offset += self.offset;
+        diagnostic.record = Some(self.number);
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.source.damaged_places += 1;
+        match damage.header {
+            Some(header) => {
+                let start = usize::try_from(damage.offset).unwrap_or(usize::MAX);
+                let bytes = self.rest.get(start..).unwrap_or_default();
+                let packet = usize::try_from(damage.skipped).ok().and_then(|length| bytes.get(..length));
+                self.accounts.damaged(header.stream, header.counter, packet.unwrap_or(bytes), 0);
+            }
+            None => self.source.skipped_bytes += damage.skipped,
+        }
+        let mut moved = damage.clone();
+        moved.offset += self.offset;
+        moved.seq = self.number;
+        self.sink.report(moved.to_diagnostic())
+    }
+}

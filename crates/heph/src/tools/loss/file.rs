@@ -1,0 +1,68 @@
+//! Counters of a trace file: one source.
+
+use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
+
+use super::{Accounts, LossOptions, SourceLoss};
+use crate::flaw::Damage;
+use crate::reader::{Place, Reader, Visitor};
+use crate::record::Packet;
+
+/// Reads a trace and gives what its counters say. Damage goes to the sink, and counters of damaged packets count where
+/// they can be read.
+///
+/// # Errors
+/// I/O, and what the sink returns.
+pub fn read_file(
+    name: &str,
+    input: Input,
+    open: &OpenOptions,
+    options: &LossOptions,
+    sink: &mut dyn Sink,
+) -> Result<SourceLoss, Error> {
+    let source = SourceLoss { name: name.to_owned(), ..SourceLoss::default() };
+    let mut counting = Counting { accounts: Accounts::new(*options), source, sink };
+    Reader::new(input, open).read(&mut counting)?;
+    let Counting { accounts, mut source, .. } = counting;
+    source.close(&accounts);
+    Ok(source)
+}
+
+pub(super) struct Counting<'s> {
+    pub(super) accounts: Accounts,
+    pub(super) source: SourceLoss,
+    pub(super) sink: &'s mut dyn Sink,
+}
+
+impl Visitor for Counting<'_> {
+    #[inline]
+    fn packet(&mut self, _: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        match packet {
+            Packet::Event(event) => {
+                self.accounts.event(event.header.stream, event.header.counter, bytes, 0);
+            }
+            Packet::Metadata(metadata) => {
+                self.source.metadata += 1;
+                if let Some(epoch_ns) = metadata.epoch_ns() {
+                    self.source.epoch(epoch_ns);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.source.damaged_places += 1;
+        match damage.header {
+            // The bytes are not at hand; the place tells damaged packets of one counter apart.
+            Some(header) => {
+                self.accounts.damaged(header.stream, header.counter, &damage.offset.to_le_bytes(), 0);
+            }
+            None => self.source.skipped_bytes += damage.skipped,
+        }
+        self.sink.report(damage.to_diagnostic())
+    }
+}

@@ -1,0 +1,231 @@
+//! What the counters of events say: sent, received, lost, doubled, out of order, restarted.
+//!
+//! Each source (a sender's address, a connection, a file) has [`Accounts`] of its own; a stream is counted inside them.
+//! Arithmetic is that of serial numbers modulo 2^32 (page, section 4). What counters cannot show is not made up: losses
+//! behind the last event of a stream that arrived leave no trace, and a loss at the head cannot be told from a
+//! collector that joined late, so it is told apart ([`StreamLoss::lost_at_head`]).
+//!
+//! ```
+//! use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions};
+//!
+//! let mut accounts = Accounts::new(LossOptions::default());
+//! for counter in [0, 1, 4, 2, 4] {
+//!     accounts.event(7, counter, &[counter as u8], 0);
+//! }
+//! assert_eq!(accounts.event(7, 5, &[5], 0), Arrival::Next);
+//! let stream = &accounts.streams()[0];
+//! assert_eq!((stream.received, stream.duplicates, stream.out_of_order), (6, 1, 1));
+//! assert_eq!((stream.lost, stream.lost_ranges.as_slice()), (1, &[(3, 1)][..]));
+//! ```
+
+mod datagrams;
+mod file;
+mod report;
+mod stream;
+mod writer;
+
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+pub use datagrams::read_datagrams;
+pub use file::read_file;
+pub use report::{LossReport, SourceLoss};
+use stream::Stream;
+
+/// How counters are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LossOptions {
+    /// For how many packets of its stream a gap may still be filled, and how far back duplicates are looked for.
+    pub window_packets: u32,
+    /// For how long a gap may still be filled, in nanoseconds; `None` where arrivals have no time.
+    pub window_ns: Option<u64>,
+    /// Most streams of a source; events of further ones are counted together.
+    pub streams_max: usize,
+    /// Most memory for telling duplicates from restarts, in bytes. Streams that find no room see duplicates in a
+    /// shorter window.
+    pub window_bytes_max: usize,
+    /// Most ranges of lost counters kept, of all streams together. Beyond, losses are counted without their numbers.
+    pub ranges_max: usize,
+}
+
+impl Default for LossOptions {
+    /// The page's: 4,096 packets; no times.
+    fn default() -> Self {
+        Self {
+            window_packets: 4096,
+            window_ns: None,
+            streams_max: 65_536,
+            window_bytes_max: 16 << 20,
+            ranges_max: 1 << 18,
+        }
+    }
+}
+
+/// What an event turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The one that was expected.
+    Next,
+    /// Later than expected: this many before it are missing so far.
+    Ahead(u32),
+    /// One that was missing: it is late, not lost.
+    Late,
+    /// One that was there already, with the same bytes.
+    Duplicate,
+    /// The first of a writer that started again, or of a second writer with the same stream number.
+    Restart,
+    /// Of a stream beyond [`LossOptions::streams_max`]: only counted.
+    Uncounted,
+}
+
+/// What is known of one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamLoss {
+    /// Stream.
+    pub stream: u32,
+    /// Events that arrived, duplicates and damaged ones too.
+    pub received: u64,
+    /// Of these, those that were there already.
+    pub duplicates: u64,
+    /// Of these, those whose body is damaged but whose counter could be read.
+    pub malformed: u64,
+    /// Arrivals below the highest counter so far, duplicates too.
+    pub out_of_order: u64,
+    /// Events that counters show to be missing: all of them, [`Self::open`] too.
+    pub lost: u64,
+    /// Of these, those that are still waited for.
+    pub open: u64,
+    /// Of these, those before the first event that arrived: lost, or sent before anyone listened.
+    pub lost_at_head: u64,
+    /// Lost counters: the first and how many, in order.
+    pub lost_ranges: Vec<(u32, u64)>,
+    /// Lost events that are not among the ranges.
+    pub lost_unlisted: u64,
+    /// How often the writer started again.
+    pub restarts: u64,
+    /// The first counter that arrived, by its place in the stream, not by time.
+    pub first_counter: u32,
+    /// The highest counter that arrived.
+    pub last_counter: u32,
+}
+
+impl StreamLoss {
+    /// Events that arrived whole, each counted once.
+    pub fn unique(&self) -> u64 {
+        self.received.saturating_sub(self.duplicates).saturating_sub(self.malformed)
+    }
+
+    /// Events that were sent, as far as counters can show: what was lost behind the last arrival is not among them.
+    pub fn sent_at_least(&self) -> u64 {
+        self.received.saturating_sub(self.duplicates).saturating_add(self.lost)
+    }
+}
+
+/// The counters of all streams of one source. Memory is bounded by the options.
+#[derive(Debug, Clone)]
+pub struct Accounts {
+    options: LossOptions,
+    index: FxHashMap<u32, usize>,
+    streams: Vec<Stream>,
+    room: Room,
+    uncounted: u64,
+}
+
+/// What all streams share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Bytes left for windows of hashes.
+    pub(super) window_bytes: usize,
+    /// Ranges of missing counters left.
+    pub(super) ranges: usize,
+}
+
+impl Accounts {
+    /// Accounts of a source nothing was heard of.
+    pub fn new(options: LossOptions) -> Self {
+        let room = Room { window_bytes: options.window_bytes_max, ranges: options.ranges_max };
+        Self { options, index: FxHashMap::default(), streams: Vec::new(), room, uncounted: 0 }
+    }
+
+    /// Takes an event; `bytes` are all of its packet, `now_ns` any clock that does not go back (0 where there is none).
+    pub fn event(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64) -> Arrival {
+        self.take(stream, counter, bytes, now_ns, false)
+    }
+
+    /// Takes an event whose body is damaged: its counter was used all the same.
+    pub fn damaged(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64) -> Arrival {
+        self.take(stream, counter, bytes, now_ns, true)
+    }
+
+    fn take(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64, is_damaged: bool) -> Arrival {
+        let index = match self.index.get(&stream) {
+            Some(&index) => index,
+            None if self.streams.len() >= self.options.streams_max => {
+                self.uncounted += 1;
+                return Arrival::Uncounted;
+            }
+            None => {
+                self.streams.push(Stream::new(stream));
+                self.index.insert(stream, self.streams.len() - 1);
+                self.streams.len() - 1
+            }
+        };
+        let Some(known) = self.streams.get_mut(index) else { return Arrival::Uncounted };
+        let arrival = stream::Packet { counter, hash: hash(bytes), now_ns, is_damaged };
+        known.take(&arrival, &self.options, &mut self.room)
+    }
+
+    /// True when an event of that stream was counted. Callers with limits of their own ask before they add a stream.
+    #[inline]
+    pub fn knows(&self, stream: u32) -> bool {
+        self.index.contains_key(&stream)
+    }
+
+    /// How many streams are counted.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Events of streams beyond the limit.
+    pub fn uncounted(&self) -> u64 {
+        self.uncounted
+    }
+
+    /// All streams, by number. Gaps that are still open count as lost; [`StreamLoss::open`] says how many those are, at
+    /// the time of the last event of each stream.
+    pub fn streams(&self) -> Vec<StreamLoss> {
+        self.streams_at(None)
+    }
+
+    /// The same at a time of the clock that [`Self::event`] was given.
+    pub fn streams_at(&self, now_ns: Option<u64>) -> Vec<StreamLoss> {
+        let mut all: Vec<_> = self.streams.iter().map(|stream| stream.told(&self.options, now_ns)).collect();
+        all.sort_by_key(|stream| stream.stream);
+        all
+    }
+
+    /// Sums over all streams, without ranges; cheap enough to be asked for once a second.
+    pub fn totals_at(&self, now_ns: Option<u64>) -> StreamLoss {
+        let mut sum = StreamLoss { received: self.uncounted, ..StreamLoss::default() };
+        for stream in &self.streams {
+            let one = stream.told_without_ranges(&self.options, now_ns);
+            sum.received += one.received;
+            sum.duplicates += one.duplicates;
+            sum.malformed += one.malformed;
+            sum.out_of_order += one.out_of_order;
+            sum.lost += one.lost;
+            sum.open += one.open;
+            sum.lost_at_head += one.lost_at_head;
+            sum.restarts += one.restarts;
+        }
+        sum
+    }
+}
+
+/// A number for bytes, by which a duplicate is known: equal bytes have equal numbers.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}

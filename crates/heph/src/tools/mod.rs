@@ -1,0 +1,7 @@
+//! The format's own commands as library functions.
+
+pub mod compat;
+pub mod loss;
+mod runtime;
+pub mod spans;
+pub mod stats;

@@ -1,0 +1,66 @@
+//! Descriptions by number.
+
+use rustc_hash::FxHashMap;
+
+/// The number of a description there was no room for.
+pub(crate) const NO_ROOM: u32 = u32::MAX;
+
+/// Most bytes of descriptions kept, and what each takes beside its own.
+const ROOM_BYTES: usize = 24 << 20;
+const ENTRY_BYTES: usize = 64;
+
+/// Every description met, numbered in order of appearance.
+#[derive(Debug)]
+pub(crate) struct Names {
+    index: FxHashMap<Box<[u8]>, u32>,
+    names: Vec<Box<[u8]>>,
+    room_bytes: usize,
+    /// Events whose description found no room.
+    pub(crate) without_room: u64,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { index: FxHashMap::default(), names: Vec::new(), room_bytes: ROOM_BYTES, without_room: 0 }
+    }
+}
+
+impl Names {
+    /// The number of a description, new or not; [`NO_ROOM`] where there is none.
+    #[inline]
+    pub(crate) fn number(&mut self, description: &[u8]) -> u32 {
+        match self.index.get(description) {
+            Some(&number) => number,
+            None => self.add(description),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, description: &[u8]) -> u32 {
+        // Kept twice: to be found, and to be told.
+        let needed = 2 * description.len() + ENTRY_BYTES;
+        let Some(left) = self.room_bytes.checked_sub(needed) else {
+            self.without_room += 1;
+            return NO_ROOM;
+        };
+        self.room_bytes = left;
+        let number = u32::try_from(self.names.len()).unwrap_or(NO_ROOM);
+        self.names.push(description.into());
+        self.index.insert(description.into(), number);
+        number
+    }
+
+    /// The description of a number.
+    pub(crate) fn get(&self, number: u32) -> Option<&[u8]> {
+        self.names.get(number as usize).map(|name| &**name)
+    }
+
+    /// All of them, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(|name| &**name)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+}

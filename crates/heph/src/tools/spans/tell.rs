@@ -1,0 +1,343 @@
+//! A trace told as spans to any engine or output.
+//!
+//! Each lane is a track; events that cross others of their lane are told on further tracks of it, whole. A span stands
+//! on its parent's track where it nests there, else on the first that is free.
+
+use anytrace_core::span::{
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, NO_CPU, NameId, SpanSource, TimeUnit, Track, TrackId, Value,
+};
+use anytrace_core::{Error, Sink, SpanSink, Summary};
+use rustc_hash::FxHashMap;
+
+use super::Lanes;
+use super::actors::Runs;
+use super::collect::{Collected, Facts, collect};
+use super::event::Sorted;
+use super::names::{NO_ROOM, Names};
+use super::rule::Sweep;
+use crate::reader::Reader;
+use crate::record;
+use crate::rules;
+use crate::tools::runtime::{self, Kind};
+
+/// Most tracks of a lane, and of all. Events beyond are counted and reported: they cannot be shown without cutting or
+/// moving times.
+const ROWS_MAX: usize = 1024;
+const TRACKS_MAX: u32 = 1 << 18;
+
+/// Most different names of attributes.
+const KEYS_MAX: usize = 65_536;
+
+/// Tells a trace as spans.
+pub(crate) fn tell(reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let wants_attributes = out.wants_attributes();
+    // What runs say of actors is needed where attributes are.
+    let Collected { sorter, names, facts, summary } = collect(reader, Lanes::Substream, wants_attributes, sink)?;
+    let mut teller = Teller::new(&names, &facts, wants_attributes, out)?;
+    sorter.each(&mut |event| teller.event(event))?;
+    let untold = teller.finish()?;
+    if untold > 0 {
+        sink.report(rules::TOO_MANY_TRACKS.at(0).found(format!("{untold} events are not shown")))?;
+    }
+    Ok(summary)
+}
+
+/// A track and what is open on it, outermost first.
+struct Row {
+    track: TrackId,
+    open: Vec<Shown>,
+}
+
+#[derive(Clone, Copy)]
+struct Shown {
+    end: u64,
+    seq: u64,
+    name: NameId,
+}
+
+struct Teller<'a> {
+    facts: &'a Facts,
+    wants_attributes: bool,
+    takes_whole: bool,
+    wants_identities: bool,
+    /// The key of the first attribute of spans told whole.
+    end_key: NameId,
+    out: &'a mut dyn SpanSink,
+    batch: EdgeBatch,
+    kinds: Vec<Kind>,
+    /// The row each open span stands on, and its identity.
+    sweep: Sweep<(u32, u64)>,
+    lane: Option<(u32, u64)>,
+    rows: Vec<Row>,
+    runs: Runs,
+    tracks: u32,
+    /// Tracks of the stream so far.
+    lanes_of_stream: u32,
+    keys: Keys,
+    scratch: Vec<u8>,
+    untold: u64,
+}
+
+impl<'a> Teller<'a> {
+    fn new(
+        names: &'a Names,
+        facts: &'a Facts,
+        wants_attributes: bool,
+        out: &'a mut dyn SpanSink,
+    ) -> Result<Self, Error> {
+        let origin = facts.range.map_or(0, |range| range.0);
+        let epoch_ns = facts.epochs_ns.first().map(|&ns| i128::from(ns));
+        out.source(&SpanSource { format: "heph", unit: TimeUnit::Nanoseconds, origin, epoch_ns })?;
+        for (id, name) in (0..).zip(names.all()) {
+            out.name(id, name, None)?;
+        }
+        let (takes_whole, wants_identities) = (out.takes_whole(), out.wants_identities());
+        let mut keys = Keys::new(names);
+        let end_key = if takes_whole { keys.id(b"end", out)? } else { 0 };
+        let kind = |name: &[u8]| std::str::from_utf8(name).map_or(Kind::User, runtime::kind_of);
+        Ok(Self {
+            facts,
+            wants_attributes,
+            takes_whole,
+            wants_identities,
+            end_key,
+            out,
+            batch: EdgeBatch::default(),
+            kinds: names.all().map(kind).collect(),
+            sweep: Sweep::new(),
+            lane: None,
+            rows: Vec::new(),
+            runs: Runs::default(),
+            tracks: 0,
+            lanes_of_stream: 0,
+            keys,
+            scratch: Vec::new(),
+            untold: 0,
+        })
+    }
+
+    fn event(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
+        let lane = (event.stream, event.lane);
+        if self.lane != Some(lane) {
+            self.end_lane()?;
+            if self.lane.is_none_or(|before| before.0 != event.stream) {
+                self.lanes_of_stream = 0;
+            }
+            self.lane = Some(lane);
+        }
+        let own = event.identity();
+        let placed = self.sweep.place(event.start, event.end, (u32::MAX, own), &mut |_| {});
+        let Some(row) = self.row_for(event, placed.parent.map(|parent| parent.0))? else {
+            self.untold += 1;
+            return Ok(());
+        };
+        if placed.is_open {
+            self.sweep.set_top((row, own));
+        }
+        self.begin(row as usize, event, placed.parent.map(|parent| parent.1))
+    }
+
+    /// The row an event stands on; `None` where there are too many.
+    fn row_for(&mut self, event: &Sorted<'_>, parent: Option<u32>) -> Result<Option<u32>, Error> {
+        if let Some(row) = parent
+            && (row as usize) < self.rows.len()
+        {
+            self.end_before(row as usize, event)?;
+            let top = self.rows.get(row as usize).and_then(|row| row.open.last());
+            if top.is_none_or(|top| top.end >= event.end) {
+                return Ok(Some(row));
+            }
+        }
+        for row in 0..self.rows.len() {
+            self.end_before(row, event)?;
+            if self.rows.get(row).is_some_and(|row| row.open.is_empty()) {
+                return Ok(u32::try_from(row).ok());
+            }
+        }
+        if self.rows.len() >= ROWS_MAX || self.tracks >= TRACKS_MAX {
+            return Ok(None);
+        }
+        self.new_row(event)?;
+        Ok(u32::try_from(self.rows.len() - 1).ok())
+    }
+
+    #[cold]
+    fn new_row(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
+        let facts = self.facts;
+        let stream = event.stream;
+        let is_runtime = !facts.workers.is_empty();
+        let mut name = runtime::stream_name(stream, facts.workers.contains(&stream), is_runtime);
+        if event.lane != 0 {
+            match facts.actors.by_substream(event.lane) {
+                Some(actor) => name.push_str(&format!(", {} {}", actor.name, actor.id)),
+                None => name.push_str(&format!(", substream {}", event.lane)),
+            }
+        }
+        let (thread, lane) = (u64::from(stream), self.lanes_of_stream);
+        self.drain()?;
+        self.out.track(self.tracks, &Track { thread, lane, name: Some(name), ..Track::default() })?;
+        self.rows.push(Row { track: self.tracks, open: Vec::new() });
+        self.lanes_of_stream += 1;
+        self.tracks += 1;
+        Ok(())
+    }
+
+    /// Ends what is over on a row when an event begins.
+    #[inline]
+    fn end_before(&mut self, row: usize, event: &Sorted<'_>) -> Result<(), Error> {
+        let is_point = event.start == event.end;
+        while let Some(row) = self.rows.get_mut(row)
+            && let Some(&top) = row.open.last()
+            && (top.end < event.start || top.end == event.start && !is_point)
+        {
+            row.open.pop();
+            let track = row.track;
+            if !self.takes_whole {
+                self.push(top.seq, top.end, track, top.name, EdgeKind::End)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, row: usize, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
+        let name = match event.name {
+            NO_ROOM => self.keys.id(b"(other)", self.out)?,
+            name => name,
+        };
+        let Some(row) = self.rows.get_mut(row) else { return Ok(()) };
+        row.open.push(Shown { end: event.end, seq: event.seq, name });
+        let track = row.track;
+        self.push(event.seq, event.start, track, name, EdgeKind::Begin)?;
+        if self.wants_identities {
+            self.batch.identify(event.identity(), parent);
+        }
+        if self.takes_whole {
+            self.batch.attribute(self.end_key, Value::U64(event.end));
+        }
+        if self.wants_attributes { self.attributes(event) } else { Ok(()) }
+    }
+
+    fn attributes(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
+        for attribute in event.attributes() {
+            let key = self.keys.id(attribute.name.as_bytes(), self.out)?;
+            self.scratch.clear();
+            self.batch.attribute(key, value(attribute.value, &mut self.scratch));
+        }
+        if event.name == NO_ROOM {
+            let key = self.keys.id(b"description", self.out)?;
+            self.batch.attribute(key, Value::Text(event.description));
+        }
+        match self.kinds.get(event.name as usize) {
+            Some(Kind::Run) => self.runs.run(event),
+            Some(Kind::User) | None => self.actor(event)?,
+            Some(_) => {}
+        }
+        if event.backward > 0 {
+            let key = self.keys.id(b"end before start by ns", self.out)?;
+            self.batch.attribute(key, Value::U64(event.backward));
+        }
+        Ok(())
+    }
+
+    fn actor(&mut self, event: &Sorted<'_>) -> Result<(), Error> {
+        let Some(actor) = self.runs.actor(&self.facts.actors, event) else { return Ok(()) };
+        let key = if actor.is_certain { &b"actor"[..] } else { b"likely actor" };
+        let key = self.keys.id(key, self.out)?;
+        self.scratch.clear();
+        self.scratch.extend_from_slice(actor.name.as_bytes());
+        self.scratch.push(b' ');
+        anytrace_core::text::push_dec(&mut self.scratch, actor.id);
+        self.batch.attribute(key, Value::Text(&self.scratch));
+        Ok(())
+    }
+
+    #[inline]
+    fn push(&mut self, seq: u64, time: u64, track: TrackId, name: NameId, kind: EdgeKind) -> Result<(), Error> {
+        if self.batch.is_full() {
+            self.drain()?;
+        }
+        let flags = if self.takes_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
+        let (attributes, cpu) = ((0, 0), NO_CPU);
+        self.batch.push(Edge { seq, time, track, name, attributes, cpu, kind, flags });
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), Error> {
+        if !self.batch.is_empty() {
+            self.out.edges(&self.batch)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    fn end_lane(&mut self) -> Result<(), Error> {
+        self.sweep.finish(&mut |_| {});
+        for mut row in std::mem::take(&mut self.rows) {
+            while let Some(top) = row.open.pop().filter(|_| !self.takes_whole) {
+                self.push(top.seq, top.end, row.track, top.name, EdgeKind::End)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all; gives how many events could not be told.
+    fn finish(mut self) -> Result<u64, Error> {
+        self.end_lane()?;
+        self.drain()?;
+        Ok(self.untold)
+    }
+}
+
+/// Numbers of attributes' names, behind those of descriptions.
+struct Keys {
+    known: FxHashMap<Box<[u8]>, NameId>,
+    next: NameId,
+}
+
+impl Keys {
+    fn new(names: &Names) -> Self {
+        Self { known: FxHashMap::default(), next: NameId::try_from(names.len()).unwrap_or(NameId::MAX) }
+    }
+
+    #[inline]
+    fn id(&mut self, key: &[u8], out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        match self.known.get(key) {
+            Some(&id) => Ok(id),
+            None => self.add(key, out),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, key: &[u8], out: &mut dyn SpanSink) -> Result<NameId, Error> {
+        let key = if self.known.len() < KEYS_MAX { key } else { b"(other)" };
+        if let Some(&id) = self.known.get(key) {
+            return Ok(id);
+        }
+        let id = self.next;
+        self.next += 1;
+        out.name(id, key, None)?;
+        self.known.insert(key.into(), id);
+        Ok(id)
+    }
+}
+
+/// A value of an attribute; an array's values are put into `scratch`.
+fn value<'a>(value: record::Value<'a>, scratch: &'a mut Vec<u8>) -> Value<'a> {
+    match value {
+        record::Value::Unsigned(v) => Value::U64(v),
+        record::Value::Signed(v) => Value::I64(v),
+        record::Value::Float(v) => Value::F64(v),
+        record::Value::Text(v) => Value::Text(v.as_bytes()),
+        record::Value::Array(array) => {
+            array.values().for_each(|one| push_item(scratch, one));
+            Value::Array(Items::of(scratch))
+        }
+    }
+}
+
+/// Recursion is bounded by the depth that recovery looks for.
+fn push_item(out: &mut Vec<u8>, one: record::Value<'_>) {
+    let mut inner = Vec::new();
+    let one = value(one, &mut inner);
+    Items::push(out, one);
+}

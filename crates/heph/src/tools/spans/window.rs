@@ -1,0 +1,205 @@
+//! The tree as events come, in bounded memory.
+//!
+//! Events come in order of their end, so what is inside comes before what is around it. Each lane keeps its last events;
+//! when there are more than the cap allows, or they are older than the horizon, the oldest trees are told by the same
+//! rule as in exact mode. A span told without a parent may still have had one: it is marked. What comes when its
+//! neighbours have been told is told by itself, and counted as late.
+
+use std::collections::BTreeMap;
+
+use anytrace_core::{Diagnostic, Error, Sink};
+
+use super::Lanes;
+use super::builder::{About, Builder};
+use super::collect::Taker;
+use super::event::Kept;
+use super::names::NO_ROOM;
+use super::printer::Printer;
+use super::tree::Streaming;
+use crate::flaw::Damage;
+use crate::reader::{Place, Reader, Visitor};
+use crate::record::Packet;
+
+/// Most events kept over all lanes; where there are more, lanes that were longest without an event are told. With their
+/// attributes at most 80 MiB.
+const ALL_MAX: usize = 1 << 18;
+
+/// Most lanes remembered. One that comes again later counts as another.
+const LANES_MAX: usize = 1 << 16;
+
+/// Most bytes of attributes kept over all lanes.
+const BYTES_MAX: usize = 32 << 20;
+
+/// Reads a trace and tells its spans.
+pub(super) fn tell(
+    mut reader: Reader,
+    lanes: Lanes,
+    streaming: Streaming,
+    printer: &mut Printer<'_>,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let mut window = Window {
+        taker: Taker::new(lanes),
+        lanes: BTreeMap::new(),
+        kept: 0,
+        bytes: 0,
+        streaming,
+        builder: Builder::default(),
+        printer,
+        sink,
+    };
+    reader.read(&mut window)?;
+    while let Some((key, lane)) = window.lanes.pop_first() {
+        window.tell_all(key, lane, false)?;
+    }
+    window.taker.facts.report(window.sink)
+}
+
+/// An event that waits, with its bytes: description without a number, attributes, nesting.
+struct Waiting {
+    event: Kept,
+    bytes: Box<[u8]>,
+}
+
+#[derive(Default)]
+struct Lane {
+    waiting: Vec<Waiting>,
+    /// The latest end met.
+    latest: u64,
+    /// What was told ends here at the latest.
+    told_until: u64,
+    has_told: bool,
+    /// Record of its last event.
+    last_seq: u64,
+}
+
+struct Window<'p, 'o, 's> {
+    taker: Taker,
+    lanes: BTreeMap<(u32, u64), Lane>,
+    kept: usize,
+    bytes: usize,
+    streaming: Streaming,
+    builder: Builder,
+    printer: &'p mut Printer<'o>,
+    sink: &'s mut dyn Sink,
+}
+
+impl Window<'_, '_, '_> {
+    fn add(&mut self, event: Kept, bytes: Box<[u8]>) -> Result<(), Error> {
+        let key = (event.stream, event.lane);
+        if !self.lanes.contains_key(&key) {
+            self.printer.summary.lanes += 1;
+        }
+        let lane = self.lanes.entry(key).or_default();
+        lane.latest = lane.latest.max(event.end);
+        lane.last_seq = event.seq;
+        if lane.has_told && event.start < lane.told_until {
+            self.printer.summary.late += 1;
+        }
+        self.kept += 1;
+        self.bytes += bytes.len();
+        lane.waiting.push(Waiting { event, bytes });
+        let is_full = lane.waiting.len() >= self.streaming.lane_spans_max.max(2);
+        // Looking at a lane costs as much as it holds, so it is looked at when that has doubled at least.
+        let is_old = self.streaming.horizon_ns.is_some_and(|horizon| {
+            let oldest = lane.waiting.first().map_or(0, |waiting| waiting.event.end);
+            lane.waiting.len().is_power_of_two() && lane.latest.saturating_sub(oldest) > horizon
+        });
+        if is_full || is_old {
+            self.tell_oldest(key, is_full)?;
+        }
+        if self.kept >= ALL_MAX || self.bytes >= BYTES_MAX || self.lanes.len() > LANES_MAX {
+            self.tell_idlest()?;
+        }
+        Ok(())
+    }
+
+    /// Tells the trees of a lane that are oldest: at least half of what it holds when it is full.
+    fn tell_oldest(&mut self, key: (u32, u64), is_full: bool) -> Result<(), Error> {
+        let Some(lane) = self.lanes.get_mut(&key) else { return Ok(()) };
+        let mut waiting = std::mem::take(&mut lane.waiting);
+        waiting.sort_unstable_by_key(|one| one.event.key());
+        let horizon = self.streaming.horizon_ns.map(|horizon| lane.latest.saturating_sub(horizon));
+        let mut end = 0;
+        let mut cut = 0;
+        for (n, one) in waiting.iter().enumerate() {
+            let is_between_trees = one.event.start >= end;
+            let is_old_enough = horizon.is_some_and(|horizon| end < horizon);
+            if is_between_trees && n > 0 && (is_old_enough || is_full && n <= waiting.len() / 2 + 1) {
+                cut = n;
+            }
+            end = end.max(one.event.end);
+        }
+        if is_full && cut == 0 {
+            // One tree or a chain of overlaps holds all: it has to be cut somewhere.
+            cut = waiting.len() / 2 + 1;
+        }
+        lane.waiting = waiting.split_off(cut.min(waiting.len()));
+        self.tell(key, &waiting, true)
+    }
+
+    /// Tells the lanes that waited longest for an event, and forgets them, until half of the room is free: then as many
+    /// events must come before this is done again.
+    #[cold]
+    fn tell_idlest(&mut self) -> Result<(), Error> {
+        let mut idlest: Vec<_> = self.lanes.iter().map(|(&key, lane)| (lane.last_seq, key)).collect();
+        idlest.sort_unstable();
+        for (_, key) in idlest {
+            if self.kept <= ALL_MAX / 2 && self.bytes <= BYTES_MAX / 2 && self.lanes.len() <= LANES_MAX / 2 {
+                break;
+            }
+            if let Some(lane) = self.lanes.remove(&key) {
+                self.tell_all(key, lane, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_all(&mut self, key: (u32, u64), lane: Lane, is_parent_unknown: bool) -> Result<(), Error> {
+        let mut waiting = lane.waiting;
+        waiting.sort_unstable_by_key(|one| one.event.key());
+        self.tell(key, &waiting, is_parent_unknown)
+    }
+
+    fn tell(&mut self, key: (u32, u64), sorted: &[Waiting], is_parent_unknown: bool) -> Result<(), Error> {
+        let about = About { names: &self.taker.names, facts: &self.taker.facts };
+        for one in sorted {
+            self.kept = self.kept.saturating_sub(1);
+            self.bytes = self.bytes.saturating_sub(one.bytes.len());
+            self.builder.event(&one.event.with(&one.bytes), is_parent_unknown, about, self.printer)?;
+        }
+        self.builder.cut();
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            let latest = sorted.iter().map(|one| one.event.end).max();
+            lane.told_until = lane.told_until.max(latest.unwrap_or(0));
+            lane.has_told |= !sorted.is_empty();
+        }
+        Ok(())
+    }
+}
+
+impl Visitor for Window<'_, '_, '_> {
+    fn packet(&mut self, place: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        let Packet::Event(event) = packet else {
+            self.taker.option(place, packet);
+            return Ok(());
+        };
+        let mut kept = self.taker.event(place, event);
+        let description: &[u8] = if kept.name == NO_ROOM { event.description } else { &[] };
+        let attributes: &[u8] = if self.printer.wants_attributes() { event.attributes } else { &[] };
+        let nesting: &[u8] = if self.printer.wants_attributes() { event.nesting } else { &[] };
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(0);
+        kept.description_bytes = length(description);
+        kept.attribute_bytes = length(attributes);
+        kept.nesting_bytes = length(nesting);
+        self.add(kept, [description, attributes, nesting].concat().into())
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.sink.report(diagnostic)
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
+        self.sink.report(damage.to_diagnostic())
+    }
+}

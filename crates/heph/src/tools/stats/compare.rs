@@ -1,0 +1,144 @@
+//! Two traces by description and by actors of a name, with thresholds.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::HephStats;
+
+/// What is compared, in order.
+const WORDS: [&str; 8] = ["count", "total", "self", "p50", "p90", "p99", "p99.9", "max"];
+
+/// A statistic that must not grow by more than so many per cent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatsThreshold {
+    statistic: usize,
+    percent: f64,
+}
+
+impl StatsThreshold {
+    /// Reads `p99=10%` (or `p99=10`); the statistics are count, total, self, p50, p90, p99, p99.9, max.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (word, percent) = text.split_once('=')?;
+        let statistic = WORDS.iter().position(|known| *known == word)?;
+        let percent: f64 = percent.trim_end_matches('%').parse().ok()?;
+        (percent.is_finite() && percent >= 0.0).then_some(Self { statistic, percent })
+    }
+
+    /// The statistics that [`Self::parse`] knows.
+    pub fn words() -> &'static [&'static str] {
+        &WORDS
+    }
+}
+
+/// Something in both traces: a description, or the runs of all actors of a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// True for actors.
+    pub is_actor: bool,
+    /// The description, or the actors' name.
+    pub name: Vec<u8>,
+    /// Its figures in the base, in the order of [`StatsThreshold::words`]; `None` where it is not there.
+    pub base: Option<[u128; 8]>,
+    /// Its figures in the other.
+    pub shown: Option<[u128; 8]>,
+    /// Statistics that grew by more than is allowed: their numbers and how many per cent are allowed.
+    pub exceeded: Vec<(usize, f64)>,
+}
+
+impl Change {
+    /// Growth of a statistic in per cent; `None` where there is nothing to grow from.
+    pub fn growth_percent(&self, statistic: usize) -> Option<f64> {
+        let (base, shown) = (self.base?.get(statistic).copied()?, self.shown?.get(statistic).copied()?);
+        (base > 0).then(|| (shown as f64 - base as f64) / base as f64 * 100.0)
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let side = |figures: Option<[u128; 8]>| {
+            let of = |(word, figure): (&&str, u128)| {
+                let key = if *word == "count" { (*word).to_owned() } else { format!("{word}_ns") };
+                (key, json!(u64::try_from(figure).unwrap_or(u64::MAX)))
+            };
+            figures.map(|figures| WORDS.iter().zip(figures).map(of).collect::<serde_json::Map<_, _>>())
+        };
+        let grown = (0..WORDS.len())
+            .map(|n| (WORDS.get(n).copied().unwrap_or_default().to_owned(), json!(self.growth_percent(n))));
+        let exceeded = self.exceeded.iter().map(|(n, percent)| {
+            json!({"statistic": WORDS.get(*n), "growth_percent": self.growth_percent(*n), "allowed_percent": percent})
+        });
+        json!({
+            "kind": if self.is_actor { "actor" } else { "description" },
+            "name": String::from_utf8_lossy(&self.name),
+            "base": side(self.base),
+            "shown": side(self.shown),
+            "growth_percent": grown.collect::<serde_json::Map<_, _>>(),
+            "exceeded": exceeded.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Compares two traces; rows whose total changed most come first. What is new has no base to grow from, and exceeds
+/// nothing; from 0 anything has grown by more than any threshold.
+pub fn compare(base: &HephStats, shown: &HephStats, thresholds: &[StatsThreshold]) -> Vec<Change> {
+    let mut rows: BTreeMap<(bool, Vec<u8>), (Option<[u128; 8]>, Option<[u128; 8]>)> = BTreeMap::new();
+    for (key, figures) in figures(base) {
+        rows.entry(key).or_default().0 = Some(figures);
+    }
+    for (key, figures) in figures(shown) {
+        rows.entry(key).or_default().1 = Some(figures);
+    }
+    let made = rows.into_iter().map(|((is_actor, name), (base, shown))| {
+        let mut change = Change { is_actor, name, base, shown, exceeded: Vec::new() };
+        let over = thresholds.iter().filter(|threshold| {
+            let of = |side: Option<[u128; 8]>| side.and_then(|figures| figures.get(threshold.statistic).copied());
+            match (of(base), of(shown)) {
+                (Some(0), Some(shown)) => shown > 0,
+                (Some(_), Some(_)) => change.growth_percent(threshold.statistic).is_some_and(|n| n > threshold.percent),
+                _ => false,
+            }
+        });
+        change.exceeded = over.map(|threshold| (threshold.statistic, threshold.percent)).collect();
+        change
+    });
+    let mut all: Vec<Change> = made.collect();
+    let total = |figures: Option<[u128; 8]>| figures.map_or(0, |[_, total, ..]| total);
+    all.sort_by_key(|change| std::cmp::Reverse(total(change.base).abs_diff(total(change.shown))));
+    all
+}
+
+type Row = ((bool, Vec<u8>), [u128; 8]);
+
+fn figures(stats: &HephStats) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for row in &stats.descriptions {
+        let l = &row.lengths;
+        let figures = [
+            l.count.into(),
+            l.total_ns,
+            row.self_ns,
+            l.p50_ns.into(),
+            l.p90_ns.into(),
+            l.p99_ns.into(),
+            l.p999_ns.into(),
+            l.max_ns.into(),
+        ];
+        rows.push(((false, row.description.clone()), figures));
+    }
+    // Actors come and go: those of one name are taken together, by sums and by the greatest.
+    let mut actors: BTreeMap<&str, [u128; 8]> = BTreeMap::new();
+    for actor in &stats.actors {
+        let l = &actor.runs;
+        let sum = actors.entry(&actor.name).or_default();
+        let greatest = [l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.max_ns];
+        let [count, total, own, most @ ..] = sum;
+        *count += u128::from(l.count);
+        *total += l.total_ns;
+        *own += l.total_ns;
+        for (most, one) in most.iter_mut().zip(greatest) {
+            *most = (*most).max(one.into());
+        }
+    }
+    rows.extend(actors.into_iter().map(|(name, figures)| ((true, name.as_bytes().to_vec()), figures)));
+    rows
+}

@@ -1,0 +1,63 @@
+//! The trace as lane 2: accesses, for the engines of `anytrace-analysis`.
+
+use anytrace_core::access::{Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES};
+use anytrace_core::{Error, Sink, Summary};
+
+use crate::reader::{Piece, Place, Reader, Visit};
+use crate::record::{Kind, Record};
+
+/// Tells a trace to `out`; damage goes to `sink`.
+///
+/// A modify is a read and a write with the same number. A superblock is no access. All is told as thread 0: a log
+/// names no threads.
+pub(crate) fn tell(reader: Reader, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let mut teller = Teller { out, batch: Vec::with_capacity(BATCH_ACCESSES), has_thread: false };
+    let passed = reader.walk(&mut teller, sink)?;
+    teller.flush()?;
+    Ok(Summary { records: passed.records, bytes: passed.bytes })
+}
+
+struct Teller<'a> {
+    out: &'a mut dyn AccessSink,
+    batch: Vec<Access>,
+    has_thread: bool,
+}
+
+impl Teller<'_> {
+    #[cold]
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.has_thread, true) {
+            self.out.thread(0, Some(0))?;
+        }
+        self.out.accesses(&self.batch)?;
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+impl Visit for Teller<'_> {
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+        let kind = match record.kind {
+            Kind::Fetch => AccessKind::Fetch,
+            Kind::Read | Kind::Modify => AccessKind::Read,
+            Kind::Write => AccessKind::Write,
+            Kind::Block => return Ok(()),
+        };
+        let (address, bytes) = (record.address, record.size);
+        let access = Access { address, seq: at.seq, thread: 0, bytes, kind, flags: AccessFlags::NONE };
+        self.batch.push(access);
+        if record.kind == Kind::Modify {
+            self.batch.push(Access { kind: AccessKind::Write, ..access });
+        }
+        // A modify's two accesses stay in one batch.
+        if self.batch.len() >= BATCH_ACCESSES - 1 { self.flush() } else { Ok(()) }
+    }
+
+    fn piece(&mut self, _piece: Piece<'_>, _at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+        Ok(())
+    }
+}

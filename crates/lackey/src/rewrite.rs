@@ -1,0 +1,171 @@
+//! `convert`, `repair` and `trim`: the same bytes again, fewer of them, in Valgrind's spelling, or as JSON lines.
+
+use anytrace_core::{Error, Outcome, Plan, Selection, Sink, Style, Target, TargetOptions};
+
+use crate::NAME;
+use crate::lines::{push_header, push_piece_json, push_record_json};
+use crate::out::Out;
+use crate::reader::{Piece, Place, Reader, Visit};
+use crate::record::Record;
+use crate::writer::push_record;
+
+/// The form records are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Their own bytes.
+    Copy,
+    /// As Valgrind spells them.
+    Canonical,
+    Jsonl,
+}
+
+impl Form {
+    /// Reads the target options.
+    pub(crate) fn new(target: &TargetOptions) -> Result<Self, Error> {
+        target.only(NAME, &["style"])?;
+        match (target.to.as_deref(), target.style) {
+            (None | Some(NAME), None) => Ok(Self::Copy),
+            (None | Some(NAME), Some(Style::Canonical)) => Ok(Self::Canonical),
+            (None | Some(NAME), Some(_)) => Err(Error::usage("lackey traces have one style: canonical")),
+            (Some("jsonl"), None) => Ok(Self::Jsonl),
+            (Some("jsonl"), Some(_)) => Err(Error::usage("--style means nothing for JSON lines")),
+            (Some(other), _) => Err(Error::usage(format!("a lackey trace cannot be written as {other}"))),
+        }
+    }
+}
+
+/// Carries out a plan.
+pub(crate) fn rewrite(
+    reader: Reader,
+    plan: &Plan,
+    out: &mut dyn Target,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, Error> {
+    let form = Form::new(plan.target())?;
+    let selection = match plan {
+        Plan::Trim(selection, _) => Some(selection),
+        _ => None,
+    };
+    if let Some(selection) = selection {
+        selection.only(NAME, &["records"])?;
+    }
+    let mut out = out;
+    let mut rewrite = Rewrite {
+        out: Out::new(&mut out),
+        form,
+        selection: selection.filter(|selection| !selection.is_all()),
+        is_repair: matches!(plan, Plan::Repair(_)),
+        written: 0,
+        has_line_end: true,
+        line_ends: 0,
+        left_out: 0,
+        is_done: false,
+    };
+    if form == Form::Jsonl {
+        push_header(&mut rewrite.out.buffer);
+    }
+    let passed = reader.walk(&mut rewrite, sink)?;
+    if rewrite.is_repair {
+        rewrite.end_line();
+    }
+    rewrite.out.flush()?;
+    let Rewrite { written, line_ends, left_out, .. } = rewrite;
+    let mut notes = Vec::new();
+    let mut say = |count: u64, one: &str, several: &str| {
+        notes.extend((count > 0).then(|| if count == 1 { one.to_owned() } else { format!("{count} {several}") }));
+    };
+    say(passed.bytes_lost, "1 byte that is no record was left out.", "bytes that are no records were left out.");
+    say(line_ends, "A line end was added.", "line ends were added.");
+    say(
+        left_out,
+        "A line that Valgrind wrote behind the first record was left out: it tells of the whole run.",
+        "lines that Valgrind wrote behind the first record were left out: they tell of the whole run.",
+    );
+    Ok(Outcome { records_read: passed.records, records_written: written, bytes_lost: passed.bytes_lost, notes })
+}
+
+struct Rewrite<'a> {
+    out: Out<'a>,
+    form: Form,
+    /// What a trim keeps; `None` is all.
+    selection: Option<&'a Selection>,
+    is_repair: bool,
+    written: u64,
+    /// False while what was written last has no line end.
+    has_line_end: bool,
+    line_ends: u64,
+    left_out: u64,
+    is_done: bool,
+}
+
+impl Rewrite<'_> {
+    /// Ends the line that was written last, where it has no end.
+    fn end_line(&mut self) {
+        if self.has_line_end || self.form == Form::Jsonl {
+            return;
+        }
+        self.out.buffer.push(b'\n');
+        self.has_line_end = true;
+        self.line_ends += 1;
+    }
+
+    /// True when the part that is kept has begun and has not ended.
+    fn is_inside(&self, seq: u64) -> bool {
+        self.selection.is_none_or(|selection| selection.has_record(seq))
+    }
+}
+
+impl Visit for Rewrite<'_> {
+    fn record(&mut self, record: &Record<'_>, at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+        if let Some(range) = self.selection.and_then(|selection| selection.records.as_ref()) {
+            self.is_done = at.seq + 1 >= range.end;
+            if !range.contains(&at.seq) {
+                return Ok(());
+            }
+        }
+        if self.is_repair || at.column == 1 {
+            self.end_line();
+        }
+        match self.form {
+            Form::Copy => {
+                self.out.buffer.extend_from_slice(record.text);
+                self.has_line_end = record.text.ends_with(b"\n");
+            }
+            Form::Canonical => {
+                push_record(&mut self.out.buffer, record.kind, record.address, record.size);
+                self.has_line_end = true;
+            }
+            Form::Jsonl => push_record_json(&mut self.out.buffer, record, None),
+        }
+        self.written += 1;
+        self.out.flush_if_full()
+    }
+
+    fn piece(&mut self, piece: Piece<'_>, at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
+        let bytes = match piece {
+            Piece::Message(_) if self.selection.is_some() && at.seq > 0 => {
+                self.left_out += 1;
+                return Ok(());
+            }
+            // What is before the first record says what was traced.
+            Piece::Message(bytes) => bytes,
+            Piece::Text(bytes) | Piece::Space(bytes) if self.is_inside(at.seq) => bytes,
+            _ => return Ok(()),
+        };
+        if at.column == 1 {
+            // What stood between was lost, and its line end with it.
+            self.end_line();
+        }
+        if self.form == Form::Jsonl {
+            push_piece_json(&mut self.out.buffer, piece, at, false);
+        } else {
+            self.out.buffer.extend_from_slice(bytes);
+            self.has_line_end = bytes.ends_with(b"\n");
+        }
+        self.out.flush_if_full()
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}

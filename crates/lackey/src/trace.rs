@@ -1,0 +1,93 @@
+//! The doors: [`Lackey`] and its opened trace.
+
+use std::io::Write;
+
+use anytrace_core::{
+    AccessSink, Confidence, DumpOptions, Error, Format, Head, ImportOptions, Info, Input, OpenOptions, Outcome, Plan,
+    Rule, Sink, Summary, Target, Trace,
+};
+
+use crate::reader::Reader;
+use crate::rules::RULES;
+use crate::{NAME, accesses, check, dump, import, info, probe, rewrite};
+
+/// The format, for [`anytrace_core`]'s doors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lackey;
+
+impl Format for Lackey {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn title(&self) -> &'static str {
+        "Valgrind lackey memory trace"
+    }
+
+    fn noun(&self) -> &'static str {
+        "record"
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &RULES
+    }
+
+    fn targets(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (NAME, "the same lines; --style canonical spells records as Valgrind does"),
+            ("jsonl", "JSON lines, one object a record"),
+        ]
+    }
+
+    fn probe(&self, head: &Head<'_>) -> Confidence {
+        probe::probe(head)
+    }
+
+    fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error> {
+        options.only(NAME, &[])?;
+        Ok(Box::new(Opened(Reader::new(input, options))))
+    }
+
+    fn has_accesses(&self) -> bool {
+        true
+    }
+
+    fn import(
+        &self,
+        input: Input,
+        options: &ImportOptions<'_>,
+        out: &mut dyn Target,
+        _sink: &mut dyn Sink,
+    ) -> Result<Outcome, Error> {
+        import::import(input, options, out)
+    }
+}
+
+struct Opened(Reader);
+
+impl Trace for Opened {
+    fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error> {
+        info::info(self.0, sink)
+    }
+
+    fn dump(
+        self: Box<Self>,
+        options: &DumpOptions,
+        out: &mut dyn Write,
+        sink: &mut dyn Sink,
+    ) -> Result<Summary, Error> {
+        dump::dump(self.0, options, out, sink)
+    }
+
+    fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        check::check(self.0, sink)
+    }
+
+    fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+        rewrite::rewrite(self.0, plan, out, sink)
+    }
+
+    fn accesses(self: Box<Self>, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+        accesses::tell(self.0, out, sink)
+    }
+}

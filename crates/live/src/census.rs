@@ -1,0 +1,304 @@
+//! Who sends: the sources there are, those there were, and which sender is which.
+
+use std::time::Instant;
+
+use anytrace_core::{Error, Limits};
+use anytrace_heph::tools::loss::StreamLoss;
+use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
+use rustc_hash::FxHashMap;
+
+use crate::collector::Listener;
+use crate::options::{Caps, Fsync};
+use crate::queue::{Batch, Dropped, Sender, count_events};
+use crate::report::{Drops, EndedBy, Report, SourceName, SourceReport, add};
+use crate::source::{Intake, Shared, Source};
+
+/// Sources that ended and are listed; more are only counted.
+const ENDED_MAX: usize = 256;
+
+/// Streams with something to tell that are listed: of a source, and of one that has ended.
+const STREAMS_LISTED: usize = 64;
+const STREAMS_LISTED_ENDED: usize = 16;
+
+/// Descriptions listed.
+const DESCRIPTIONS_LISTED: usize = 10;
+
+/// A sender of datagrams on a listener.
+type Key = (usize, Sender);
+
+/// The sources.
+pub(crate) struct Census {
+    caps: Caps,
+    slots: Vec<Option<Slot>>,
+    senders: FxHashMap<Key, usize>,
+    ended: Vec<SourceReport>,
+    /// Sums of all that ended.
+    past: Past,
+    others: u64,
+}
+
+struct Slot {
+    source: Source,
+    /// What finds packets in its datagrams.
+    framer: Framer,
+    sender: Option<Key>,
+}
+
+#[derive(Default)]
+struct Past {
+    totals: StreamLoss,
+    dropped: Drops,
+    over_rate: Drops,
+    damaged_places: u64,
+    skipped_bytes: u64,
+    unfinished_bytes: u64,
+}
+
+impl Past {
+    fn add(&mut self, source: &SourceReport) {
+        add(&mut self.totals, &source.totals);
+        add_drops(&mut self.dropped, source.dropped);
+        add_drops(&mut self.over_rate, source.over_rate);
+        self.damaged_places += source.damaged_places;
+        self.skipped_bytes += source.skipped_bytes;
+        self.unfinished_bytes += source.unfinished_bytes;
+    }
+}
+
+fn add_drops(sum: &mut Drops, one: Drops) {
+    sum.datagrams += one.datagrams;
+    sum.events += one.events;
+    sum.bytes += one.bytes;
+}
+
+impl Census {
+    pub(crate) fn new(caps: Caps) -> Self {
+        Self {
+            caps,
+            slots: Vec::new(),
+            senders: FxHashMap::default(),
+            ended: Vec::new(),
+            past: Past::default(),
+            others: 0,
+        }
+    }
+
+    /// Gives a source a place; `None` where there is none.
+    pub(crate) fn enter(
+        &mut self,
+        name: SourceName,
+        rate: Option<u64>,
+        shared: &mut Shared<'_>,
+    ) -> Result<Option<usize>, Error> {
+        let free = match self.slots.iter().position(Option::is_none) {
+            Some(free) => free,
+            None if self.slots.len() < self.caps.sources => {
+                self.slots.push(None);
+                self.slots.len() - 1
+            }
+            None => match self.longest_silent(shared.now) {
+                Some(silent) => {
+                    self.leave(silent, shared)?;
+                    silent
+                }
+                None => return Ok(None),
+            },
+        };
+        let source = Source::new(name, rate, shared);
+        let limits = Limits::default().with_record_bytes_max(self.caps.packet_bytes);
+        if let Some(slot) = self.slots.get_mut(free) {
+            *slot = Some(Slot { source, framer: Framer::new(&limits, true), sender: None });
+        }
+        Ok(Some(free))
+    }
+
+    /// The sender of datagrams that has been silent longest, if it may go.
+    fn longest_silent(&self, now: Instant) -> Option<usize> {
+        let senders =
+            self.senders.values().filter_map(|&at| Some((self.slots.get(at)?.as_ref()?.source.last_seen, at)));
+        senders.min().filter(|(seen, _)| now.duration_since(*seen) >= self.caps.idle).map(|(_, at)| at)
+    }
+
+    /// Where the packets of a source go.
+    pub(crate) fn intake<'a, 'o>(&'a mut self, slot: usize, shared: &'a mut Shared<'o>) -> Option<Intake<'a, 'o>> {
+        let source = &mut self.slots.get_mut(slot)?.as_mut()?.source;
+        Some(Intake { source, shared })
+    }
+
+    /// Ends a source.
+    pub(crate) fn leave(&mut self, slot: usize, shared: &mut Shared<'_>) -> Result<(), Error> {
+        let Some(mut left) = self.slots.get_mut(slot).and_then(Option::take) else { return Ok(()) };
+        if let Some(key) = &left.sender {
+            self.senders.remove(key);
+        }
+        let report = left.source.report(shared.now_ns, STREAMS_LISTED_ENDED);
+        self.past.add(&report);
+        if self.ended.len() < ENDED_MAX && (left.source.has_spoken() || report.skipped_bytes > 0) {
+            self.ended.push(report);
+        } else {
+            self.others += 1;
+        }
+        left.source.end(shared)
+    }
+
+    /// Ends all sources; the first failure is told when all were tried.
+    pub(crate) fn leave_all(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
+        (0..self.slots.len()).map(|slot| self.leave(slot, shared)).fold(Ok(()), Result::and)
+    }
+
+    /// Takes datagrams that came together.
+    pub(crate) fn take(
+        &mut self,
+        number: usize,
+        listener: &mut Listener,
+        batch: &Batch,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), Error> {
+        let mut start = 0;
+        // Most batches are of one sender.
+        let mut last: Option<(&Sender, usize)> = None;
+        for (sender, end) in &batch.items {
+            let datagram = batch.bytes.get(start..*end).unwrap_or_default();
+            start = *end;
+            let slot = match last {
+                Some((known, slot)) if known == sender => slot,
+                _ => {
+                    let Some(slot) = self.slot_of(number, listener, sender, datagram, shared)? else { continue };
+                    slot
+                }
+            };
+            last = Some((sender, slot));
+            self.take_one(slot, datagram, shared)?;
+        }
+        Ok(())
+    }
+
+    fn slot_of(
+        &mut self,
+        number: usize,
+        listener: &mut Listener,
+        sender: &Sender,
+        datagram: &[u8],
+        shared: &mut Shared<'_>,
+    ) -> Result<Option<usize>, Error> {
+        let key = (number, sender.clone());
+        if let Some(&slot) = self.senders.get(&key) {
+            return Ok(Some(slot));
+        }
+        if !begins_with_a_packet(datagram) {
+            listener.rejected += 1;
+            return Ok(None);
+        }
+        let peer = match sender {
+            Sender::Net(address) => address.to_string(),
+            Sender::Process(process) => format!("process {process}"),
+        };
+        let name = SourceName { number: 0, kind: listener.bound.endpoint.scheme(), peer };
+        let Some(slot) = self.enter(name, self.caps.rate_bytes, shared)? else {
+            listener.refused += 1;
+            return Ok(None);
+        };
+        if let Some(Some(made)) = self.slots.get_mut(slot) {
+            made.sender = Some(key.clone());
+        }
+        self.senders.insert(key, slot);
+        Ok(Some(slot))
+    }
+
+    fn take_one(&mut self, slot: usize, datagram: &[u8], shared: &mut Shared<'_>) -> Result<(), Error> {
+        let Some(Some(Slot { source, framer, .. })) = self.slots.get_mut(slot) else { return Ok(()) };
+        source.last_seen = shared.now;
+        let length = datagram.len() as u64;
+        if source.limiter.allows(shared.now) < length {
+            source.over_rate.datagrams += 1;
+            source.over_rate.events += count_events(datagram);
+            source.over_rate.bytes += length;
+            return Ok(());
+        }
+        source.limiter.take(length);
+        framer.walk(datagram, true, &mut Intake { source, shared }).map(|_| ())
+    }
+
+    /// Notes what was dropped of a sender before it came here.
+    pub(crate) fn dropped(&mut self, key: Key, dropped: Dropped) {
+        match self.senders.get(&key).and_then(|&slot| self.slots.get_mut(slot)?.as_mut()) {
+            Some(slot) => {
+                let known = &mut slot.source.dropped;
+                known.datagrams += dropped.datagrams;
+                known.events += dropped.events;
+                known.bytes += dropped.bytes;
+            }
+            None => self.dropped_of_others(dropped),
+        }
+    }
+
+    /// Notes what was dropped of senders that have no place.
+    pub(crate) fn dropped_of_others(&mut self, dropped: Dropped) {
+        add_drops(&mut self.past.dropped, dropped.into());
+    }
+
+    /// Writes what was gathered.
+    pub(crate) fn flush(&mut self, fsync: Fsync) -> Result<(), Error> {
+        self.slots.iter_mut().flatten().try_for_each(|slot| slot.source.series.flush(fsync))
+    }
+
+    /// Rotates by time, forces bytes to the disk.
+    pub(crate) fn tick(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.source.series.tick(&mut shared.store, shared.now)?;
+        }
+        if shared.store.is_sync_due(shared.now) {
+            let now = shared.now;
+            shared.store.sync(now, self.slots.iter_mut().flatten().map(|slot| &mut slot.source.series));
+        }
+        Ok(())
+    }
+
+    /// All there is to tell, but the listeners.
+    pub(crate) fn report(&self, shared: &Shared<'_>, ended_by: EndedBy) -> Report {
+        let mut sum = Past {
+            totals: self.past.totals.clone(),
+            damaged_places: self.past.damaged_places,
+            skipped_bytes: self.past.skipped_bytes,
+            unfinished_bytes: self.past.unfinished_bytes,
+            dropped: self.past.dropped,
+            over_rate: self.past.over_rate,
+        };
+        let mut sources = self.ended.clone();
+        let mut running: Vec<SourceReport> =
+            self.slots.iter().flatten().map(|slot| slot.source.report(shared.now_ns, STREAMS_LISTED)).collect();
+        running.iter().for_each(|source| sum.add(source));
+        sources.append(&mut running);
+        // Those without a file come last.
+        sources.sort_by_key(|source| (source.name.number.wrapping_sub(1), source.name.peer.clone()));
+        let tally = &shared.tally;
+        Report {
+            elapsed: shared.now.duration_since(shared.start),
+            ended_by,
+            events: tally.events,
+            metadata: tally.metadata,
+            bytes: tally.bytes,
+            files: shared.store.files,
+            lengths: tally.percentiles(),
+            descriptions: tally.top(DESCRIPTIONS_LISTED),
+            other_descriptions: tally.others,
+            sources,
+            other_sources: self.others,
+            totals: sum.totals,
+            dropped: sum.dropped,
+            over_rate: sum.over_rate,
+            damaged_places: sum.damaged_places,
+            skipped_bytes: sum.skipped_bytes,
+            unfinished_bytes: sum.unfinished_bytes,
+            listeners: Vec::new(),
+        }
+    }
+}
+
+/// True when a datagram begins with the frame of a packet that fits it. Who sends anything else gets no place.
+fn begins_with_a_packet(datagram: &[u8]) -> bool {
+    let Some(&[m0, m1, m2, m3, s0, s1, s2, s3]) = datagram.first_chunk::<8>() else { return false };
+    let magic = u32::from_be_bytes([m0, m1, m2, m3]);
+    let size = u32::from_be_bytes([s0, s1, s2, s3]) as usize;
+    (magic == EVENT_MAGIC || magic == METADATA_MAGIC) && (8..=datagram.len()).contains(&size)
+}

@@ -1,0 +1,408 @@
+//! The collector: one loop that waits for all sockets and files, takes what is there and hands it to the store.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anytrace_core::{Diagnostic, Error};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::census::Census;
+use crate::connection::{Connection, Stream};
+use crate::datagram::Receiver;
+use crate::feed::{Got, Pool, SCRATCH_BYTES};
+use crate::follow::{Follow, GLANCE};
+use crate::listen::{Bound, Socket, bind};
+use crate::options::CollectOptions;
+use crate::queue::Queue;
+use crate::report::{EndedBy, ListenerReport, Report, SourceName, Summary};
+use crate::source::Shared;
+
+/// Longest wait: what depends on time is looked at this often.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How often the losses are written beside the files.
+const LOSSES_EVERY: Duration = Duration::from_secs(5);
+
+/// How long what waits in sockets and files is still taken when the collection ends.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Reads of one file before others have their turn.
+const READS_AT_ONCE: usize = 8;
+
+/// Connections accepted in one go.
+const ACCEPT_AT_ONCE: usize = 64;
+
+/// Hears of a collection while it runs. An error ends it.
+pub trait Observer {
+    /// Everything is open; addresses have the ports the system chose.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error>;
+
+    /// An interval is over.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn summary(&mut self, summary: &Summary) -> Result<(), Error>;
+
+    /// A source sent what is no packet; the place is counted in bytes of that source.
+    ///
+    /// # Errors
+    /// Ends the collection.
+    fn damage(&mut self, source: &SourceName, diagnostic: Diagnostic) -> Result<(), Error>;
+}
+
+/// An address and what belongs to it.
+pub(crate) struct Listener {
+    pub(crate) bound: Bound,
+    pub(crate) receiver: Option<Receiver>,
+    pub(crate) rejected: u64,
+    pub(crate) refused: u64,
+    rests_until: Option<Instant>,
+}
+
+/// Collects until `stop` is set or a limit of the options is reached.
+///
+/// # Errors
+/// Usage: an address that others can reach without leave, a folder in use. I/O: an address that cannot be opened, a
+/// disk that is full; what was received before stands in the files.
+pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Report, Error> {
+    if options.listen.is_empty() && options.follow.is_empty() {
+        return Err(Error::usage("nothing to collect from: no address and no file"));
+    }
+    let mut collector = Collector::open(options, observer)?;
+    match collector.run(stop) {
+        Ok(ended_by) => collector.finish(ended_by),
+        Err(error) => {
+            // What failed comes first; files that can still be closed are.
+            let _ = collector.census.leave_all(&mut collector.shared);
+            let _ = collector.shared.store.finish();
+            Err(error)
+        }
+    }
+}
+
+struct Collector<'o> {
+    options: &'o CollectOptions,
+    shared: Shared<'o>,
+    census: Census,
+    pool: Pool,
+    scratch: Vec<u8>,
+    queue: Queue,
+    ear: UnixStream,
+    listeners: Vec<Listener>,
+    connections: Vec<Connection>,
+    follows: Vec<(Follow, usize)>,
+    summary_at: Instant,
+    losses_at: Instant,
+    /// Events and bytes at the last summary.
+    last: (u64, u64),
+}
+
+impl<'o> Collector<'o> {
+    fn open(options: &'o CollectOptions, observer: &'o mut dyn Observer) -> Result<Self, Error> {
+        let caps = &options.caps;
+        // Before any thread: the mode of socket files is set through the whole program's mask.
+        let bound: Vec<Bound> =
+            options.listen.iter().map(|endpoint| bind(endpoint, options.reach)).collect::<Result<_, _>>()?;
+        let mut shared = Shared::new(&options.store, caps, observer)?;
+        let mut census = Census::new(*caps);
+        let mut follows = Vec::new();
+        for path in &options.follow {
+            let follow = Follow::new(path, options.end_of_file, caps, shared.now)?;
+            let name = SourceName { number: 0, kind: "file", peer: path.display().to_string() };
+            let slot = census.enter(name, None, &mut shared)?;
+            follows.push((follow, slot.ok_or_else(|| Error::limit("more files than sources are allowed"))?));
+        }
+        let (ear, bell) = UnixStream::pair()?;
+        ear.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        let queue = Queue::new(caps.memory_bytes / 8, bell);
+        let mut listeners = Vec::new();
+        for (number, mut bound) in bound.into_iter().enumerate() {
+            let receiver = match &mut bound.socket {
+                Socket::Datagrams(socket) => {
+                    let family = bound.endpoint.family();
+                    let socket = socket.take();
+                    socket.map(|socket| Receiver::start(socket, number, family, queue.clone())).transpose()?
+                }
+                _ => None,
+            };
+            listeners.push(Listener { bound, receiver, rejected: 0, refused: 0, rests_until: None });
+        }
+        let (summary_at, losses_at) = (shared.start + options.interval, shared.start + LOSSES_EVERY);
+        // A packet of the greatest length must find room, or its sender would wait for ever.
+        let longest = usize::try_from(caps.packet_bytes).unwrap_or(usize::MAX / 2).saturating_add(2 * SCRATCH_BYTES);
+        Ok(Self {
+            options,
+            shared,
+            census,
+            pool: Pool::new((caps.memory_bytes / 4).max(longest)),
+            scratch: vec![0; SCRATCH_BYTES],
+            queue,
+            ear,
+            listeners,
+            connections: Vec::new(),
+            follows,
+            summary_at,
+            losses_at,
+            last: (0, 0),
+        })
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<EndedBy, Error> {
+        let listeners: Vec<ListenerReport> = self.listeners.iter().map(Listener::report).collect();
+        self.shared.observer.listening(&listeners)?;
+        let mut ready = Vec::new();
+        let mut tick_at = self.shared.now;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(EndedBy::Request);
+            }
+            if self.options.duration.is_some_and(|most| self.shared.now.duration_since(self.shared.start) >= most) {
+                return Ok(EndedBy::Duration);
+            }
+            if self.options.events_max.is_some_and(|most| self.shared.tally.events >= most) {
+                return Ok(EndedBy::Events);
+            }
+            self.wait(&mut ready)?;
+            self.shared.tick();
+            self.take_datagrams()?;
+            self.accept(&ready)?;
+            self.read_connections(ready.get(self.listeners.len()..).unwrap_or_default())?;
+            self.read_files()?;
+            self.census.flush(self.options.store.fsync)?;
+            if self.shared.now >= tick_at {
+                tick_at = self.shared.now + TICK;
+                self.on_tick()?;
+            }
+            if self.listeners.is_empty() && self.follows.is_empty() {
+                return Ok(EndedBy::Files);
+            }
+        }
+    }
+
+    /// Waits for something to do. `ready` receives one entry a listener and one a connection.
+    fn wait(&mut self, ready: &mut Vec<bool>) -> Result<(), Error> {
+        let now = self.shared.now;
+        let mut wait = TICK;
+        if let Some(due) = self.follows.iter().map(|(follow, _)| follow.due).min() {
+            wait = wait.min(due.saturating_duration_since(now));
+        }
+        if self.connections.iter().any(|connection| connection.rests(now)) {
+            wait = wait.min(Duration::from_millis(10));
+        }
+        let mut wanted = vec![PollFd::new(self.ear.as_fd(), PollFlags::POLLIN)];
+        let mut places = Vec::new();
+        let listening = self.listeners.iter().map(|listener| match listener.rests_until {
+            Some(until) if now < until => None,
+            _ => listener.bound.socket.listener(),
+        });
+        let all = listening.chain(self.connections.iter().map(|connection| connection.wanted(now)));
+        ready.clear();
+        for (place, fd) in all.enumerate() {
+            ready.push(false);
+            if let Some(fd) = fd {
+                wanted.push(PollFd::new(fd, PollFlags::POLLIN));
+                places.push(place);
+            }
+        }
+        // Up to a millisecond late is soon enough; zero must stay zero.
+        let wait = u16::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(0);
+        match poll(&mut wanted, PollTimeout::from(wait)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(Error::io("cannot wait for sockets", error.into())),
+        }
+        for (fd, place) in wanted.iter().skip(1).zip(places) {
+            if let Some(is_ready) = ready.get_mut(place) {
+                *is_ready = fd.any().unwrap_or(true);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_datagrams(&mut self) -> Result<(), Error> {
+        let mut rung = [0; 64];
+        // Whatever the bell says, the queue is looked at.
+        while matches!(self.ear.read(&mut rung), Ok(n) if n == rung.len()) {}
+        let taken = self.queue.take();
+        for ((listener, sender), dropped) in taken.dropped {
+            self.census.dropped((listener, sender), dropped);
+        }
+        self.census.dropped_of_others(taken.dropped_of_others);
+        for (number, batch) in taken.batches {
+            let Some(listener) = self.listeners.get_mut(number) else { continue };
+            self.census.take(number, listener, &batch, &mut self.shared)?;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, ready: &[bool]) -> Result<(), Error> {
+        let now = self.shared.now;
+        for (listener, _) in self.listeners.iter_mut().zip(ready).filter(|(_, ready)| **ready) {
+            for _ in 0..ACCEPT_AT_ONCE {
+                let (stream, peer) = match Stream::accept(&listener.bound.socket) {
+                    Ok(Some(accepted)) => accepted,
+                    Ok(None) => break,
+                    Err(_) => {
+                        // Out of descriptors, or a peer that was gone before it was met.
+                        listener.rests_until = Some(now + TICK);
+                        break;
+                    }
+                };
+                let kind = listener.bound.endpoint.scheme();
+                let name = SourceName { number: 0, kind, peer };
+                let has_room = self.connections.len() < self.options.caps.connections;
+                let rate = self.options.caps.rate_bytes;
+                match if has_room { self.census.enter(name, rate, &mut self.shared)? } else { None } {
+                    Some(slot) => {
+                        self.connections.push(Connection::new(stream, slot, self.options.caps.packet_bytes, now));
+                    }
+                    None => listener.refused += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_connections(&mut self, ready: &[bool]) -> Result<(), Error> {
+        let mut has_ended = false;
+        for (connection, _) in self.connections.iter_mut().zip(ready).filter(|(_, ready)| **ready) {
+            let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
+            connection.read(&mut self.scratch, &mut self.pool, &mut intake)?;
+            has_ended |= connection.has_ended;
+        }
+        if has_ended { self.bury_connections() } else { Ok(()) }
+    }
+
+    /// Ends the sources of connections that are over.
+    fn bury_connections(&mut self) -> Result<(), Error> {
+        for connection in self.connections.iter().filter(|connection| connection.has_ended) {
+            self.census.leave(connection.slot, &mut self.shared)?;
+        }
+        self.connections.retain(|connection| !connection.has_ended);
+        Ok(())
+    }
+
+    fn read_files(&mut self) -> Result<(), Error> {
+        let now = self.shared.now;
+        for (follow, slot) in self.follows.iter_mut().filter(|(follow, _)| follow.due <= now) {
+            let Some(mut intake) = self.census.intake(*slot, &mut self.shared) else { continue };
+            let mut left = READS_AT_ONCE;
+            while left > 0 && follow.read(&mut self.scratch, &mut self.pool, &mut intake)? {
+                left -= 1;
+            }
+        }
+        for (follow, slot) in &self.follows {
+            if follow.has_ended {
+                self.census.leave(*slot, &mut self.shared)?;
+            }
+        }
+        self.follows.retain(|(follow, _)| !follow.has_ended);
+        Ok(())
+    }
+
+    fn on_tick(&mut self) -> Result<(), Error> {
+        let idle = self.options.caps.idle;
+        let is_short = self.pool.was_short();
+        for connection in &mut self.connections {
+            if let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) {
+                connection.tick(idle, is_short, &mut self.pool, &mut intake)?;
+            }
+        }
+        self.bury_connections()?;
+        self.census.tick(&mut self.shared)?;
+        self.shared.store.failure()?;
+        if self.shared.now >= self.losses_at {
+            self.losses_at = self.shared.now + LOSSES_EVERY;
+            let report = self.report(EndedBy::Running);
+            self.shared.store.write_losses(report.to_json().to_string().into_bytes());
+        }
+        if self.shared.now >= self.summary_at {
+            self.summarise()?;
+        }
+        Ok(())
+    }
+
+    fn summarise(&mut self) -> Result<(), Error> {
+        let late = self.shared.now.duration_since(self.summary_at);
+        let interval = self.options.interval + late;
+        self.summary_at = self.shared.now + self.options.interval;
+        let total = self.report(EndedBy::Running);
+        let (events, bytes) = (total.events - self.last.0, total.bytes - self.last.1);
+        self.last = (total.events, total.bytes);
+        self.shared.observer.summary(&Summary { interval, events, bytes, total })
+    }
+
+    fn report(&self, ended_by: EndedBy) -> Report {
+        let mut report = self.census.report(&self.shared, ended_by);
+        report.listeners = self.listeners.iter().map(Listener::report).collect();
+        report
+    }
+
+    /// Takes what still waits, closes everything and tells what there was.
+    fn finish(mut self, ended_by: EndedBy) -> Result<Report, Error> {
+        let deadline = Instant::now() + DRAIN;
+        let receivers = || self.listeners.iter().filter_map(|listener| listener.receiver.as_ref());
+        receivers().for_each(Receiver::stop);
+        while self.listeners.iter().filter_map(|listener| listener.receiver.as_ref()).any(|r| !r.has_ended()) {
+            self.shared.tick();
+            self.take_datagrams()?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.shared.tick();
+        self.take_datagrams()?;
+        // Who asked for so many events does not want those of another second.
+        self.drain_streams(if ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
+        for listener in &self.listeners {
+            if let Some(receiver) = &listener.receiver {
+                receiver.look_up_drops();
+            }
+        }
+        self.census.leave_all(&mut self.shared)?;
+        let report = self.report(ended_by);
+        self.shared.store.write_losses(report.to_json().to_string().into_bytes());
+        self.shared.store.finish()?;
+        Ok(report)
+    }
+
+    /// Reads what connections and files hold now.
+    fn drain_streams(&mut self, deadline: Instant) -> Result<(), Error> {
+        for connection in self.connections.iter_mut().filter(|connection| !connection.has_ended) {
+            let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
+            while Instant::now() < deadline && !connection.has_ended {
+                if !matches!(connection.read(&mut self.scratch, &mut self.pool, &mut intake)?, Got::Bytes(_)) {
+                    break;
+                }
+            }
+            connection.leave(&mut self.pool, &mut intake);
+        }
+        for (follow, slot) in &mut self.follows {
+            let Some(mut intake) = self.census.intake(*slot, &mut self.shared) else { continue };
+            while Instant::now() < deadline && follow.read(&mut self.scratch, &mut self.pool, &mut intake)? {}
+            follow.leave(&mut self.pool, &mut intake);
+        }
+        debug_assert!(GLANCE < TICK, "files are looked at more often than time passes");
+        Ok(())
+    }
+}
+
+impl Listener {
+    fn report(&self) -> ListenerReport {
+        let number = |of: fn(&crate::datagram::Shared) -> &std::sync::atomic::AtomicU64| {
+            self.receiver.as_ref().map_or(0, |receiver| of(&receiver.shared).load(Ordering::Relaxed))
+        };
+        ListenerReport {
+            address: self.bound.endpoint.to_string(),
+            receive_buffer_bytes: self.receiver.as_ref().map(|receiver| receiver.granted_bytes),
+            kernel_dropped: number(|shared| &shared.kernel_dropped),
+            rejected: self.rejected,
+            cut: number(|shared| &shared.cut),
+            refused: self.refused,
+        }
+    }
+}

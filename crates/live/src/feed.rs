@@ -1,0 +1,208 @@
+//! Bytes of a stream on their way to packets: what is read at once, and the half packet that waits for its rest.
+
+use std::io::{ErrorKind, Read};
+use std::time::{Duration, Instant};
+
+use anytrace_core::{Error, Limits};
+use anytrace_heph::{Framer, parse};
+
+use crate::source::Intake;
+
+/// Bytes of a half packet that every stream may hold, whatever others hold.
+pub(crate) const SMALL_BYTES: usize = 1 << 16;
+
+/// Bytes read at once.
+pub(crate) const READ_BYTES: usize = 1 << 17;
+
+/// Buffer that all streams read into.
+pub(crate) const SCRATCH_BYTES: usize = SMALL_BYTES + READ_BYTES;
+
+/// Memory that half packets longer than [`SMALL_BYTES`] share.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    left: usize,
+    /// True when somebody found no room since it was last asked.
+    is_short: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { left: bytes, is_short: false }
+    }
+
+    /// True when somebody found no room since this was last asked.
+    pub(crate) fn was_short(&mut self) -> bool {
+        std::mem::take(&mut self.is_short)
+    }
+}
+
+/// What a read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Got {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing now.
+    Nothing,
+    /// Nothing ever again.
+    End,
+    /// There are bytes, but others hold the memory they need: the sender has to wait.
+    NoRoom,
+}
+
+/// A stream of packets.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    framer: Framer,
+    /// What was received and not yet used.
+    pending: Vec<u8>,
+    /// Bytes that must be there before a look is worth it.
+    need: usize,
+    /// Since when the packet at the front waits for its rest.
+    half_since: Option<Instant>,
+    /// Bytes taken of the pool.
+    held: usize,
+    packet_bytes_max: u64,
+}
+
+impl Feed {
+    pub(crate) fn new(packet_bytes_max: u64) -> Self {
+        let limits = Limits::default().with_record_bytes_max(packet_bytes_max);
+        Self {
+            framer: Framer::new(&limits, true),
+            pending: Vec::new(),
+            need: 0,
+            half_since: None,
+            held: 0,
+            packet_bytes_max,
+        }
+    }
+
+    /// Reads once, at most `most` bytes, and hands on the packets that are whole now.
+    pub(crate) fn read(
+        &mut self,
+        from: &mut impl Read,
+        scratch: &mut [u8],
+        most: usize,
+        pool: &mut Pool,
+        intake: &mut Intake<'_, '_>,
+    ) -> Result<Got, Error> {
+        let waiting = self.pending.len();
+        let (front, space) = scratch.split_at_mut(SMALL_BYTES.min(scratch.len()));
+        let most = most.min(READ_BYTES).min(space.len());
+        if waiting > SMALL_BYTES || waiting + most > SMALL_BYTES && self.need > SMALL_BYTES {
+            // All that the packet needs or nothing: streams that each hold a part would wait for one another.
+            if !self.hold(self.need.max(waiting) + READ_BYTES, pool) {
+                return Ok(Got::NoRoom);
+            }
+            // But memory is taken only for what came.
+            let soon = (2 * (waiting + most)).min(self.need.max(waiting) + READ_BYTES);
+            self.pending.reserve_exact(soon - waiting);
+        }
+        let got = match from.read(space.get_mut(..most).unwrap_or_default()) {
+            Ok(0) => return Ok(Got::End),
+            Ok(got) => got,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(Got::Nothing);
+            }
+            // A connection that breaks off has ended.
+            Err(_) => return Ok(Got::End),
+        };
+        if waiting + got < self.need || waiting > SMALL_BYTES {
+            self.pending.extend_from_slice(space.get(..got).unwrap_or_default());
+            if self.pending.len() >= self.need {
+                self.walk_pending(false, intake)?;
+            }
+        } else {
+            // What waits is put in front of what came, so that whole packets are never copied.
+            let start = SMALL_BYTES - waiting;
+            if let Some(front) = front.get_mut(start..) {
+                front.copy_from_slice(&self.pending);
+            }
+            let window = scratch.get(start..SMALL_BYTES + got).unwrap_or_default();
+            let walked = self.framer.walk(window, false, intake)?;
+            self.pending.clear();
+            self.pending.extend_from_slice(window.get(walked.used..).unwrap_or_default());
+            self.settle(walked.used, walked.need, intake.shared.now);
+        }
+        self.release(pool);
+        Ok(Got::Bytes(got))
+    }
+
+    /// Takes what waits as the end of the data.
+    pub(crate) fn end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
+        self.walk_pending(true, intake)?;
+        self.release(pool);
+        Ok(())
+    }
+
+    /// True while it holds memory that others may need.
+    pub(crate) fn holds_room(&self) -> bool {
+        self.held > 0
+    }
+
+    /// Bytes of a packet whose rest has not come.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
+    /// True when the packet at the front has waited for its rest longer than that.
+    pub(crate) fn is_stale(&self, now: Instant, idle: Duration) -> bool {
+        self.half_since.is_some_and(|since| now.duration_since(since) >= idle)
+    }
+
+    /// True when a whole packet stands behind the start of the one that waits: its size is wrong. Where there is none,
+    /// the waiting starts anew.
+    pub(crate) fn holds_a_later_packet(&mut self, now: Instant) -> bool {
+        self.half_since = Some(now);
+        let rest = self.pending.get(4..).unwrap_or_default();
+        (0..rest.len()).any(|at| {
+            let rest = rest.get(at..).unwrap_or_default();
+            matches!(rest.first(), Some(0xC1 | 0x75)) && parse(rest, self.packet_bytes_max).is_ok()
+        })
+    }
+
+    fn walk_pending(&mut self, is_end: bool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
+        let pending = std::mem::take(&mut self.pending);
+        let walked = self.framer.walk(&pending, is_end, intake);
+        self.pending = pending;
+        let walked = walked?;
+        self.pending.drain(..walked.used);
+        self.settle(walked.used, walked.need, intake.shared.now);
+        Ok(())
+    }
+
+    fn settle(&mut self, used: usize, need: usize, now: Instant) {
+        self.need = need;
+        if self.pending.is_empty() {
+            self.half_since = None;
+        } else if used > 0 || self.half_since.is_none() {
+            self.half_since = Some(now);
+        }
+    }
+
+    /// Takes room in the pool for so many bytes in all.
+    fn hold(&mut self, bytes: usize, pool: &mut Pool) -> bool {
+        let more = bytes.saturating_sub(self.held);
+        if more > pool.left {
+            pool.is_short = true;
+            return false;
+        }
+        pool.left -= more;
+        self.held += more;
+        true
+    }
+
+    /// Gives back what a long packet took.
+    pub(crate) fn release(&mut self, pool: &mut Pool) {
+        if self.held > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
+            pool.left += std::mem::take(&mut self.held);
+            self.pending.shrink_to(SMALL_BYTES);
+        }
+    }
+
+    /// Gives back everything: the stream is over.
+    pub(crate) fn leave(&mut self, pool: &mut Pool) {
+        pool.left += std::mem::take(&mut self.held);
+        self.pending = Vec::new();
+    }
+}

@@ -1,0 +1,159 @@
+//! Opening the addresses to listen on.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use anytrace_core::Error;
+use nix::sys::stat::{Mode, umask};
+
+use crate::address::Endpoint;
+use crate::options::Reach;
+
+/// A bound address.
+pub(crate) struct Bound {
+    /// With the port the system chose, where 0 was asked for.
+    pub(crate) endpoint: Endpoint,
+    pub(crate) socket: Socket,
+    /// The socket's name in the file system, removed with this value.
+    pub(crate) _name: Option<SocketName>,
+}
+
+/// A bound socket.
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+    /// Handed on to the thread that receives.
+    Datagrams(Option<OwnedFd>),
+}
+
+impl Socket {
+    /// What to wait on for connections.
+    pub(crate) fn listener(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Tcp(listener) => Some(listener.as_fd()),
+            Self::Unix(listener) => Some(listener.as_fd()),
+            Self::Datagrams(_) => None,
+        }
+    }
+}
+
+/// Binds an address; one that other machines can reach only where that is allowed.
+pub(crate) fn bind(endpoint: &Endpoint, reach: Reach) -> Result<Bound, Error> {
+    if !endpoint.is_local() && reach == Reach::Loopback {
+        return Err(Error::usage(format!("{endpoint} can be reached by other machines")));
+    }
+    let failed = |error: io::Error| Error::io(format!("cannot listen on {endpoint}"), error);
+    match endpoint {
+        Endpoint::Tcp(address) => {
+            let listener = TcpListener::bind(address).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            Ok(Bound { endpoint: Endpoint::Tcp(address), socket: Socket::Tcp(listener), _name: None })
+        }
+        Endpoint::Udp(address) => {
+            let socket = UdpSocket::bind(address).map_err(failed)?;
+            let address = socket.local_addr().map_err(failed)?;
+            Ok(Bound { endpoint: Endpoint::Udp(address), socket: Socket::Datagrams(Some(socket.into())), _name: None })
+        }
+        Endpoint::Unix(path) => {
+            let listener = named(path, || UnixListener::bind(path)).map_err(failed)?;
+            let name = SocketName::new(path.clone()).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            Ok(Bound { endpoint: endpoint.clone(), socket: Socket::Unix(listener), _name: Some(name) })
+        }
+        Endpoint::UnixDatagram(path) => {
+            let socket = named(path, || UnixDatagram::bind(path)).map_err(failed)?;
+            let name = SocketName::new(path.clone()).map_err(failed)?;
+            let socket = Socket::Datagrams(Some(socket.into()));
+            Ok(Bound { endpoint: endpoint.clone(), socket, _name: Some(name) })
+        }
+    }
+}
+
+/// Makes a socket with a name that only its owner may write to, in place of one that nobody answers on.
+fn named<T>(path: &Path, bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    // The name must not be open to others for a moment even. The mask is the whole program's: listeners are opened
+    // before any thread is started.
+    let old = umask(Mode::from_bits_truncate(0o177));
+    let mut made = bind();
+    if let Err(error) = &made
+        && error.kind() == ErrorKind::AddrInUse
+        && is_stale(path)
+    {
+        made = fs::remove_file(path).and_then(|()| bind());
+    }
+    umask(old);
+    let made = made?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(made)
+}
+
+/// True for a socket that was left behind by a program that is gone.
+fn is_stale(path: &Path) -> bool {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+    let refuses = |result: io::Result<()>| result.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+    // A socket of the other kind says so by another error; then somebody may be listening.
+    let stream = UnixStream::connect(path).map(drop);
+    let datagram = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+    is_socket && refuses(stream) && refuses(datagram)
+}
+
+/// A name in the file system that goes with this value.
+pub(crate) struct SocketName {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl SocketName {
+    fn new(path: PathBuf) -> io::Result<Self> {
+        let meta = fs::symlink_metadata(&path)?;
+        Ok(Self { path, inode: (meta.dev(), meta.ino()) })
+    }
+}
+
+impl Drop for SocketName {
+    fn drop(&mut self) {
+        // Somebody else's socket may have taken the name by now.
+        if fs::symlink_metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.inode) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_file_is_private_replaced_when_stale_and_removed_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        for endpoint in [Endpoint::Unix(path.clone()), Endpoint::UnixDatagram(path.clone())] {
+            // Left behind by a program that was killed.
+            drop(UnixListener::bind(&path).unwrap());
+            let bound = bind(&endpoint, Reach::Loopback).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert!(bind(&Endpoint::Unix(path.clone()), Reach::Loopback).is_err(), "taken");
+            assert!(bind(&Endpoint::UnixDatagram(path.clone()), Reach::Loopback).is_err(), "taken");
+            drop(bound);
+            assert!(!path.exists());
+        }
+        fs::write(&path, b"a file").unwrap();
+        assert!(bind(&Endpoint::Unix(path.clone()), Reach::Loopback).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"a file");
+    }
+
+    #[test]
+    fn addresses_of_the_network_need_leave() {
+        let any: Endpoint = "udp://0.0.0.0:0".parse().unwrap();
+        assert!(bind(&any, Reach::Loopback).is_err());
+        assert!(bind(&any, Reach::Network).is_ok());
+        let bound = bind(&"tcp://127.0.0.1:0".parse().unwrap(), Reach::Loopback).unwrap();
+        assert!(!bound.endpoint.to_string().ends_with(":0"));
+    }
+}

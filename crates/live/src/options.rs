@@ -1,0 +1,152 @@
+//! What to collect, how to keep it, and what no sender may exceed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::address::Endpoint;
+
+/// What [`collect`](crate::collect) is asked to do.
+#[derive(Debug, Clone)]
+pub struct CollectOptions {
+    /// Addresses to listen on.
+    pub listen: Vec<Endpoint>,
+    /// Files to follow as they grow.
+    pub follow: Vec<PathBuf>,
+    /// What the end of a followed file means.
+    pub end_of_file: EndOfFile,
+    /// Whether addresses that other machines can reach are allowed.
+    pub reach: Reach,
+    /// Where the files go.
+    pub store: StoreOptions,
+    /// What no sender may exceed.
+    pub caps: Caps,
+    /// Time between two summaries.
+    pub interval: Duration,
+    /// Ends the collection after this time.
+    pub duration: Option<Duration>,
+    /// Ends the collection once so many events are kept.
+    pub events_max: Option<u64>,
+}
+
+impl CollectOptions {
+    /// Nothing to listen to yet; files go into `folder`.
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            listen: Vec::new(),
+            follow: Vec::new(),
+            end_of_file: EndOfFile::Waits,
+            reach: Reach::Loopback,
+            store: StoreOptions::new(folder),
+            caps: Caps::default(),
+            interval: Duration::from_secs(1),
+            duration: None,
+            events_max: None,
+        }
+    }
+}
+
+/// What the end of a followed file means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndOfFile {
+    /// More may be written.
+    Waits,
+    /// The file is complete; without listeners the collection ends when all files are read.
+    Ends,
+}
+
+/// Who may reach the addresses listened on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Programs of this machine; other addresses are refused.
+    Loopback,
+    /// Anyone: the senders are not authenticated.
+    Network,
+}
+
+/// How what arrives is kept.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The folder; made where there is none.
+    pub folder: PathBuf,
+    /// Whether a folder with files of an earlier collection is used.
+    pub earlier: Earlier,
+    /// Begins a new file before one gets longer than this.
+    pub rotate_bytes: Option<u64>,
+    /// Begins a new file after so many events.
+    pub rotate_events: Option<u64>,
+    /// Begins a new file after this time.
+    pub rotate_after: Option<Duration>,
+    /// Keeps so many closed files of each source and removes older ones.
+    pub keep: Option<usize>,
+    /// When bytes are forced to the disk.
+    pub fsync: Fsync,
+}
+
+impl StoreOptions {
+    /// One file a source, synced every second.
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            earlier: Earlier::Refuses,
+            rotate_bytes: None,
+            rotate_events: None,
+            rotate_after: None,
+            keep: None,
+            fsync: Fsync::Every(Duration::from_secs(1)),
+        }
+    }
+}
+
+/// What files of an earlier collection in the folder mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Earlier {
+    /// The folder is not used.
+    Refuses,
+    /// New files get numbers behind theirs.
+    Continues,
+}
+
+/// When bytes are forced to the disk. A killed collector loses nothing that it wrote, whatever stands here; this is
+/// about machines that stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fsync {
+    /// When the system sees fit.
+    Never,
+    /// About this often.
+    Every(Duration),
+    /// Before more is received.
+    Batch,
+}
+
+/// What no sender may exceed.
+#[derive(Debug, Clone, Copy)]
+pub struct Caps {
+    /// Longest packet, in bytes.
+    pub packet_bytes: u64,
+    /// Most connections at a time.
+    pub connections: usize,
+    /// Most sources at a time: senders of datagrams, connections, files.
+    pub sources: usize,
+    /// Most streams of a source that are accounted apart.
+    pub streams: usize,
+    /// How long half a packet may stand, and how long a connection may stay without any packet.
+    pub idle: Duration,
+    /// Bytes a second that a source may send; a stream is read no faster, datagrams above it are dropped and counted.
+    pub rate_bytes: Option<u64>,
+    /// Memory for what is received and not yet written and for what is known of streams, in bytes.
+    pub memory_bytes: usize,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self {
+            packet_bytes: 16 << 20,
+            connections: 64,
+            sources: 256,
+            streams: 65_536,
+            idle: Duration::from_secs(60),
+            rate_bytes: Some(256 << 20),
+            memory_bytes: 64 << 20,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Datagrams between the threads that receive and the thread that sorts: bounded, the newest dropped when full.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+/// Most senders whose drops are counted apart.
+const SENDERS_MAX: usize = 1024;
+
+/// Who sent a datagram.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Sender {
+    /// An address of the network.
+    Net(SocketAddr),
+    /// A process of this machine.
+    Process(i32),
+}
+
+/// Datagrams that came together.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) bytes: Vec<u8>,
+    /// Who sent each and where it ends in `bytes`.
+    pub(crate) items: Vec<(Sender, usize)>,
+}
+
+/// What was dropped because the queue was full.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) datagrams: u64,
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Default)]
+struct State {
+    batches: Vec<(usize, Batch)>,
+    bytes: usize,
+    dropped: FxHashMap<(usize, Sender), Dropped>,
+    dropped_of_others: Dropped,
+}
+
+/// The queue.
+#[derive(Clone)]
+pub(crate) struct Queue {
+    state: Arc<Mutex<State>>,
+    bytes_max: usize,
+    bell: Arc<UnixStream>,
+}
+
+/// What one look at the queue takes out of it.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// Batches and the listener each came by.
+    pub(crate) batches: Vec<(usize, Batch)>,
+    pub(crate) dropped: Vec<((usize, Sender), Dropped)>,
+    pub(crate) dropped_of_others: Dropped,
+}
+
+impl Queue {
+    /// A queue of at most so many bytes; `bell` is written to when it is no longer empty.
+    pub(crate) fn new(bytes_max: usize, bell: UnixStream) -> Self {
+        Self { state: Arc::default(), bytes_max, bell: Arc::new(bell) }
+    }
+
+    /// Adds a batch, or counts it as dropped.
+    pub(crate) fn push(&self, listener: usize, batch: Batch) {
+        if batch.items.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        let size = size_of_batch(&batch);
+        if state.bytes + size > self.bytes_max {
+            state.drop_all(listener, &batch);
+            return;
+        }
+        let was_empty = state.batches.is_empty();
+        state.bytes += size;
+        state.batches.push((listener, batch));
+        drop(state);
+        if was_empty {
+            // A full bell rings already.
+            let _ = (&*self.bell).write(&[1]);
+        }
+    }
+
+    /// Takes all there is.
+    pub(crate) fn take(&self) -> Taken {
+        let mut state = self.lock();
+        state.bytes = 0;
+        let mut dropped: Vec<_> = state.dropped.drain().collect();
+        dropped.sort_by(|a, b| a.0.cmp(&b.0));
+        Taken {
+            batches: std::mem::take(&mut state.batches),
+            dropped,
+            dropped_of_others: std::mem::take(&mut state.dropped_of_others),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is whole before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    #[cold]
+    fn drop_all(&mut self, listener: usize, batch: &Batch) {
+        let mut start = 0;
+        for (sender, end) in &batch.items {
+            let datagram = batch.bytes.get(start..*end).unwrap_or_default();
+            start = *end;
+            let key = (listener, sender.clone());
+            let is_full = self.dropped.len() >= SENDERS_MAX && !self.dropped.contains_key(&key);
+            let dropped = if is_full { &mut self.dropped_of_others } else { self.dropped.entry(key).or_default() };
+            dropped.datagrams += 1;
+            dropped.events += count_events(datagram);
+            dropped.bytes += datagram.len() as u64;
+        }
+    }
+}
+
+fn size_of_batch(batch: &Batch) -> usize {
+    batch.bytes.capacity() + batch.items.capacity() * size_of::<(Sender, usize)>()
+}
+
+/// Events of a datagram by their frames, without a look inside.
+pub(crate) fn count_events(datagram: &[u8]) -> u64 {
+    let (mut rest, mut events) = (datagram, 0);
+    while let Some(head) = rest.first_chunk::<8>() {
+        let [m0, m1, m2, m3, s0, s1, s2, s3] = *head;
+        let size = u32::from_be_bytes([s0, s1, s2, s3]) as usize;
+        let is_event = u32::from_be_bytes([m0, m1, m2, m3]) == anytrace_heph::EVENT_MAGIC;
+        match rest.get(size..) {
+            Some(after) if size >= 8 => rest = after,
+            _ => break,
+        }
+        events += u64::from(is_event);
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn batch(sender: i32, bytes: &[u8]) -> Batch {
+        Batch { bytes: bytes.to_vec(), items: vec![(Sender::Process(sender), bytes.len())] }
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_newest_and_says_whose() {
+        let (mut ear, bell) = UnixStream::pair().unwrap();
+        let queue = Queue::new(4096, bell);
+        let event = [&0xC1FC_1FB7_u32.to_be_bytes()[..], &42_u32.to_be_bytes(), &[0; 34]].concat();
+        queue.push(0, batch(1, &event));
+        let two = [&event[..], &event].concat();
+        queue.push(0, batch(2, &[two.clone(), vec![0; 5000]].concat()));
+        queue.push(1, batch(1, &event));
+        let taken = queue.take();
+        assert_eq!(taken.batches.len(), 2);
+        let expected = Dropped { datagrams: 1, events: 2, bytes: 5084 };
+        assert_eq!(taken.dropped, [((0, Sender::Process(2)), expected)]);
+        assert!(queue.take().dropped.is_empty());
+        ear.set_nonblocking(true).unwrap();
+        assert_eq!(ear.read(&mut [0; 9]).unwrap(), 1);
+        assert_eq!(count_events(&two), 2);
+        assert_eq!(count_events(&[0; 7]), 0);
+        assert_eq!(count_events(&[0; 70]), 0);
+    }
+}

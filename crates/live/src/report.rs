@@ -1,0 +1,355 @@
+//! What was collected and what was lost: for people in the command line's printer, for programs as JSON.
+
+use std::time::Duration;
+
+use anytrace_heph::tools::loss::StreamLoss;
+use serde_json::{Value, json};
+
+use crate::queue::Dropped;
+use crate::tally::{DescriptionRow, Percentiles};
+
+/// Most ranges of lost counters of a stream in JSON.
+const RANGES_LISTED: usize = 1000;
+
+/// Who a source is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceName {
+    /// Number in the names of its files; 0 while it has none.
+    pub number: u32,
+    /// `udp`, `tcp`, `unix`, `unixgram` or `file`.
+    pub kind: &'static str,
+    /// Address, path or process; a path may hold anything a terminal should not be sent.
+    pub peer: String,
+}
+
+/// What was dropped on purpose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Events in them, by their frames.
+    pub events: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl From<Dropped> for Drops {
+    fn from(dropped: Dropped) -> Self {
+        Self { datagrams: dropped.datagrams, events: dropped.events, bytes: dropped.bytes }
+    }
+}
+
+/// One source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceReport {
+    /// Who.
+    pub name: SourceName,
+    /// Events kept.
+    pub events: u64,
+    /// Metadata packets kept.
+    pub metadata: u64,
+    /// Bytes kept.
+    pub bytes: u64,
+    /// Files begun.
+    pub files: u32,
+    /// Places that are no packets.
+    pub damaged_places: u64,
+    /// Bytes in them.
+    pub skipped_bytes: u64,
+    /// Bytes of packets whose rest had not come when the collection ended.
+    pub unfinished_bytes: u64,
+    /// Dropped because the queue was full.
+    pub dropped: Drops,
+    /// Dropped because the source sent faster than it may.
+    pub over_rate: Drops,
+    /// Events of streams beyond the limit: kept, their counters not followed.
+    pub uncounted: u64,
+    /// Sums over all streams; without ranges.
+    pub totals: StreamLoss,
+    /// Streams in all.
+    pub stream_count: usize,
+    /// Streams with losses, duplicates, disorder, restarts or damage, the first of them.
+    pub streams: Vec<StreamLoss>,
+}
+
+/// True for a stream in which something is not as it was sent.
+pub(crate) fn is_worth_telling(stream: &StreamLoss) -> bool {
+    stream.lost + stream.duplicates + stream.out_of_order + stream.restarts + stream.malformed > 0
+}
+
+/// One address listened on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenerReport {
+    /// The address.
+    pub address: String,
+    /// Receive buffer granted, in bytes; `None` for connections.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Datagrams the kernel dropped because that buffer was full.
+    pub kernel_dropped: u64,
+    /// Datagrams that do not begin with a packet, of senders that sent none before.
+    pub rejected: u64,
+    /// Datagrams longer than any that may be taken.
+    pub cut: u64,
+    /// Connections or senders above the limits.
+    pub refused: u64,
+}
+
+/// Why a collection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// It has not.
+    Running,
+    /// It was asked to.
+    Request,
+    /// Its time was over.
+    Duration,
+    /// It had as many events as were wanted.
+    Events,
+    /// All files were read and nothing is listened on.
+    Files,
+}
+
+impl EndedBy {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Request => "request",
+            Self::Duration => "duration",
+            Self::Events => "events",
+            Self::Files => "files",
+        }
+    }
+}
+
+/// All of a collection, at its end or before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// Why it ended.
+    pub ended_by: EndedBy,
+    /// Events kept.
+    pub events: u64,
+    /// Metadata packets kept.
+    pub metadata: u64,
+    /// Bytes kept.
+    pub bytes: u64,
+    /// Files begun.
+    pub files: u64,
+    /// Lengths of events.
+    pub lengths: Percentiles,
+    /// Descriptions with the most events.
+    pub descriptions: Vec<DescriptionRow>,
+    /// Events whose description is not counted apart.
+    pub other_descriptions: u64,
+    /// Sources, those that ended first.
+    pub sources: Vec<SourceReport>,
+    /// Sources that ended and are only counted.
+    pub other_sources: u64,
+    /// Sums over all sources, the counted ones too.
+    pub totals: StreamLoss,
+    /// Dropped because the queue was full, all sources together.
+    pub dropped: Drops,
+    /// Dropped because a source sent faster than it may.
+    pub over_rate: Drops,
+    /// Damaged places and bytes in them.
+    pub damaged_places: u64,
+    /// Bytes that are part of no packet.
+    pub skipped_bytes: u64,
+    /// Bytes of packets whose rest had not come when the collection ended.
+    pub unfinished_bytes: u64,
+    /// Addresses.
+    pub listeners: Vec<ListenerReport>,
+}
+
+/// What happened in an interval, and all until now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Length of the interval.
+    pub interval: Duration,
+    /// Events kept in it.
+    pub events: u64,
+    /// Bytes kept in it.
+    pub bytes: u64,
+    /// All until now.
+    pub total: Report,
+}
+
+impl Summary {
+    /// Events a second in the interval.
+    pub fn events_per_second(&self) -> f64 {
+        per_second(self.events, self.interval)
+    }
+
+    /// Bytes a second in the interval.
+    pub fn bytes_per_second(&self) -> f64 {
+        per_second(self.bytes, self.interval)
+    }
+
+    /// One object: `type` is `summary`.
+    pub fn to_json(&self) -> Value {
+        let mut made = self.total.json("summary");
+        if let Some(map) = made.as_object_mut() {
+            map.insert("interval_s".to_owned(), seconds(self.interval).into());
+            map.insert("events_per_s".to_owned(), self.events_per_second().round().into());
+            map.insert("bytes_per_s".to_owned(), self.bytes_per_second().round().into());
+        }
+        made
+    }
+}
+
+fn per_second(number: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { number as f64 / time.as_secs_f64() }
+}
+
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e3).round() / 1e3
+}
+
+/// Adds the sums of one source to those of all.
+pub(crate) fn add(sum: &mut StreamLoss, one: &StreamLoss) {
+    sum.received += one.received;
+    sum.duplicates += one.duplicates;
+    sum.malformed += one.malformed;
+    sum.out_of_order += one.out_of_order;
+    sum.lost += one.lost;
+    sum.open += one.open;
+    sum.lost_at_head += one.lost_at_head;
+    sum.restarts += one.restarts;
+}
+
+impl Report {
+    /// One object: `type` is `report`.
+    pub fn to_json(&self) -> Value {
+        self.json("report")
+    }
+
+    /// Datagrams that the kernel dropped, all addresses together.
+    pub fn kernel_dropped(&self) -> u64 {
+        self.listeners.iter().map(|listener| listener.kernel_dropped).sum()
+    }
+
+    /// Connections and senders refused, all addresses together.
+    pub fn refused(&self) -> u64 {
+        self.listeners.iter().map(|listener| listener.refused).sum()
+    }
+
+    fn json(&self, kind: &str) -> Value {
+        json!({
+            "version": 1,
+            "type": kind,
+            "elapsed_s": seconds(self.elapsed),
+            "ended_by": self.ended_by.word(),
+            "events": self.events,
+            "metadata": self.metadata,
+            "bytes": self.bytes,
+            "files": self.files,
+            "sent_at_least": self.totals.sent_at_least(),
+            "received": self.totals.received,
+            "unique": self.totals.unique(),
+            "duplicates": self.totals.duplicates,
+            "malformed": self.totals.malformed,
+            "out_of_order": self.totals.out_of_order,
+            "detectable_lost": self.totals.lost,
+            "lost_at_head": self.totals.lost_at_head,
+            "still_waited_for": self.totals.open,
+            "restarts": self.totals.restarts,
+            "tail_is_unknown": true,
+            "kernel_dropped_datagrams": self.kernel_dropped(),
+            "queue_dropped": drops(self.dropped),
+            "over_rate_dropped": drops(self.over_rate),
+            "damaged_places": self.damaged_places,
+            "skipped_bytes": self.skipped_bytes,
+            "unfinished_bytes": self.unfinished_bytes,
+            "refused": self.refused(),
+            "lengths": lengths(&self.lengths),
+            "descriptions": self.descriptions.iter().map(description).collect::<Vec<_>>(),
+            "events_of_other_descriptions": self.other_descriptions,
+            "listeners": self.listeners.iter().map(listener).collect::<Vec<_>>(),
+            "sources": self.sources.iter().map(source).collect::<Vec<_>>(),
+            "other_sources": self.other_sources,
+        })
+    }
+}
+
+fn drops(drops: Drops) -> Value {
+    json!({ "datagrams": drops.datagrams, "events": drops.events, "bytes": drops.bytes })
+}
+
+fn lengths(lengths: &Percentiles) -> Value {
+    json!({
+        "p50_ns": lengths.p50_ns,
+        "p90_ns": lengths.p90_ns,
+        "p99_ns": lengths.p99_ns,
+        "p999_ns": lengths.p999_ns,
+        "max_ns": lengths.max_ns,
+    })
+}
+
+fn description(row: &DescriptionRow) -> Value {
+    json!({
+        "description": row.description,
+        "count": row.count,
+        "total_ns": row.total_ns,
+        "lengths": lengths(&row.lengths),
+    })
+}
+
+fn listener(listener: &ListenerReport) -> Value {
+    json!({
+        "address": listener.address,
+        "receive_buffer_bytes": listener.receive_buffer_bytes,
+        "kernel_dropped_datagrams": listener.kernel_dropped,
+        "rejected_datagrams": listener.rejected,
+        "cut_datagrams": listener.cut,
+        "refused": listener.refused,
+    })
+}
+
+fn source(source: &SourceReport) -> Value {
+    let totals = &source.totals;
+    json!({
+        "source": source.name.number,
+        "kind": source.name.kind,
+        "peer": source.name.peer,
+        "events": source.events,
+        "metadata": source.metadata,
+        "bytes": source.bytes,
+        "files": source.files,
+        "sent_at_least": totals.sent_at_least(),
+        "received": totals.received,
+        "unique": totals.unique(),
+        "duplicates": totals.duplicates,
+        "malformed": totals.malformed,
+        "out_of_order": totals.out_of_order,
+        "lost": totals.lost,
+        "lost_at_head": totals.lost_at_head,
+        "restarts": totals.restarts,
+        "damaged_places": source.damaged_places,
+        "skipped_bytes": source.skipped_bytes,
+        "unfinished_bytes": source.unfinished_bytes,
+        "queue_dropped": drops(source.dropped),
+        "over_rate_dropped": drops(source.over_rate),
+        "events_of_uncounted_streams": source.uncounted,
+        "stream_count": source.stream_count,
+        "streams": source.streams.iter().map(stream).collect::<Vec<_>>(),
+    })
+}
+
+fn stream(stream: &StreamLoss) -> Value {
+    let ranges: Vec<Value> = stream.lost_ranges.iter().take(RANGES_LISTED).map(|(a, n)| json!([a, n])).collect();
+    json!({
+        "stream": stream.stream,
+        "sent_at_least": stream.sent_at_least(),
+        "received": stream.received,
+        "unique": stream.unique(),
+        "duplicates": stream.duplicates,
+        "malformed": stream.malformed,
+        "out_of_order": stream.out_of_order,
+        "lost": stream.lost,
+        "lost_at_head": stream.lost_at_head,
+        "lost_ranges": ranges,
+        "restarts": stream.restarts,
+    })
+}

@@ -1,0 +1,328 @@
+//! Files that stand alone: what each source sent, unchanged, behind that source's metadata.
+//!
+//! While it is written a file is called `source-0001-000001.heph.part`, and all that was received stands in it: a
+//! collector that is killed leaves it readable. Closed, it loses the `.part`.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anytrace_core::Error;
+use anytrace_core::text::push_json_str;
+use anytrace_heph::Header;
+
+use crate::archivist::{Archivist, Closing, INDEX};
+use crate::options::{Earlier, Fsync, StoreOptions};
+
+/// Bytes gathered for a source before they are written.
+const OUT_BYTES: usize = 1 << 15;
+
+/// Metadata packets of a source that are repeated in each file: so many options, so many bytes. Others are written
+/// where they came and not repeated.
+const OPTIONS_MAX: usize = 64;
+const OPTIONS_BYTES: usize = 1 << 16;
+
+/// The folder and the thread that closes files.
+pub(crate) struct Store {
+    options: StoreOptions,
+    archivist: Archivist,
+    /// Number of the next source's files.
+    next: u32,
+    synced: Instant,
+    pub(crate) files: u64,
+}
+
+impl Store {
+    /// Makes the folder or looks what is in it.
+    pub(crate) fn open(options: &StoreOptions) -> Result<Self, Error> {
+        let folder = &options.folder;
+        let failed = |error: io::Error| Error::io(folder.display(), error);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let (mut last, mut is_used) = (0, false);
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_string_lossy();
+            is_used |= name == INDEX;
+            if let Some(number) = name.strip_prefix("source-").and_then(|rest| rest.split('-').next()) {
+                is_used = true;
+                last = last.max(number.parse().unwrap_or(0));
+            }
+        }
+        if is_used && options.earlier == Earlier::Refuses {
+            return Err(Error::usage(format!("{} holds an earlier collection", folder.display())));
+        }
+        let archivist = Archivist::start(folder, options.fsync != Fsync::Never)?;
+        Ok(Self { options: options.clone(), archivist, next: last + 1, synced: Instant::now(), files: 0 })
+    }
+
+    /// The files of a new source; none is made before there is something to write.
+    pub(crate) fn series(&self, kind: &'static str, peer: &str) -> Series {
+        Series {
+            source: 0,
+            kind,
+            peer: peer.to_owned(),
+            files: 0,
+            open: None,
+            repeated: Vec::new(),
+            epoch: None,
+            closed: VecDeque::new(),
+        }
+    }
+
+    /// True when it is time to force bytes to the disk.
+    pub(crate) fn is_sync_due(&self, now: Instant) -> bool {
+        match self.options.fsync {
+            Fsync::Never | Fsync::Batch => false,
+            Fsync::Every(time) => now.duration_since(self.synced) >= time && !self.archivist.is_syncing(),
+        }
+    }
+
+    /// Forces the open files to the disk that were written to.
+    pub(crate) fn sync<'s>(&mut self, now: Instant, series: impl Iterator<Item = &'s mut Series>) {
+        self.synced = now;
+        let open = series.filter_map(|series| series.open.as_mut());
+        let dirty = open.filter_map(|open| std::mem::take(&mut open.is_dirty).then(|| open.file.try_clone()));
+        let files: Vec<File> = dirty.filter_map(Result::ok).collect();
+        if !files.is_empty() {
+            self.archivist.sync(files);
+        }
+    }
+
+    /// Writes the losses beside the files.
+    pub(crate) fn write_losses(&self, json: Vec<u8>) {
+        self.archivist.write_losses(json);
+    }
+
+    /// What the thread that waits for the disk met.
+    pub(crate) fn failure(&self) -> Result<(), Error> {
+        self.archivist.failure()
+    }
+
+    /// Waits until all is closed.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.archivist.finish()
+    }
+}
+
+/// The files of one source.
+pub(crate) struct Series {
+    /// Number of the source in the names of its files; 0 while there is none.
+    pub(crate) source: u32,
+    kind: &'static str,
+    peer: String,
+    pub(crate) files: u32,
+    open: Option<Open>,
+    /// Metadata packets, the last of each option.
+    repeated: Vec<(String, Vec<u8>)>,
+    epoch: Option<u64>,
+    closed: VecDeque<PathBuf>,
+}
+
+/// The file being written.
+struct Open {
+    file: File,
+    name: String,
+    part: PathBuf,
+    out: Vec<u8>,
+    /// Bytes written and gathered.
+    bytes: u64,
+    written: u64,
+    events: u64,
+    metadata: u64,
+    since: Instant,
+    range: Option<(u64, u64)>,
+    is_dirty: bool,
+}
+
+impl Series {
+    /// Takes an event packet.
+    #[inline]
+    pub(crate) fn event(
+        &mut self,
+        store: &mut Store,
+        packet: &[u8],
+        header: &Header,
+        now: Instant,
+    ) -> Result<(), Error> {
+        if self.is_full(&store.options, packet.len()) {
+            self.close(store)?;
+        }
+        let open = self.opened(store, now)?;
+        open.events += 1;
+        let (start, end) = (header.start_ns.min(header.end_ns), header.end_ns.max(header.start_ns));
+        open.range = Some(open.range.map_or((start, end), |(from, to)| (from.min(start), to.max(end))));
+        open.push(packet)
+    }
+
+    /// Takes a metadata packet. Another epoch begins another file: times of one file have one base.
+    pub(crate) fn metadata(
+        &mut self,
+        store: &mut Store,
+        packet: &[u8],
+        option: &str,
+        epoch: Option<u64>,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let is_other = epoch.is_some() && self.epoch.is_some() && epoch != self.epoch;
+        if is_other && self.open.as_ref().is_some_and(|open| open.events > 0) {
+            self.close(store)?;
+        }
+        self.epoch = epoch.or(self.epoch);
+        // A later file begins with what is remembered.
+        if self.open.is_none() && self.files > 0 && self.remember(option, packet) {
+            return self.opened(store, now).map(|_| ());
+        }
+        let open = self.opened(store, now)?;
+        open.metadata += 1;
+        open.push(packet)?;
+        self.remember(option, packet);
+        Ok(())
+    }
+
+    /// Keeps a packet for later files; false where there is no room.
+    fn remember(&mut self, option: &str, packet: &[u8]) -> bool {
+        let others: usize = self.repeated.iter().filter(|(name, _)| name != option).map(|(_, bytes)| bytes.len()).sum();
+        if others + packet.len() > OPTIONS_BYTES {
+            return false;
+        }
+        if let Some((_, bytes)) = self.repeated.iter_mut().find(|(name, _)| name == option) {
+            packet.clone_into(bytes);
+            return true;
+        }
+        let has_room = self.repeated.len() < OPTIONS_MAX;
+        if has_room {
+            self.repeated.push((option.to_owned(), packet.to_vec()));
+        }
+        has_room
+    }
+
+    /// Begins the next file when this one is old enough.
+    pub(crate) fn tick(&mut self, store: &mut Store, now: Instant) -> Result<(), Error> {
+        let is_old = |open: &Open| store.options.rotate_after.is_some_and(|t| now.duration_since(open.since) >= t);
+        match self.open.as_ref() {
+            Some(open) if open.events > 0 && is_old(open) => self.close(store),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what was gathered.
+    pub(crate) fn flush(&mut self, fsync: Fsync) -> Result<(), Error> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.flush()?;
+        if fsync == Fsync::Batch && std::mem::take(&mut open.is_dirty) {
+            open.file.sync_data().map_err(|error| Error::io(open.part.display(), error))?;
+        }
+        Ok(())
+    }
+
+    /// Closes the file being written, if there is one.
+    pub(crate) fn close(&mut self, store: &mut Store) -> Result<(), Error> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        open.flush()?;
+        let path = store.options.folder.join(&open.name);
+        self.closed.push_back(path.clone());
+        let remove = match store.options.keep {
+            Some(keep) if self.closed.len() > keep.max(1) => self.closed.pop_front(),
+            _ => None,
+        };
+        let line = self.index_line(&open, remove.as_deref());
+        store.archivist.close(Closing { file: open.file, part: open.part, path, line, remove });
+        Ok(())
+    }
+
+    fn is_full(&self, options: &StoreOptions, more: usize) -> bool {
+        let Some(open) = &self.open else { return false };
+        let above = |limit: Option<u64>, reached: u64| limit.is_some_and(|limit| reached > limit);
+        open.events > 0
+            && (above(options.rotate_bytes, open.bytes + more as u64) || above(options.rotate_events, open.events + 1))
+    }
+
+    /// The file being written; a new one where there is none.
+    fn opened(&mut self, store: &mut Store, now: Instant) -> Result<&mut Open, Error> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                if self.source == 0 {
+                    self.source = store.next;
+                    store.next = store.next.saturating_add(1);
+                }
+                self.files += 1;
+                store.files += 1;
+                let name = format!("source-{:04}-{:06}.heph", self.source, self.files);
+                let mut open = Open::create(&store.options.folder, name, now)?;
+                for (_, packet) in &self.repeated {
+                    open.metadata += 1;
+                    open.push(packet)?;
+                }
+                open
+            }
+        };
+        Ok(self.open.insert(open))
+    }
+
+    fn index_line(&self, open: &Open, removed: Option<&Path>) -> String {
+        let mut line = format!("{{\"version\":1,\"file\":\"{}\",\"source\":{},", open.name, self.source);
+        line.push_str(&format!("\"kind\":\"{}\",\"peer\":", self.kind));
+        let mut peer = Vec::new();
+        push_json_str(&mut peer, &self.peer);
+        line.push_str(&String::from_utf8_lossy(&peer));
+        line.push_str(&format!(",\"events\":{},\"metadata\":{}", open.events, open.metadata));
+        let number = |n: Option<u64>| n.map_or("null".to_owned(), |n| n.to_string());
+        let (start, end) = (open.range.map(|range| range.0), open.range.map(|range| range.1));
+        let (epoch, start, end) = (number(self.epoch), number(start), number(end));
+        line.push_str(&format!(",\"bytes\":{},\"epoch_ns\":{epoch},\"start_ns\":{start},\"end_ns\":{end}", open.bytes));
+        if let Some(name) = removed.and_then(Path::file_name) {
+            // Our own names need no escapes.
+            line.push_str(&format!(",\"removed\":\"{}\"", name.display()));
+        }
+        line.push_str("}\n");
+        line
+    }
+}
+
+impl Open {
+    fn create(folder: &Path, name: String, now: Instant) -> Result<Self, Error> {
+        let part = folder.join(format!("{name}.part"));
+        let file = File::options().write(true).create_new(true).open(&part);
+        let file = file.map_err(|error| Error::io(part.display(), error))?;
+        Ok(Self {
+            file,
+            name,
+            part,
+            out: Vec::new(),
+            bytes: 0,
+            written: 0,
+            events: 0,
+            metadata: 0,
+            since: now,
+            range: None,
+            is_dirty: false,
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, packet: &[u8]) -> Result<(), Error> {
+        self.bytes += packet.len() as u64;
+        self.out.extend_from_slice(packet);
+        if self.out.len() >= OUT_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.file.write_all(&self.out) {
+            // The file ends with a whole packet all the same.
+            let _ = self.file.set_len(self.written);
+            return Err(Error::io(self.part.display(), error));
+        }
+        self.is_dirty = true;
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        // One packet may be as long as all other buffers together.
+        self.out.shrink_to(OUT_BYTES);
+        Ok(())
+    }
+}

@@ -1,0 +1,440 @@
+//! The names of all types of a file, and where each is defined.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anytrace_core::Error;
+use anytrace_core::layout::{Layout, bare_name, canonical_name};
+use gimli::{
+    Abbreviations, AttributeValue, DebugTypeSignature, DwAt, DwTag, UnitHeader, UnitOffset, UnitType, constants as d,
+};
+
+use super::build;
+use super::find::{choose, short_names};
+use super::sections::{Bytes, Dwarf, TypeSections};
+use crate::object_file::failed;
+
+pub(super) type Unit<'a> = gimli::Unit<Bytes<'a>>;
+
+/// Longest name of a type; longer ones are not listed.
+const NAME_MAX: usize = 1 << 14;
+
+/// Most definitions of one name and size that are compared.
+const SAME_MAX: usize = 8;
+
+/// Most definitions of one name of different sizes.
+const DEFINITIONS_MAX: usize = 64;
+
+/// Units kept at hand.
+const UNITS_MAX: usize = 256;
+
+/// Where an entry stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    /// Number of the unit.
+    pub(super) unit: u32,
+    /// In the unit.
+    pub(super) offset: UnitOffset<usize>,
+}
+
+/// How well an entry answers to a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Record,
+    Plain,
+    Alias,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Definition {
+    rank: Rank,
+    bytes: u64,
+    place: Place,
+}
+
+/// The list.
+pub(super) struct Index<'a> {
+    pub(super) name: &'a str,
+    pub(super) dwarf: Dwarf<'a>,
+    pub(super) endian: gimli::RunTimeEndian,
+    sections: &'a TypeSections<'a>,
+    headers: Vec<UnitHeader<Bytes<'a>>>,
+    /// Where tables of abbreviations begin, ascending: each is read no farther than to the next, so that what units
+    /// share is read once.
+    tables: Vec<usize>,
+    abbreviations: RefCell<HashMap<usize, Arc<Abbreviations>>>,
+    units: RefCell<HashMap<u32, Rc<Unit<'a>>>>,
+    by_name: HashMap<Box<str>, Vec<Definition>>,
+    /// Names without template arguments, as compilers have them in their own tables, and without what is around.
+    by_short_name: HashMap<Box<str>, Vec<Box<str>>>,
+    /// Entries that only declare a type, and what it is called.
+    declarations: HashMap<Place, Box<str>>,
+    signatures: HashMap<u64, Place>,
+    name_bytes_left: usize,
+    work_left: usize,
+    found: HashMap<(Box<str>, u64), Option<Arc<Layout>>>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn new(sections: &'a TypeSections<'a>, notes: &mut Vec<String>) -> Result<Self, Error> {
+        let mut index = Self {
+            name: sections.name,
+            dwarf: sections.dwarf(),
+            endian: sections.endian,
+            sections,
+            headers: Vec::new(),
+            tables: Vec::new(),
+            abbreviations: RefCell::default(),
+            units: RefCell::default(),
+            by_name: HashMap::new(),
+            by_short_name: HashMap::new(),
+            declarations: HashMap::new(),
+            signatures: HashMap::new(),
+            name_bytes_left: sections.info_bytes.saturating_mul(4).saturating_add(1 << 20),
+            work_left: sections.info_bytes.saturating_mul(64).saturating_add(64 << 20),
+            found: HashMap::new(),
+        };
+        index.list_units()?;
+        let damaged = (0..index.headers.len()).filter(|&number| index.list_types(number).is_err()).count();
+        if damaged > 0 {
+            notes.push(format!("{}: debug data of {damaged} units are damaged: some types may be missing", index.name));
+        }
+        if index.name_bytes_left == 0 {
+            notes.push(format!("{}: names of types are too long in all: some are missing", index.name));
+        }
+        Ok(index)
+    }
+
+    fn list_units(&mut self) -> Result<(), Error> {
+        let failed = |what: gimli::Error| failed(self.name, "debug data", what);
+        let mut infos = self.dwarf.units();
+        while let Some(header) = infos.next().map_err(failed)? {
+            self.headers.push(header);
+        }
+        let mut types = self.dwarf.type_units();
+        while let Some(header) = types.next().map_err(failed)? {
+            self.headers.push(header);
+        }
+        self.tables = self.headers.iter().map(|header| header.debug_abbrev_offset().0).collect();
+        self.tables.sort_unstable();
+        self.tables.dedup();
+        for (number, header) in (0_u32..).zip(&self.headers) {
+            if let UnitType::Type { type_signature, type_offset }
+            | UnitType::SplitType { type_signature, type_offset } = header.type_()
+            {
+                self.signatures.insert(type_signature.0, Place { unit: number, offset: type_offset });
+            }
+        }
+        Ok(())
+    }
+
+    /// A unit, from those at hand or read again.
+    pub(super) fn unit(&self, number: u32) -> Option<Rc<Unit<'a>>> {
+        if let Some(unit) = self.units.borrow().get(&number) {
+            return Some(Rc::clone(unit));
+        }
+        let header = *self.headers.get(number as usize)?;
+        let abbreviations = self.abbreviations(&header)?;
+        let unit = Rc::new(Unit::new_with_abbreviations(&self.dwarf, header, abbreviations).ok()?);
+        let mut units = self.units.borrow_mut();
+        if units.len() >= UNITS_MAX {
+            units.clear();
+        }
+        units.insert(number, Rc::clone(&unit));
+        Some(unit)
+    }
+
+    fn abbreviations(&self, header: &UnitHeader<Bytes<'a>>) -> Option<Arc<Abbreviations>> {
+        let start = header.debug_abbrev_offset().0;
+        if let Some(known) = self.abbreviations.borrow().get(&start) {
+            return Some(Arc::clone(known));
+        }
+        let next = self.tables.partition_point(|table| *table <= start);
+        let end = self.tables.get(next).copied().unwrap_or(usize::MAX);
+        let table = header.abbreviations(&self.sections.abbreviations(end)).ok()?;
+        let table = Arc::new(table);
+        self.abbreviations.borrow_mut().insert(start, Arc::clone(&table));
+        Some(table)
+    }
+
+    fn list_types(&mut self, number: usize) -> Result<(), gimli::Error> {
+        let Ok(unit_number) = u32::try_from(number) else { return Ok(()) };
+        let Some(unit) = self.unit(unit_number) else { return Err(gimli::Error::MissingUnitDie) };
+        // Names of what is around, each with its depth and the length of the path before it.
+        let mut scopes: Vec<(isize, usize)> = Vec::new();
+        let mut path = String::new();
+        let mut entries = unit.entries_raw(None)?;
+        let mut entry = gimli::DebuggingInformationEntry::null();
+        while !entries.is_empty() {
+            let (depth, offset) = (entries.next_depth(), entries.next_offset());
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            while let Some((_, before)) = scopes.pop_if(|(scope, _)| *scope >= depth) {
+                path.truncate(before);
+            }
+            let tag = abbreviation.tag();
+            if !is_listed(tag) && !is_scope(tag) {
+                entries.skip_attributes(abbreviation.attributes())?;
+                if tag == d::DW_TAG_subprogram && abbreviation.has_children() {
+                    // Compilers name what is local to a function by its name alone.
+                    scopes.push((depth, path.len()));
+                    local_scope(&mut path);
+                }
+                continue;
+            }
+            entries.read_attributes(abbreviation.attributes(), &mut entry.attrs)?;
+            let place = Place { unit: unit_number, offset };
+            let own = self.own_name(&unit, &entry.attrs, tag, place);
+            let before = path.len();
+            let start = path.rfind('\u{0}').map_or(0, |at| at + 1);
+            match &own {
+                Named::Own(own) | Named::Around(own) if path.len() + own.len() < NAME_MAX => {
+                    if path.len() > start {
+                        path.push_str("::");
+                    }
+                    path.push_str(own);
+                }
+                Named::Whole(whole) if path.len() + whole.len() < NAME_MAX => {
+                    path.push('\u{0}');
+                    path.push_str(whole);
+                }
+                _ => {}
+            }
+            let start = path.rfind('\u{0}').map_or(0, |at| at + 1);
+            if path.len() > before && is_listed(tag) && !matches!(own, Named::Around(_)) {
+                let full = path.get(start..).unwrap_or_default();
+                self.list(full, tag, &entry.attrs, place);
+            }
+            if abbreviation.has_children() && path.len() > before {
+                scopes.push((depth, before));
+            } else {
+                path.truncate(before);
+            }
+        }
+        Ok(())
+    }
+
+    fn own_name(&self, unit: &Unit<'a>, attributes: &[gimli::Attribute<Bytes<'a>>], tag: DwTag, place: Place) -> Named {
+        if let Some(AttributeValue::UnitRef(declared)) = attribute(attributes, d::DW_AT_specification) {
+            // The declaration stands in its namespace, the definition need not.
+            if let Some(name) = self.declarations.get(&Place { offset: declared, ..place }) {
+                return Named::Whole(name.to_string());
+            }
+        }
+        if let Some(name) = attribute(attributes, d::DW_AT_name) {
+            return match self.dwarf.attr_string(unit, name) {
+                Ok(name) if !name.is_empty() && name.len() < NAME_MAX => {
+                    Named::Own(name.to_string_lossy().into_owned())
+                }
+                _ => Named::Not,
+            };
+        }
+        if let Some(AttributeValue::DebugTypesRef(signature)) = attribute(attributes, d::DW_AT_signature) {
+            return self.signed_name(signature).map_or(Named::Not, Named::Around);
+        }
+        if tag == d::DW_TAG_namespace { Named::Own("(anonymous namespace)".to_owned()) } else { Named::Not }
+    }
+
+    /// The own name of a type unit's type.
+    fn signed_name(&self, signature: DebugTypeSignature) -> Option<String> {
+        let place = self.signed(signature)?;
+        let unit = self.unit(place.unit)?;
+        let entry = unit.entry(place.offset).ok()?;
+        let name = self.dwarf.attr_string(&unit, attribute(&entry.attrs, d::DW_AT_name)?).ok()?;
+        (name.len() < NAME_MAX).then(|| name.to_string_lossy().into_owned())
+    }
+
+    fn list(&mut self, full: &str, tag: DwTag, attributes: &[gimli::Attribute<Bytes<'a>>], place: Place) {
+        if full.is_empty() || self.name_bytes_left == 0 {
+            return;
+        }
+        self.work_left = self.work_left.saturating_sub(full.len());
+        if self.work_left == 0 {
+            self.name_bytes_left = 0;
+        }
+        let name = canonical_name(full);
+        if has_flag(attributes, d::DW_AT_declaration) {
+            self.take_name_bytes(name.len());
+            self.declarations.insert(place, name.into());
+            return;
+        }
+        let bytes = attribute(attributes, d::DW_AT_byte_size).and_then(|value| value.udata_value()).unwrap_or(0);
+        let rank = match tag {
+            d::DW_TAG_typedef => Rank::Alias,
+            d::DW_TAG_base_type | d::DW_TAG_enumeration_type | d::DW_TAG_pointer_type => Rank::Plain,
+            _ => Rank::Record,
+        };
+        let definition = Definition { rank, bytes, place };
+        if let Some(known) = self.by_name.get_mut(name.as_str()) {
+            let same = known.iter().filter(|other| other.bytes == bytes && other.rank == rank).count();
+            if same < SAME_MAX && known.len() < DEFINITIONS_MAX {
+                known.push(definition);
+            }
+            return;
+        }
+        if !self.take_name_bytes(name.len()) {
+            return;
+        }
+        for short in short_names(&name) {
+            let all = self.by_short_name.entry(short.into()).or_default();
+            if all.len() < DEFINITIONS_MAX {
+                all.push(name.as_str().into());
+            }
+        }
+        self.by_name.insert(name.into(), vec![definition]);
+    }
+
+    fn take_name_bytes(&mut self, bytes: usize) -> bool {
+        self.name_bytes_left = self.name_bytes_left.saturating_sub(bytes);
+        self.name_bytes_left > 0
+    }
+
+    /// True when there are no types.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// All names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(|name| &**name)
+    }
+
+    /// Every record that has a name.
+    pub(super) fn records(&mut self) -> Vec<Arc<Layout>> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, definitions) in &self.by_name {
+            if definitions.iter().any(|definition| definition.rank != Rank::Plain) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        let mut all = Vec::new();
+        for name in names {
+            let mut found = self.definitions(name);
+            found.retain(|layout| !layout.fields.is_empty());
+            all.extend(found.into_iter().map(Arc::new));
+        }
+        all
+    }
+
+    /// What a name is, each different definition once; those of the best rank.
+    fn definitions(&self, name: &str) -> Vec<Layout> {
+        let Some(definitions) = self.by_name.get(name) else { return Vec::new() };
+        let Some(best) = definitions.iter().map(|definition| definition.rank).min() else { return Vec::new() };
+        let mut found: Vec<Layout> = Vec::new();
+        for definition in definitions.iter().filter(|definition| definition.rank == best) {
+            let Some(layout) = build::layout(self, definition.place, name) else { continue };
+            if !found.contains(&layout) {
+                found.push(layout);
+            }
+        }
+        found
+    }
+
+    /// The type that a trace's name means.
+    pub(super) fn find(
+        &mut self,
+        trace_name: &str,
+        recorded_bytes: u64,
+        notes: &mut Vec<String>,
+    ) -> Option<Arc<Layout>> {
+        let key = (Box::from(trace_name), recorded_bytes);
+        if let Some(found) = self.found.get(&key) {
+            return found.clone();
+        }
+        let bare = canonical_name(bare_name(trace_name));
+        let mut candidates = self.definitions(&bare);
+        if candidates.is_empty() {
+            let full_names = self.by_short_name.get(bare.as_str()).into_iter().flatten();
+            candidates = full_names.flat_map(|name| self.definitions(name)).collect();
+        }
+        if candidates.is_empty() && bare.ends_with('*') {
+            candidates.extend(self.pointer(&bare));
+        }
+        let found = choose(candidates, trace_name, recorded_bytes, self.name, notes).map(Arc::new);
+        self.found.insert(key, found.clone());
+        found
+    }
+
+    fn pointer(&self, name: &str) -> Option<Layout> {
+        let bytes = u64::from(self.headers.first()?.address_size());
+        Some(Layout::new(name, anytrace_core::layout::RecordKind::Scalar, bytes))
+    }
+
+    /// The definition of what an entry only declares.
+    pub(super) fn definition_of(&self, declaration: Place) -> Option<Place> {
+        let name = self.declarations.get(&declaration)?;
+        let definitions = self.by_name.get(name)?;
+        definitions.iter().find(|definition| definition.rank == Rank::Record).map(|definition| definition.place)
+    }
+
+    /// The type of a type unit.
+    pub(super) fn signed(&self, signature: DebugTypeSignature) -> Option<Place> {
+        self.signatures.get(&signature.0).copied()
+    }
+
+    /// The entry that an attribute refers to from a unit.
+    pub(super) fn place(&self, from: Place, value: AttributeValue<Bytes<'a>>) -> Option<Place> {
+        match value {
+            AttributeValue::UnitRef(offset) => Some(Place { unit: from.unit, offset }),
+            AttributeValue::DebugTypesRef(signature) => self.signed(signature),
+            AttributeValue::DebugInfoRef(at) => {
+                let last = self
+                    .headers
+                    .partition_point(|header| header.debug_info_offset().is_some_and(|start| start.0 <= at.0));
+                let unit = last.checked_sub(1)?;
+                let offset = at.to_unit_offset(self.headers.get(unit)?)?;
+                Some(Place { unit: u32::try_from(unit).ok()?, offset })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What an entry is called.
+enum Named {
+    /// Within what is around it.
+    Own(String),
+    /// The same, but it is there only for what is in it.
+    Around(String),
+    /// By itself: it was declared elsewhere.
+    Whole(String),
+    Not,
+}
+
+/// Names inside begin anew.
+fn local_scope(path: &mut String) {
+    path.push('\u{0}');
+}
+
+fn is_listed(tag: DwTag) -> bool {
+    matches!(
+        tag,
+        d::DW_TAG_structure_type
+            | d::DW_TAG_class_type
+            | d::DW_TAG_union_type
+            | d::DW_TAG_interface_type
+            | d::DW_TAG_enumeration_type
+            | d::DW_TAG_typedef
+            | d::DW_TAG_base_type
+            | d::DW_TAG_pointer_type
+    )
+}
+
+fn is_scope(tag: DwTag) -> bool {
+    matches!(tag, d::DW_TAG_namespace | d::DW_TAG_module)
+}
+
+/// The value of an attribute.
+pub(super) fn attribute<'a>(
+    attributes: &[gimli::Attribute<Bytes<'a>>],
+    name: DwAt,
+) -> Option<AttributeValue<Bytes<'a>>> {
+    attributes.iter().find(|attribute| attribute.name() == name).map(|attribute| attribute.value())
+}
+
+/// True for a flag that is set.
+pub(super) fn has_flag(attributes: &[gimli::Attribute<Bytes<'_>>], name: DwAt) -> bool {
+    matches!(attribute(attributes, name), Some(AttributeValue::Flag(true)))
+}

@@ -1,0 +1,139 @@
+//! Layouts of types from a program's DWARF: C, C++ and Rust.
+//!
+//! All entries are passed once, to list the names of types; a type is read when it is asked for. So a program of 100 MB
+//! takes about a second, and memory of the order of its distinct names.
+
+mod build;
+mod find;
+mod index;
+mod json;
+mod sections;
+mod spelling;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anytrace_core::layout::{Layout, Layouts};
+use anytrace_core::{Error, InputOptions};
+
+pub use json::{read_layouts, write_layouts};
+
+use crate::{Binary, ObjectFile};
+use find::Finder;
+use index::Index;
+use sections::TypeSections;
+
+/// Type data of several files, the first that knows a type first.
+pub struct TypeData<'a> {
+    parts: Vec<Part<'a>>,
+    notes: Vec<String>,
+}
+
+enum Part<'a> {
+    Dwarf(Index<'a>),
+    Listed(Finder),
+}
+
+impl TypeData<'_> {
+    /// What is worth knowing: types defined in several ways, debug data that could not be found or read. Some are found
+    /// only when a type is asked for.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Names of all types that have a size, ascending; with duplicates from several files.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Dwarf(index) => names.extend(index.names().map(str::to_owned)),
+                Part::Listed(finder) => names.extend(finder.names().map(str::to_owned)),
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// All records that have a name, by name, each definition that differs once.
+    pub fn records(&mut self) -> Vec<Arc<Layout>> {
+        let mut all = Vec::new();
+        for part in &mut self.parts {
+            match part {
+                Part::Dwarf(index) => all.extend(index.records()),
+                Part::Listed(finder) => all.extend(finder.records()),
+            }
+        }
+        all.sort_by(|a, b| (&a.name, a.bytes).cmp(&(&b.name, b.bytes)));
+        all.dedup();
+        all
+    }
+}
+
+impl Layouts for TypeData<'_> {
+    fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<Arc<Layout>> {
+        for part in &mut self.parts {
+            let found = match part {
+                Part::Dwarf(index) => index.find(trace_name, recorded_bytes, &mut self.notes),
+                Part::Listed(finder) => finder.find(trace_name, recorded_bytes, &mut self.notes),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
+
+/// Opens files with type data (programs, libraries, object files, `.dwo` files, and JSON: our own and that of dwarf2json,
+/// version 4), and hands them to `work`. Split DWARF (`.dwo`) and separate debug files (`.gnu_debuglink`) are looked for
+/// where compilers and Debian put them.
+///
+/// # Errors
+/// I/O; [`anytrace_core::Kind::Unsupported`] when a file is none of these, is damaged, or has no type data at all.
+pub fn with_type_data<T>(
+    paths: &[&Path],
+    options: InputOptions,
+    work: impl FnOnce(&mut TypeData<'_>) -> T,
+) -> Result<T, Error> {
+    let mut notes = Vec::new();
+    let mut files = Vec::new();
+    for path in paths {
+        files.push(Binary::open(path, options)?);
+    }
+    let mut more = Vec::new();
+    for (path, file) in paths.iter().zip(&files).filter(|(_, file)| file.is_object()) {
+        more.extend(sections::companions(path, file, options, &mut notes)?);
+    }
+    let named_count = files.len();
+    files.extend(more);
+    let objects = files.iter().map(object_of).collect::<Result<Vec<_>, Error>>()?;
+    let mut all = Vec::new();
+    for object in &objects {
+        all.push(object.as_ref().map(TypeSections::load).transpose()?);
+    }
+    let mut parts = Vec::new();
+    for (number, (file, sections)) in files.iter().zip(&all).enumerate() {
+        match sections {
+            Some(sections) => {
+                let index = Index::new(sections, &mut notes)?;
+                parts.push(Part::Dwarf(index));
+            }
+            None if number < named_count => parts.push(Part::Listed(Finder::new(read_layouts(file)?))),
+            None => {}
+        }
+    }
+    let is_empty = parts.iter().all(|part| match part {
+        Part::Dwarf(index) => index.is_empty(),
+        Part::Listed(_) => false,
+    });
+    if is_empty && !parts.is_empty() {
+        let names: Vec<_> = files.iter().map(Binary::name).collect();
+        return Err(Error::unsupported(format!("{}: no type data: compile with -g", names.join(", "))));
+    }
+    Ok(work(&mut TypeData { parts, notes }))
+}
+
+fn object_of(file: &Binary) -> Result<Option<ObjectFile<'_>>, Error> {
+    file.is_object().then(|| ObjectFile::parse(file, None)).transpose()
+}

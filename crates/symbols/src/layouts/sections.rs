@@ -1,0 +1,148 @@
+//! The sections that types are told in, and the files they are in.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use anytrace_core::{Error, InputOptions};
+use gimli::{DwarfFileType, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use object::Object;
+
+use crate::object_file::{failed, unpacked};
+use crate::{Binary, ObjectFile, relocate};
+
+pub(super) type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
+pub(super) type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
+
+/// Most `.dwo` files looked for.
+const COMPANIONS_MAX: usize = 4096;
+
+/// Debug sections of one file.
+pub(super) struct TypeSections<'a> {
+    pub(super) name: &'a str,
+    pub(super) endian: RunTimeEndian,
+    sections: DwarfSections<Cow<'a, [u8]>>,
+    is_split: bool,
+    /// Of what types are told in.
+    pub(super) info_bytes: usize,
+}
+
+impl<'a> TypeSections<'a> {
+    pub(super) fn load(object: &ObjectFile<'a>) -> Result<Self, Error> {
+        let has = |name: &str| object.file.section_by_name(name).is_some();
+        let is_split = !has(".debug_info") && has(".debug_info.dwo");
+        let mut info_bytes = 0;
+        let load = |id: SectionId| -> Result<Cow<'a, [u8]>, Error> {
+            let name = if is_split { id.dwo_name() } else { Some(id.name()) };
+            let Some(name) = name.filter(|_| is_used(id)) else { return Ok(Cow::Borrowed(&[])) };
+            let Some(section) = object.file.section_by_name(name) else { return Ok(Cow::Borrowed(&[])) };
+            let data = unpacked(&section).map_err(|what| failed(object.name, name, what))?;
+            let data = relocate::apply(&object.file, &object.layout, &section, data);
+            if matches!(id, SectionId::DebugInfo | SectionId::DebugTypes) {
+                info_bytes += data.len();
+            }
+            Ok(data)
+        };
+        let sections = DwarfSections::load(load)?;
+        let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        Ok(Self { name: object.name, endian, sections, is_split, info_bytes })
+    }
+
+    pub(super) fn dwarf(&self) -> Dwarf<'_> {
+        let mut dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, self.endian));
+        if self.is_split {
+            dwarf.file_type = DwarfFileType::Dwo;
+        }
+        dwarf
+    }
+
+    /// Bytes of abbreviations, up to some end.
+    pub(super) fn abbreviations(&self, end: usize) -> gimli::DebugAbbrev<Bytes<'_>> {
+        self.sections
+            .debug_abbrev
+            .borrow(|bytes| EndianSlice::new(bytes.get(..end.min(bytes.len())).unwrap_or_default(), self.endian))
+    }
+}
+
+fn is_used(id: SectionId) -> bool {
+    use SectionId as S;
+    // Of line programs the headers are read with each unit.
+    matches!(
+        id,
+        S::DebugAbbrev
+            | S::DebugAddr
+            | S::DebugInfo
+            | S::DebugLine
+            | S::DebugLineStr
+            | S::DebugStr
+            | S::DebugStrOffsets
+            | S::DebugTypes
+    )
+}
+
+/// Files that have the debug data of this one: a separate debug file, `.dwo` files.
+pub(super) fn companions(
+    path: &Path,
+    file: &Binary,
+    options: InputOptions,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Binary>, Error> {
+    let object = ObjectFile::parse(file, None)?;
+    let sections = TypeSections::load(&object)?;
+    let mut found = Vec::new();
+    if sections.info_bytes == 0 {
+        if let Some(debug) = debug_link(path, &object, options, notes)? {
+            let further = companions(Path::new(debug.name()), &debug, options, notes)?;
+            found.push(debug);
+            found.extend(further);
+        }
+        return Ok(found);
+    }
+    let dwarf = sections.dwarf();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        if found.len() >= COMPANIONS_MAX {
+            notes.push(format!("{}: only the first {COMPANIONS_MAX} .dwo files are read", file.name()));
+            break;
+        }
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let Ok(Some(name)) = unit.dwo_name() else { continue };
+        let Ok(name) = dwarf.attr_string(&unit, name) else { continue };
+        let name = PathBuf::from(name.to_string_lossy().into_owned());
+        let folder = unit.comp_dir.map(|dir| PathBuf::from(dir.to_string_lossy().into_owned()));
+        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
+        let places = [folder.map(|folder| folder.join(&name)), Some(beside.join(name.file_name().unwrap_or_default()))];
+        match places.into_iter().flatten().find(|place| place.is_file()) {
+            Some(place) => found.push(Binary::open(&place, options)?),
+            None => notes.push(format!("{}: types in {} are missing: no such file", file.name(), name.display())),
+        }
+    }
+    Ok(found)
+}
+
+/// The file that `.gnu_debuglink` names: beside the program, in `.debug`, or in Debian's folder.
+fn debug_link(
+    path: &Path,
+    object: &ObjectFile<'_>,
+    options: InputOptions,
+    notes: &mut Vec<String>,
+) -> Result<Option<Binary>, Error> {
+    let Ok(Some((name, _))) = object.file.gnu_debuglink() else { return Ok(None) };
+    let name = String::from_utf8_lossy(name).into_owned();
+    // A name, not a path: a file must not lead elsewhere.
+    let Some(name) = Path::new(&name).file_name().map(PathBuf::from) else { return Ok(None) };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let whole = std::path::absolute(folder).unwrap_or_default();
+    let below = whole.strip_prefix("/").unwrap_or(&whole).to_owned();
+    let places =
+        [folder.join(&name), folder.join(".debug").join(&name), Path::new("/usr/lib/debug").join(below).join(&name)];
+    match places.into_iter().find(|place| place.is_file() && place != path) {
+        Some(place) => {
+            let binary = Binary::open(&place, options)?;
+            Ok(binary.is_object().then_some(binary))
+        }
+        None => {
+            notes.push(format!("{}: its debug data are in {}, which is missing", object.name, name.display()));
+            Ok(None)
+        }
+    }
+}

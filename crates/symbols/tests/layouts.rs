@@ -1,0 +1,200 @@
+//! Layouts from debug data beside what the compiled program says of itself.
+
+#![allow(missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use anytrace_core::InputOptions;
+use anytrace_core::layout::{Layout, Layouts, Role};
+use anytrace_symbols::layouts::{TypeData, with_type_data};
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
+/// Compiles a program; `None` where the compiler is missing.
+fn compiled(compiler: &str, options: &[&str], from: &str, to: &str) -> Option<PathBuf> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if Command::new(compiler).arg("--version").output().is_err() {
+        println!("{compiler} is missing: {from} is not tried with it");
+        return None;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layouts").join(to);
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("prog");
+    let done = Command::new(compiler)
+        .current_dir(&folder)
+        .args(options)
+        .arg(source(from))
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{compiler} {options:?} {from}: {}", String::from_utf8_lossy(&done.stderr));
+    Some(program)
+}
+
+fn layout(data: &mut TypeData<'_>, name: &str, label: &str) -> std::sync::Arc<Layout> {
+    let found = data.layout(name, 0);
+    let names = || data.names().into_iter().filter(|name| name.len() < 30).collect::<Vec<_>>().join("; ");
+    found.unwrap_or_else(|| panic!("{label}: {name} is not found: {:?}: {}", data.notes(), names()))
+}
+
+/// Compares every line the program prints with its debug data; returns how many.
+fn check_facts(program: &Path, label: &str) -> usize {
+    let said = Command::new(program).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let count = with_type_data(&[program], InputOptions::default(), |data| {
+        for line in said.lines() {
+            let parts: Vec<&str> = line.split('|').collect();
+            let number = |at: usize| parts[at].parse::<u64>().unwrap();
+            let found = layout(data, parts[1], label);
+            match parts[0] {
+                "size" => assert_eq!(found.bytes, number(2), "{label}: {line}: {found:?}"),
+                "field" => {
+                    let hits = found.hits(number(3), number(4).max(1));
+                    let paths: Vec<_> = hits.iter().map(|hit| found.path_at(hit.field, &hit.indices)).collect();
+                    // Members of bases have the base before them; records their first members.
+                    let is_named = paths.iter().any(|path| {
+                        path == parts[2]
+                            || path.starts_with(&format!("{}.", parts[2]))
+                            || path.starts_with(&format!("{}[", parts[2]))
+                    });
+                    assert!(is_named, "{label}: {line}: {paths:?} of {found:#?}");
+                }
+                "bits" => check_bits(&found, parts[2], parts[3], label),
+                other => panic!("{other}"),
+            }
+        }
+        said.lines().count()
+    });
+    let count = count.unwrap();
+    assert!(count > 5, "{label}: {said}");
+    count
+}
+
+fn check_bits(found: &Layout, path: &str, mask: &str, label: &str) {
+    let (number, field) = found.leaves().find(|(number, _)| found.path(*number) == path).unwrap();
+    let bits = field.bits.unwrap();
+    let mut bytes = vec![0_u8; usize::try_from(found.bytes).unwrap()];
+    for bit in bits.first..bits.first + bits.count {
+        bytes[usize::try_from(bit / 8).unwrap()] |= 1 << (bit % 8);
+    }
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(text, mask, "{label}: {path}");
+    assert!(found.touched(bits.first / 8, 1).contains(&number), "{label}: {path}");
+}
+
+#[test]
+fn c_programs_have_the_offsets_that_the_compiler_says() {
+    for (compiler, extra) in [
+        ("gcc", "-gdwarf-5"),
+        ("gcc", "-gdwarf-4"),
+        ("gcc", "-gdwarf-3"),
+        ("clang-14", "-gdwarf-5"),
+        ("clang-14", "-gdwarf-4"),
+        ("clang-14", "-gdwarf-2"),
+        ("clang-19", "-g"),
+    ] {
+        let to = format!("c-{compiler}{extra}");
+        if let Some(program) = compiled(compiler, &["-g", extra, "-w"], "facts.c", &to) {
+            check_facts(&program, &to);
+        }
+    }
+}
+
+#[test]
+fn c_plus_plus_programs_have_the_offsets_that_the_compiler_says() {
+    for (compiler, extra) in [
+        ("g++", "-gdwarf-5"),
+        ("g++", "-gdwarf-4"),
+        ("g++", "-fdebug-types-section"),
+        ("g++", "-gsplit-dwarf"),
+        ("g++", "-gz"),
+        ("clang++-14", "-gdwarf-5"),
+        ("clang++-14", "-gdwarf-4"),
+        ("clang++-14", "-fdebug-types-section"),
+        ("clang++-14", "-gsplit-dwarf"),
+        ("clang++-19", "-g"),
+    ] {
+        let to = format!("cpp-{compiler}{extra}");
+        if let Some(program) = compiled(compiler, &["-g", extra, "-w", "-std=c++17"], "facts.cpp", &to) {
+            check_facts(&program, &to);
+        }
+    }
+}
+
+#[test]
+fn rust_programs_have_the_offsets_that_the_compiler_says() {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    for extra in ["debuginfo=2", "dwarf-version=5"] {
+        let options = ["-Cdebuginfo=2", "--edition=2021", "-C", extra];
+        let to = format!("rust-{extra}");
+        let Some(program) = compiled(&rustc, &options, "facts.rs", &to) else { return };
+        check_facts(&program, &to);
+        with_type_data(&[&program], InputOptions::default(), |data| {
+            let shape = layout(data, "facts::inner::Shape", "rust");
+            let paths: Vec<String> = shape.leaves().map(|(number, _)| shape.path(number)).collect();
+            for wanted in ["Circle.0.x", "Circle.1", "Text.at.1"] {
+                assert!(paths.iter().any(|path| path == wanted), "{wanted} in {paths:?}");
+            }
+            assert!(shape.fields.iter().any(|field| field.role == Role::Variant), "{shape:?}");
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn damaged_debug_data_never_panic_and_never_hang() {
+    let Some(program) = compiled("gcc", &["-g", "-w", "-c"], "facts.c", "damaged") else { return };
+    let sound = std::fs::read(&program).unwrap();
+    let path = program.with_file_name("damaged.o");
+    let names = ["struct.Node", "struct.Outer", "struct.Flags", "union.Value", "Grid", "struct.Odd"];
+    let mut state = 88_172_645_463_325_252_u64;
+    for _ in 0..200 {
+        let mut bytes = sound.clone();
+        for _ in 0..8 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let at = usize::try_from(state % bytes.len() as u64).unwrap();
+            // Headers of the file itself are another matter.
+            bytes[at.max(64)] = (state >> 32) as u8;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = with_type_data(&[&path], InputOptions::default(), |data| {
+            for name in names {
+                if let Some(found) = data.layout(name, 64) {
+                    let _ = (found.holes(), found.describe(0, 64), found.hits(8, 8));
+                }
+            }
+            data.records().len()
+        });
+    }
+}
+
+#[test]
+fn a_program_without_debug_data_is_refused() {
+    let Some(program) = compiled("gcc", &["-w", "-s"], "facts.c", "stripped") else { return };
+    let error = with_type_data(&[&program], InputOptions::default(), |_| ()).unwrap_err().to_string();
+    assert!(error.contains("compile with -g"), "{error}");
+}
+
+#[test]
+fn separate_debug_files_are_found_beside_the_program() {
+    let Some(program) = compiled("gcc", &["-g", "-w"], "facts.c", "debuglink") else { return };
+    let run = |arguments: &[&str]| {
+        let done = Command::new("objcopy").current_dir(program.parent().unwrap()).args(arguments).output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    let _ = std::fs::remove_file(program.with_file_name("prog.debug"));
+    if run(&["--only-keep-debug", "prog", "prog.debug"])
+        && run(&["--strip-debug", "--add-gnu-debuglink=prog.debug", "prog"])
+    {
+        check_facts(&program, "debuglink");
+    }
+}

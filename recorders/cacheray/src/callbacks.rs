@@ -1,0 +1,120 @@
+//! Annotations: upstream's four callbacks, by which a program or a compiler pass tells types.
+
+use std::ffi::{CStr, c_char, c_long, c_void};
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::inner::Inner;
+use crate::log::{Entry, Section};
+use crate::record::Add;
+use crate::regions::Region;
+use crate::thread::{self, Local};
+
+/// Names are cut there; upstream's own checker takes 256.
+const NAME_BYTES_MAX: usize = 65_535;
+
+/// `malloc` gave `bytes` bytes at `at`, for objects of a type. Upstream tells them as one element, arrays too.
+///
+/// # Safety
+/// `name` is null or a string that lives during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __malloc_recorded(bytes: c_long, name: *const c_char, at: *mut c_void) {
+    // SAFETY: as the caller's.
+    annotate(at as usize, bytes as u64, 1, unsafe { text(name) });
+}
+
+/// `calloc` gave `count` elements of `bytes` bytes at `at`.
+///
+/// # Safety
+/// `name` is null or a string that lives during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __calloc_recorded(count: c_long, bytes: c_long, name: *const c_char, at: *mut c_void) {
+    // SAFETY: as the caller's.
+    annotate(at as usize, bytes as u64, count as u64, unsafe { text(name) });
+}
+
+/// `realloc` gave `bytes` bytes at `at` in place of `old`: a remove of `old`, which may be null, and an add.
+///
+/// # Safety
+/// `name` is null or a string that lives during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __realloc_recorded(old: *mut c_void, bytes: c_long, name: *const c_char, at: *mut c_void) {
+    // SAFETY: as the caller's.
+    tell(Some(old as usize), at as usize, bytes as u64, 1, unsafe { text(name) });
+}
+
+/// `free` is called, or was, with `at`; null is recorded too, as upstream does.
+#[unsafe(no_mangle)]
+pub extern "C" fn __free_recorded(at: *mut c_void) {
+    let at = at as usize;
+    thread::with(|me| {
+        let Entry::Entered(mut section) = Section::enter(me) else { return };
+        let log = section.log();
+        // `free` itself has told it already, where the annotation stands behind it.
+        if at != 0 && me.freed.compare_exchange(at, 0, Relaxed, Relaxed).is_ok() {
+            return;
+        }
+        log.settle(me, at, 1);
+        log.change(|regions| regions.remove(at));
+        log.remove(me, at);
+    });
+}
+
+/// Records a typed region, in place of the untyped one that `malloc` may have entered.
+pub(crate) fn annotate(at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
+    tell(None, at, element_bytes, elements, name);
+}
+
+/// Records a typed region, and in front of it the end of the one that `realloc` took for it.
+pub(crate) fn tell(old: Option<usize>, at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
+    thread::with(|me| {
+        let Entry::Entered(mut section) = Section::enter(me) else { return };
+        let log = section.log();
+        let waited = log.change(|regions| regions.recall(at)).unwrap_or(false);
+        if let Some(old) = old {
+            end_of_old(log, me, old, at, waited);
+        }
+        if at == 0 {
+            return;
+        }
+        if log.regions().is_none() {
+            let region = Region::new(me.id(), element_bytes, elements, 0, true);
+            let (element_bytes, elements) = (region.element_bytes, region.elements);
+            return log.add(me, &Add { address: at as u64, thread: me.id(), element_bytes, elements, name });
+        }
+        log.settle(me, at, 1);
+        let was = log.regions().and_then(|regions| regions.get(at));
+        if !waited && was.is_some_and(|region| !region.is_typed) {
+            log.remove(me, at);
+        }
+        let thread = me.id();
+        log.change(|regions| {
+            let name = regions.intern(name);
+            regions.insert(at, Region::new(thread, element_bytes, elements, name, true))
+        });
+        log.add_region(me, at);
+    });
+}
+
+/// The remove of a `realloc`, unless `realloc` itself has told it: then the add of what it gave waits, or its old
+/// block is what the thread freed last.
+fn end_of_old(log: &mut Inner, me: &Local, old: usize, at: usize, waited: bool) {
+    let is_told = old != 0 && (waited || (old != at && me.freed.load(Relaxed) == old));
+    if !is_told {
+        log.settle(me, old, 1);
+        log.change(|regions| regions.remove(old));
+        log.remove(me, old);
+    }
+}
+
+/// A C string's bytes; `?` for null and for nothing, as the format's readers need not take an empty name.
+unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
+    if name.is_null() {
+        return b"?";
+    }
+    // SAFETY: not null, and by the caller's contract a string that lives during the call.
+    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    match bytes {
+        [] => b"?",
+        _ => bytes.get(..NAME_BYTES_MAX).unwrap_or(bytes),
+    }
+}

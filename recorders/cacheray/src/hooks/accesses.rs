@@ -1,0 +1,107 @@
+//! Plain accesses: by size, unaligned, volatile, compound, of virtual tables; and the calls around them.
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::log;
+use crate::record::{READ, UNALIGNED, WRITE};
+use crate::start;
+use crate::thread::{self, QUIET, READY};
+
+/// Defines hooks that record one access of a fixed size, or two.
+macro_rules! accesses {
+    ($($size:literal: $([$($name:ident)+] => $tags:tt;)*)*) => {$($($(
+        #[doc = concat!("An access of ", $size, " bytes.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name(at: *const c_void) {
+            for flags in $tags {
+                log::access(tag(flags, at as usize, $size), at as usize, $size);
+            }
+        }
+    )+)*)*};
+}
+
+/// Compilers call the plain hook for 16 bytes of which they know that they are aligned to 8; whether to 16 as well
+/// they cannot prove then, which is what the flag says.
+#[inline(always)]
+fn tag(tag: u8, at: usize, size: u8) -> u8 {
+    if size == 16 && at & 15 != 0 { tag | UNALIGNED } else { tag }
+}
+
+accesses! {
+    1:
+        [__tsan_read1 __tsan_volatile_read1 __tsan_read1_pc] => [READ];
+        [__tsan_write1 __tsan_volatile_write1 __tsan_write1_pc] => [WRITE];
+        [__tsan_read_write1] => [READ, WRITE];
+    2:
+        [__tsan_read2 __tsan_volatile_read2 __tsan_read2_pc] => [READ];
+        [__tsan_write2 __tsan_volatile_write2 __tsan_write2_pc] => [WRITE];
+        [__tsan_read_write2] => [READ, WRITE];
+        [__tsan_unaligned_read2 __tsan_unaligned_volatile_read2] => [READ | UNALIGNED];
+        [__tsan_unaligned_write2 __tsan_unaligned_volatile_write2] => [WRITE | UNALIGNED];
+        [__tsan_unaligned_read_write2] => [READ | UNALIGNED, WRITE | UNALIGNED];
+    4:
+        [__tsan_read4 __tsan_volatile_read4 __tsan_read4_pc] => [READ];
+        [__tsan_write4 __tsan_volatile_write4 __tsan_write4_pc] => [WRITE];
+        [__tsan_read_write4] => [READ, WRITE];
+        [__tsan_unaligned_read4 __tsan_unaligned_volatile_read4] => [READ | UNALIGNED];
+        [__tsan_unaligned_write4 __tsan_unaligned_volatile_write4] => [WRITE | UNALIGNED];
+        [__tsan_unaligned_read_write4] => [READ | UNALIGNED, WRITE | UNALIGNED];
+    8:
+        [__tsan_read8 __tsan_volatile_read8 __tsan_read8_pc __tsan_vptr_read] => [READ];
+        [__tsan_write8 __tsan_volatile_write8 __tsan_write8_pc] => [WRITE];
+        [__tsan_read_write8] => [READ, WRITE];
+        [__tsan_unaligned_read8 __tsan_unaligned_volatile_read8] => [READ | UNALIGNED];
+        [__tsan_unaligned_write8 __tsan_unaligned_volatile_write8] => [WRITE | UNALIGNED];
+        [__tsan_unaligned_read_write8] => [READ | UNALIGNED, WRITE | UNALIGNED];
+    16:
+        [__tsan_read16 __tsan_volatile_read16 __tsan_read16_pc] => [READ];
+        [__tsan_write16 __tsan_volatile_write16 __tsan_write16_pc] => [WRITE];
+        [__tsan_read_write16] => [READ, WRITE];
+        [__tsan_unaligned_read16 __tsan_unaligned_volatile_read16] => [READ | UNALIGNED];
+        [__tsan_unaligned_write16 __tsan_unaligned_volatile_write16] => [WRITE | UNALIGNED];
+        [__tsan_unaligned_read_write16] => [READ | UNALIGNED, WRITE | UNALIGNED];
+}
+
+/// A constructor or destructor sets an object's pointer to its virtual table.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_vptr_update(at: *mut c_void, _value: *mut c_void) {
+    log::access(WRITE, at as usize, 8);
+}
+
+/// Each module's constructor calls this first.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_init() {
+    start::begin();
+}
+
+/// A function begins. The format has no calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_func_entry(_from: *const c_void) {}
+
+/// A function ends, also by an exception.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_func_exit() {}
+
+/// The calling thread's accesses are not recorded until [`__tsan_ignore_thread_end`]. Calls nest.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_ignore_thread_begin() {
+    thread::with(|me| {
+        me.quiet.fetch_add(1, Relaxed);
+        if me.state() == READY {
+            me.set_state(QUIET);
+        }
+    });
+}
+
+/// Ends one [`__tsan_ignore_thread_begin`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_ignore_thread_end() {
+    thread::with(|me| {
+        let before = me.quiet.load(Relaxed);
+        me.quiet.store(before.saturating_sub(1), Relaxed);
+        if before <= 1 && me.state() == QUIET {
+            me.set_state(READY);
+        }
+    });
+}

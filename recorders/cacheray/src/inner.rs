@@ -1,0 +1,420 @@
+//! The log's cold part: the buffer, the target, the regions.
+
+use std::ptr::null_mut;
+
+use crate::log::hot;
+use crate::options::Options;
+use crate::record;
+use crate::regions::{Region, Regions};
+use crate::start;
+use crate::sys;
+use crate::target::{Fault, Target};
+use crate::thread::{Local, NO_ID};
+
+/// Where the recording stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The C library is not up yet.
+    Unstarted,
+    Running,
+    /// Switched off, or nothing more can be written.
+    Stopped,
+}
+
+/// Everything but lock, head and limit.
+pub(crate) struct Inner {
+    phase: Phase,
+    buffer: *mut u8,
+    capacity: usize,
+    /// Bytes of the buffer that are written already; other than 0 only while it is being written.
+    sent: usize,
+    target: Option<Target>,
+    /// True when the target is opened with the first bytes, under the process's own name.
+    is_child: bool,
+    options: Option<Options>,
+    next_id: u64,
+    /// Records since the buffer was written.
+    kept: u64,
+    /// The thread that ends the process, once one does.
+    closer: usize,
+    /// Live regions that a forked process begins its trace with.
+    must_replay: bool,
+    regions: Option<Regions>,
+    /// True while the regions are being changed.
+    is_fragile: bool,
+    lost: u64,
+}
+
+impl Inner {
+    pub(crate) const NEW: Self = Self {
+        phase: Phase::Unstarted,
+        buffer: null_mut(),
+        capacity: 0,
+        sent: 0,
+        target: None,
+        is_child: false,
+        options: None,
+        next_id: 0,
+        kept: 0,
+        closer: 0,
+        must_replay: false,
+        regions: None,
+        is_fragile: false,
+        lost: 0,
+    };
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Begins the recording if it is time, and gives the thread its id. False when nothing is recorded.
+    pub(crate) fn greet(&mut self, me: &Local) -> bool {
+        if self.phase == Phase::Unstarted {
+            start::start(self);
+        }
+        if !self.is_open(me) {
+            return false;
+        }
+        if me.id() == NO_ID {
+            me.set_id(self.next_id);
+            self.next_id += 1;
+            start::welcome(me);
+        }
+        if std::mem::take(&mut self.must_replay) {
+            self.replay(me);
+        }
+        true
+    }
+
+    /// True when this thread need not ask again.
+    pub(crate) fn is_over(&self, me: &Local) -> bool {
+        self.phase == Phase::Stopped || (self.phase == Phase::Running && !self.is_open(me))
+    }
+
+    /// True while this thread's records are taken: once the process ends, only those of the thread that ends it.
+    fn is_open(&self, me: &Local) -> bool {
+        self.phase == Phase::Running && (self.closer == 0 || self.closer == me.token())
+    }
+
+    /// Sets out with a target and a buffer.
+    pub(crate) fn run(&mut self, options: Options, target: Option<Target>) {
+        self.buffer = sys::pages(options.buffer_bytes);
+        if self.buffer.is_null() {
+            sys::complain(&[b"no memory for the buffer; nothing is recorded"]);
+            self.phase = Phase::Stopped;
+            return;
+        }
+        self.capacity = options.buffer_bytes;
+        self.is_child = target.is_none();
+        self.target = target;
+        self.regions = Some(Regions::default());
+        self.options = Some(options);
+        self.phase = Phase::Running;
+        hot::set_head(self.buffer);
+        self.set_limit();
+    }
+
+    /// Records nothing any more.
+    pub(crate) fn stop(&mut self) {
+        self.phase = Phase::Stopped;
+        self.sent = 0;
+        hot::set_head(self.buffer);
+        self.set_limit();
+    }
+
+    /// Longest piece of a range.
+    pub(crate) fn range_bytes(&self) -> usize {
+        self.options.as_ref().map_or(16, |options| options.range_bytes)
+    }
+
+    /// True when allocations without annotation are recorded.
+    pub(crate) fn follows_malloc(&self) -> bool {
+        self.regions.is_some() && self.options.as_ref().is_some_and(|options| options.is_malloc)
+    }
+
+    /// What is known to be live; `None` where that was lost.
+    pub(crate) fn regions(&mut self) -> Option<&mut Regions> {
+        self.regions.as_mut()
+    }
+
+    /// Appends an access.
+    pub(crate) fn access(&mut self, me: &Local, tag: u8, address: usize, size: u8) {
+        if !self.is_open(me) {
+            return;
+        }
+        self.settle(me, address, usize::from(size));
+        self.put(&[&record::access(tag, address as u64, size, me.id())]);
+    }
+
+    /// Appends a remove.
+    pub(crate) fn remove(&mut self, me: &Local, address: usize) {
+        if !self.is_open(me) {
+            return;
+        }
+        self.settle(me, address, 1);
+        self.put(&[&record::remove(address as u64, me.id())]);
+    }
+
+    /// Appends an add that is in no table.
+    pub(crate) fn add(&mut self, me: &Local, add: &record::Add<'_>) {
+        if !self.is_open(me) {
+            return;
+        }
+        self.settle(me, 0, 0);
+        self.put(&[&record::add(add), add.name]);
+    }
+
+    /// Appends the add of a region in the table.
+    pub(crate) fn add_region(&mut self, me: &Local, address: usize) {
+        if !self.is_open(me) {
+            return;
+        }
+        let Some(regions) = self.regions.take() else { return };
+        self.is_fragile = true;
+        if let Some(region) = regions.get(address) {
+            let add = regions.add(address, region);
+            self.put(&[&record::add(&add), add.name]);
+        }
+        self.regions = Some(regions);
+        self.is_fragile = false;
+    }
+
+    /// Changes the regions.
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Regions) -> R) -> Option<R> {
+        self.is_fragile = true;
+        let changed = self.regions.as_mut().map(change);
+        self.is_fragile = false;
+        self.set_limit();
+        changed
+    }
+
+    /// Lets a region's add wait for an annotation.
+    pub(crate) fn add_later(&mut self, me: &Local, address: usize, region: Region) {
+        let token = me.token();
+        if let Some(Some(due)) = self.change(|regions| regions.wait(address, region, token)) {
+            self.add_region(me, due);
+        }
+    }
+
+    /// Writes the adds that must stand before an event of this thread.
+    pub(crate) fn settle(&mut self, me: &Local, address: usize, bytes: usize) {
+        if !self.regions.as_ref().is_some_and(Regions::is_waiting) {
+            return;
+        }
+        let token = me.token();
+        while let Some(Some(due)) = self.change(|regions| regions.due(token, address, bytes)) {
+            self.add_region(me, due);
+        }
+    }
+
+    /// Appends what signal handlers recorded while they interrupted the recorder. Whole records stay whole: the
+    /// buffer holds them in one order, wherever it is cut.
+    pub(crate) fn take_spilled(&mut self, me: &Local) {
+        self.lost += me.take_lost();
+        me.drain(|part| self.put(&[part]));
+    }
+
+    /// Appends one record, given in parts.
+    fn put(&mut self, parts: &[&[u8]]) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if self.capacity - self.used() < length {
+            self.flush();
+        }
+        // A name may be longer than a small buffer.
+        for part in parts {
+            for piece in part.chunks(self.capacity.max(1)) {
+                if self.capacity - self.used() < piece.len() {
+                    self.flush();
+                }
+                if self.phase != Phase::Running {
+                    return;
+                }
+                let head = hot::head();
+                // SAFETY: the buffer has room for the piece behind `head`, as was just seen to; it is ours alone
+                // while the log is held, and `piece` lies elsewhere.
+                unsafe { head.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+                hot::set_head(head.wrapping_add(piece.len()));
+            }
+        }
+        self.kept += 1;
+        let every = self.options.as_ref().map_or(0, |options| options.flush_records);
+        if self.closer != 0 || (every > 0 && self.kept >= every) {
+            self.flush();
+        }
+    }
+
+    /// Begins a forked process's trace with what was live at the fork.
+    fn replay(&mut self, me: &Local) {
+        let thread = me.id();
+        let addresses = self.change(|regions| {
+            regions.give_to(thread);
+            regions.addresses()
+        });
+        for address in addresses.into_iter().flatten() {
+            self.add_region(me, address);
+        }
+    }
+
+    fn used(&self) -> usize {
+        (hot::head() as usize).saturating_sub(self.buffer as usize).min(self.capacity)
+    }
+
+    /// Writes everything there is, adds that wait included.
+    pub(crate) fn flush_all(&mut self, me: &Local) {
+        while let Some(Some(due)) = self.change(|regions| regions.any()) {
+            self.add_region(me, due);
+        }
+        self.take_spilled(me);
+        self.flush();
+    }
+
+    /// Writes the buffer, for a process that ends from within a signal handler: nothing else can be relied on.
+    pub(crate) fn flush_last(&mut self, me: &Local) {
+        self.flush_shared(me);
+        if self.phase == Phase::Running {
+            self.closer = me.token();
+            self.set_limit();
+        }
+    }
+
+    /// The same for `_exit`, which the child of a `vfork` also calls: it shares the log with its parent, who goes on.
+    pub(crate) fn flush_shared(&mut self, me: &Local) {
+        if self.is_fragile {
+            self.flush();
+        } else {
+            self.flush_all(me);
+        }
+    }
+
+    /// Writes the buffer.
+    pub(crate) fn flush(&mut self) {
+        self.kept = 0;
+        if self.phase != Phase::Running || self.used() == 0 {
+            return;
+        }
+        let mut before = sys::sigset_t::NONE;
+        // SAFETY: both sets live during the call. The C library keeps its own signals out of it.
+        unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &sys::sigset_t::ALL, &mut before) };
+        let sent = self.open_late().and_then(|()| self.send(&before));
+        if let Err(fault) = sent {
+            self.give_up(fault);
+        }
+        self.swallow_sigpipe();
+        // SAFETY: as above.
+        unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &before, null_mut()) };
+    }
+
+    /// Opens the target of a process that shares its parent's options.
+    fn open_late(&mut self) -> Result<(), Fault> {
+        if self.target.is_none() {
+            let to = self.options.as_ref().map(|options| &options.to).ok_or(Fault::Closed)?;
+            self.target = Some(start::open_child(to)?);
+        }
+        Ok(())
+    }
+
+    /// Hands the buffer to the target. `sent` is right whenever a signal can come.
+    fn send(&mut self, mask: &sys::sigset_t) -> Result<(), Fault> {
+        let used = self.used();
+        let target = self.target.as_mut().ok_or(Fault::Closed)?;
+        while self.sent < used {
+            // SAFETY: the first `used` bytes of the buffer were written, and nobody writes to them while the log is
+            // held; they do not overlap `self`.
+            let bytes = unsafe { std::slice::from_raw_parts(self.buffer, used) };
+            self.sent += target.write_some(bytes.get(self.sent..).unwrap_or(&[]), mask)?;
+        }
+        self.sent = 0;
+        hot::set_head(self.buffer);
+        Ok(())
+    }
+
+    /// Says why no more can be written. What a file got of a record that is not whole is cut off again.
+    #[cold]
+    fn give_up(&mut self, fault: Fault) {
+        // SAFETY: as in `send`.
+        let bytes = unsafe { std::slice::from_raw_parts(self.buffer, self.used()) };
+        if let Some(target) = &self.target {
+            target.cut(self.sent - record::whole(bytes, self.sent));
+        }
+        match fault {
+            Fault::Closed => sys::complain(&[b"the trace's descriptor was closed; the rest is not recorded"]),
+            Fault::Errno(number) => {
+                let text = std::io::Error::from_raw_os_error(number).to_string();
+                sys::complain(&[b"cannot write the trace: ", text.as_bytes(), b"; the rest is not recorded"]);
+            }
+        }
+        self.stop();
+    }
+
+    /// Takes back the signal that writing to a pipe without a reader sends to the writer.
+    fn swallow_sigpipe(&self) {
+        if self.phase == Phase::Running {
+            return;
+        }
+        let mut set = sys::sigset_t::NONE;
+        set.0[0] = 1 << (sys::SIGPIPE - 1);
+        let now = sys::timespec { sec: 0, nsec: 0 };
+        // SAFETY: both structures live during the call; null is allowed for the second.
+        unsafe { sys::sigtimedwait(&set, null_mut(), &now) };
+    }
+
+    fn set_limit(&self) {
+        let each_counts = self.options.as_ref().is_some_and(|options| options.flush_records > 0);
+        let waits = self.regions.as_ref().is_some_and(Regions::is_waiting);
+        let is_plain = self.phase == Phase::Running && !each_counts && !waits && self.closer == 0 && !self.must_replay;
+        hot::set_limit(if is_plain { self.buffer.wrapping_add(self.capacity) } else { null_mut() });
+    }
+
+    /// The calling thread ends the process: from here on it alone records, and each record is written at once.
+    pub(crate) fn close(&mut self, me: &Local) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.flush_all(me);
+        if self.lost > 0 {
+            let lost = std::mem::take(&mut self.lost).to_string();
+            sys::complain(&[lost.as_bytes(), b" records of signal handlers found no room and are lost"]);
+        }
+        self.closer = me.token();
+        self.set_limit();
+    }
+
+    /// Becomes the log of a forked process: a trace of its own, its own thread ids.
+    pub(crate) fn fork(&mut self, me: &Local) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        if let Some(target) = self.target.take() {
+            let has_own = target.is_file();
+            let is_device = !has_own && start::may_open_again(self.options.as_ref().map(|options| &options.to));
+            if !has_own && !is_device {
+                sys::complain(&[b"a forked process is not recorded: it cannot share its parent's stream"]);
+                self.stop();
+            }
+            target.leave();
+        }
+        self.is_child = true;
+        self.next_id = 0;
+        self.closer = 0;
+        self.lost = 0;
+        self.sent = 0;
+        self.kept = 0;
+        hot::set_head(self.buffer);
+        self.must_replay = self.regions.as_ref().is_some_and(|regions| !regions.is_empty());
+        me.begin_anew();
+        self.set_limit();
+    }
+
+    /// Goes on after a signal handler left the middle of something by `longjmp`.
+    pub(crate) fn recover(&mut self) {
+        if self.is_fragile {
+            sys::complain(&[b"a signal handler left an allocation halfway; allocations are not recorded any more"]);
+            std::mem::forget(self.regions.take());
+            self.is_fragile = false;
+        }
+        self.set_limit();
+    }
+}

@@ -1,0 +1,106 @@
+//! What a Rust type looks like in memory, told by `#[derive(TraceType)]` and written as type data.
+
+use std::fmt::Write;
+
+/// A type whose layout is known by name. Derive it; by hand it is `name` and `fields`.
+pub trait TraceType: Sized {
+    /// The name that stands in the trace: the type's path, as debug data have it.
+    fn name() -> &'static str {
+        std::any::type_name::<Self>()
+    }
+
+    /// What kind of type it is.
+    const SHAPE: Shape = Shape::Struct;
+
+    /// The fields, as declared; none for an enum, whose layout is the compiler's own affair.
+    fn fields() -> Vec<Field>;
+}
+
+/// Kinds of types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Fields one behind the other.
+    Struct,
+    /// Fields in one place.
+    Union,
+    /// One of several.
+    Enum,
+}
+
+/// One field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name; a number for tuples.
+    pub name: &'static str,
+    /// Its type's name.
+    pub type_name: &'static str,
+    /// Bytes from the start of the type.
+    pub offset: usize,
+    /// Its length in bytes.
+    pub size: usize,
+}
+
+/// Layouts to be written as type data: the JSON of upstream's `dwarf2json`, version 4, with the size of each type
+/// added.
+#[derive(Debug, Clone, Default)]
+pub struct Layouts {
+    types: Vec<Told>,
+}
+
+#[derive(Debug, Clone)]
+struct Told {
+    name: &'static str,
+    shape: Shape,
+    size: usize,
+    fields: Vec<Field>,
+}
+
+impl Layouts {
+    /// No type yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more type.
+    #[must_use]
+    pub fn with<T: TraceType>(mut self) -> Self {
+        let told = Told { name: T::name(), shape: T::SHAPE, size: size_of::<T>(), fields: T::fields() };
+        if !self.types.iter().any(|known| known.name == told.name) {
+            self.types.push(told);
+        }
+        self
+    }
+
+    /// The JSON text.
+    pub fn to_json(&self) -> String {
+        let mut next = 0;
+        let structs = self.list(&mut next, |shape| shape != Shape::Union);
+        let unions = self.list(&mut next, |shape| shape == Shape::Union);
+        format!("{{\"version\":4,\"structs\":[{structs}],\"unions\":[{unions}],\"typedefs\":[]}}\n")
+    }
+
+    fn list(&self, next: &mut usize, wanted: impl Fn(Shape) -> bool) -> String {
+        let mut text = String::new();
+        for told in self.types.iter().filter(|told| wanted(told.shape)) {
+            let comma = if text.is_empty() { "" } else { "," };
+            let (id, name, size) = (*next, quoted(told.name), told.size);
+            *next += 1;
+            let members: Vec<_> = told.fields.iter().enumerate().map(|(n, field)| member(n, field)).collect();
+            let members = members.join(",");
+            // Writing to a string does not fail.
+            let _ = write!(text, "{comma}{{\"id\":{id},\"name\":{name},\"size\":{size},\"members\":[{members}]}}");
+        }
+        text
+    }
+}
+
+fn member(id: usize, field: &Field) -> String {
+    let (name, kind) = (quoted(field.name), quoted(field.type_name));
+    let (offset, size) = (field.offset, field.size);
+    format!("{{\"id\":{id},\"memberName\":{name},\"name\":{kind},\"offset\":{offset},\"size\":{size}}}")
+}
+
+/// A JSON string. Names of Rust items have no control characters.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,294 @@
+//! The one log of the process: a lock, a buffer, a target.
+//!
+//! **Order.** Every record is appended under one lock, so the order in the trace is the order in which threads took
+//! it. That order agrees with every order the program itself enforces: what happens before, by a mutex, a join or an
+//! atomic, also calls the recorder before. Atomic operations are even carried out while the lock is held, so their
+//! records stand in the order of their effects. Buffers a thread, merged by time stamps, would scale better over
+//! many cores, but their order is only as good as the stamps, and a thread that sleeps between stamp and record makes
+//! it wrong; a trace is evidence first. One thread alone pays one locked instruction a record.
+//!
+//! **Signals.** A handler that interrupts the recorder in its own thread must not wait for the lock its thread
+//! holds: its records go to a ring of the thread ([`Local::spill`]) and follow the interrupted one. Nothing can
+//! interrupt the writing of the buffer: signals are blocked meanwhile, except while a slow reader is waited for.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::inner::{Inner, Phase};
+use crate::record::{self, ACCESS_BYTES};
+use crate::sys;
+use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY};
+
+/// Lock, hot part and cold part. The hot part shares the lock's cache line, which its holder has anyway.
+#[repr(C, align(128))]
+struct Log {
+    /// The holder's token, or 0.
+    lock: AtomicUsize,
+    /// Where the next record goes.
+    head: Cell<*mut u8>,
+    /// Where records must end to be appended without further ado; null sends each of them the long way.
+    limit: Cell<*mut u8>,
+    inner: UnsafeCell<Inner>,
+}
+
+// SAFETY: everything but `lock` is only touched by the thread whose token stands in `lock` (`Section`), or by a
+// thread that is about to end the process (`force`), with the exceptions told there.
+unsafe impl Sync for Log {}
+
+static LOG: Log = Log {
+    lock: AtomicUsize::new(0),
+    head: Cell::new(null_mut()),
+    limit: Cell::new(null_mut()),
+    inner: UnsafeCell::new(Inner::NEW),
+};
+
+/// Records one access of the calling thread.
+#[inline(always)]
+pub(crate) fn access(tag: u8, address: usize, size: u8) {
+    thread::with(|me| {
+        if me.state() != READY {
+            return access_unready(me, tag, address, size);
+        }
+        me.set_state(thread::stack_pointer());
+        if LOG.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_err() {
+            contend(me);
+        }
+        let head = LOG.head.get();
+        if (LOG.limit.get() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) {
+            append_long_way(me, tag, address, size);
+        } else {
+            let bytes = record::access(tag, address as u64, size, me.id());
+            // SAFETY: `limit` is the end of the buffer that `head` points into, so 18 bytes fit; the lock is held.
+            unsafe { head.cast::<[u8; ACCESS_BYTES]>().write_unaligned(bytes) };
+            LOG.head.set(head.wrapping_add(ACCESS_BYTES));
+        }
+        LOG.lock.store(0, Release);
+        me.set_state(READY);
+        if me.has_spilled() {
+            drain(me);
+        }
+    });
+}
+
+/// What [`access`] does where the buffer is full, adds wait, or each record is written at once.
+#[cold]
+#[inline(never)]
+fn append_long_way(me: &Local, tag: u8, address: usize, size: u8) {
+    let errno = sys::errno();
+    // SAFETY: the caller holds the lock, and the reference ends before it is given back.
+    let inner = unsafe { &mut *LOG.inner.get() };
+    inner.access(me, tag, address, size);
+    sys::set_errno(errno);
+}
+
+#[cold]
+#[inline(never)]
+fn access_unready(me: &Local, tag: u8, address: usize, size: u8) {
+    if me.quiet.load(Relaxed) > 0 {
+        return;
+    }
+    match Section::enter(me) {
+        Entry::Entered(mut section) => section.log().access(me, tag, address, size),
+        Entry::Nested => me.spill(&record::access(tag, address as u64, size, me.id())),
+        Entry::Off => {}
+    }
+}
+
+/// Waits for the lock.
+#[cold]
+#[inline(never)]
+fn contend(me: &Local) {
+    let mut rounds = 0_u32;
+    while !try_lock(me) {
+        pause(&mut rounds);
+    }
+}
+
+fn try_lock(me: &Local) -> bool {
+    let holder = LOG.lock.load(Relaxed);
+    // A thread that was outside holds the lock only by a call that a signal handler left for good.
+    holder == me.token() || (holder == 0 && LOG.lock.compare_exchange(0, me.token(), Acquire, Relaxed).is_ok())
+}
+
+/// Waits a little: first in place, then giving way, then asleep.
+fn pause(rounds: &mut u32) {
+    *rounds = rounds.saturating_add(1);
+    match *rounds {
+        0..100 => std::hint::spin_loop(),
+        100..140 => {
+            // SAFETY: takes nothing, touches nothing.
+            unsafe { sys::sched_yield() };
+        }
+        _ => {
+            let time = sys::timespec { sec: 0, nsec: 50_000 };
+            // SAFETY: `time` lives during the call. A raw call, as the C library's is a cancellation point.
+            unsafe { sys::syscall(SYS_NANOSLEEP, std::ptr::from_ref(&time), 0_usize) };
+        }
+    }
+}
+
+const SYS_NANOSLEEP: std::ffi::c_long = 35;
+
+/// Appends what signal handlers left in the thread's ring.
+#[cold]
+#[inline(never)]
+fn drain(me: &Local) {
+    if let Entry::Entered(mut section) = Section::enter(me) {
+        section.log().take_spilled(me);
+    }
+}
+
+/// More than the stack between [`Section::enter_anyway`] and who keeps the section.
+const FRAMES_BYTES: usize = 2048;
+
+/// How a thread that wants the log stands.
+pub(crate) enum Entry<'a> {
+    /// It has it.
+    Entered(Section<'a>),
+    /// It interrupts itself.
+    Nested,
+    /// Nothing is recorded.
+    Off,
+}
+
+/// The log, held. Dropping it gives it back.
+pub(crate) struct Section<'a> {
+    me: &'a Local,
+    errno: std::ffi::c_int,
+}
+
+impl<'a> Section<'a> {
+    /// Takes the log, beginning the recording and giving the thread its id where that is due.
+    pub(crate) fn enter(me: &'a Local) -> Entry<'a> {
+        match Self::enter_anyway(me) {
+            Entry::Entered(mut section) => {
+                if section.log().greet(me) {
+                    Entry::Entered(section)
+                } else {
+                    let is_over = section.log().is_over(me);
+                    drop(section);
+                    me.set_state(if is_over { OFF } else { FRESH });
+                    Entry::Off
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Takes the log as it is.
+    pub(crate) fn enter_anyway(me: &'a Local) -> Entry<'a> {
+        match me.state() {
+            OFF => return Entry::Off,
+            READY | FRESH | QUIET => {}
+            _ if me.is_abandoned() => take_over(me),
+            _ => return Entry::Nested,
+        }
+        let errno = sys::errno();
+        // The section goes up to the caller, whose calls need not reach as deep as this one.
+        me.set_state(thread::stack_pointer().wrapping_add(FRAMES_BYTES));
+        if !try_lock(me) {
+            contend(me);
+        }
+        Entry::Entered(Self { me, errno })
+    }
+
+    /// The log.
+    pub(crate) fn log(&mut self) -> &mut Inner {
+        // SAFETY: the section holds the lock, and the borrow keeps the section, so no second reference exists in
+        // this thread; handlers that interrupt it are nested and do not get a section.
+        unsafe { &mut *LOG.inner.get() }
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        LOG.lock.store(0, Release);
+        sys::set_errno(self.errno);
+        let is_quiet = self.me.quiet.load(Relaxed) > 0;
+        self.me.set_state(match self.me.id() {
+            NO_ID => FRESH,
+            _ if is_quiet => QUIET,
+            _ => READY,
+        });
+        if self.me.has_spilled() {
+            drain(self.me);
+        }
+    }
+}
+
+/// Puts things right after a signal handler left the recorder by `longjmp`.
+#[cold]
+fn take_over(me: &Local) {
+    if LOG.lock.load(Relaxed) == me.token() {
+        // SAFETY: the lock stands on this thread, and the call that took it will never go on.
+        unsafe { (*LOG.inner.get()).recover() };
+        LOG.lock.store(0, Release);
+    }
+    me.set_state(FRESH);
+}
+
+/// Runs `last` on the log for a process that is about to end, whatever the calling thread was doing: waits for other
+/// threads for two seconds at most. Afterwards no other thread records.
+pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
+    let was_inside = me.is_inside();
+    let before = me.state();
+    if !was_inside {
+        me.set_state(thread::stack_pointer());
+    }
+    let mut rounds = 0;
+    while !try_lock(me) {
+        pause(&mut rounds);
+        if rounds > 40_000 {
+            sys::complain(&[b"another thread does not give the log free; what it holds is lost"]);
+            return;
+        }
+    }
+    // SAFETY: the lock stands on this thread. Where it did so before, this is a signal handler that interrupts the
+    // section, at a point where the log's counts are right (`Inner::send`, and `access`, which moves `head` last);
+    // the interrupted code does not go on, since the process ends.
+    let inner = unsafe { &mut *LOG.inner.get() };
+    last(inner);
+    if !was_inside {
+        LOG.lock.store(0, Release);
+        me.set_state(before);
+    }
+}
+
+/// Holds the log over a fork; [`release`] gives it back, in each of the two processes.
+pub(crate) fn hold(me: &Local) -> bool {
+    match Section::enter_anyway(me) {
+        Entry::Entered(mut section) => {
+            if section.log().phase() == Phase::Running {
+                section.log().flush_all(me);
+            }
+            std::mem::forget(section);
+            true
+        }
+        Entry::Nested | Entry::Off => false,
+    }
+}
+
+/// Gives the log back after [`hold`].
+pub(crate) fn release(me: &Local, change: impl FnOnce(&mut Inner)) {
+    let mut section = Section { me, errno: sys::errno() };
+    change(section.log());
+}
+
+/// The hot part, for [`Inner`]: only called with the lock held.
+pub(crate) mod hot {
+    use super::LOG;
+
+    pub(crate) fn head() -> *mut u8 {
+        LOG.head.get()
+    }
+
+    pub(crate) fn set_head(head: *mut u8) {
+        LOG.head.set(head);
+    }
+
+    pub(crate) fn set_limit(limit: *mut u8) {
+        LOG.limit.set(limit);
+    }
+}

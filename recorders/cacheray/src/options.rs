@@ -1,0 +1,159 @@
+//! `CACHERAY_OPTIONS`: `key=value`, several joined by `:`. The first two keys are upstream's.
+//!
+//! | key | value | default |
+//! |---|---|---|
+//! | `tracefile` | where the trace goes; a FIFO or a device is fine | `cacheray.trace` |
+//! | `enabled` | `0` records nothing | `1` |
+//! | `fd` | number of an open file descriptor to write to instead | |
+//! | `unix` | path of a listening socket to write to instead | |
+//! | `tcp` | `HOST,PORT` to write to instead | |
+//! | `range` | longest access that `memcpy`, struct copies and the like are split into: 1 to 128 bytes | `16` |
+//! | `malloc` | `0` leaves allocations without annotation out | `1` |
+//! | `flush` | write after so many records, for readers that follow; `0`: when the buffer is full | `0` |
+//! | `buffer` | bytes of the buffer, 4096 to 1 GiB | `1048576` |
+
+use std::ffi::c_int;
+
+/// Where the trace goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    File(Vec<u8>),
+    Fd(c_int),
+    Unix(Vec<u8>),
+    Tcp(Vec<u8>, u16),
+}
+
+/// What the environment asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) to: Destination,
+    pub(crate) is_enabled: bool,
+    /// A power of two from 1 to 128.
+    pub(crate) range_bytes: usize,
+    pub(crate) is_malloc: bool,
+    pub(crate) flush_records: u64,
+    pub(crate) buffer_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            to: Destination::File(b"cacheray.trace".to_vec()),
+            is_enabled: true,
+            range_bytes: 16,
+            is_malloc: true,
+            flush_records: 0,
+            buffer_bytes: 1 << 20,
+        }
+    }
+}
+
+impl Options {
+    /// Reads the variable's text. Calls `complain` for each part that makes no sense, and goes on without it.
+    pub(crate) fn parse(text: &[u8], mut complain: impl FnMut(&str, &[u8])) -> Self {
+        let mut options = Self::default();
+        for part in text.split(|byte| *byte == b':').filter(|part| !part.is_empty()) {
+            let mut halves = part.splitn(2, |byte| *byte == b'=');
+            let (key, value) = (halves.next().unwrap_or(&[]), halves.next());
+            match value {
+                None => complain("an option without a value is passed over: ", part),
+                Some(value) => match options.set(key, value) {
+                    Some(true) => {}
+                    Some(false) => complain("a value that makes no sense is passed over: ", part),
+                    None => complain("an unknown option is passed over: ", key),
+                },
+            }
+        }
+        options
+    }
+
+    /// Sets one option: true when it made sense, `None` when there is no such key.
+    fn set(&mut self, key: &[u8], value: &[u8]) -> Option<bool> {
+        let set = match key {
+            b"tracefile" => put(&mut self.to, (!value.is_empty()).then(|| Destination::File(value.to_vec()))),
+            // Anything but 0 is on, as upstream has it.
+            b"enabled" => put(&mut self.is_enabled, Some(value != b"0")),
+            b"malloc" => put(&mut self.is_malloc, Some(value != b"0")),
+            b"fd" => put(&mut self.to, number(value).and_then(|n| c_int::try_from(n).ok()).map(Destination::Fd)),
+            b"unix" => put(&mut self.to, (!value.is_empty()).then(|| Destination::Unix(value.to_vec()))),
+            b"tcp" => put(&mut self.to, tcp(value)),
+            b"range" => put(&mut self.range_bytes, number(value).and_then(range)),
+            b"flush" => put(&mut self.flush_records, number(value)),
+            b"buffer" => put(&mut self.buffer_bytes, number(value).and_then(buffer)),
+            _ => return None,
+        };
+        Some(set)
+    }
+}
+
+/// Puts a value where it belongs, if there is one.
+fn put<T>(to: &mut T, value: Option<T>) -> bool {
+    let is_some = value.is_some();
+    if let Some(value) = value {
+        *to = value;
+    }
+    is_some
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// The comma divides host and port, as the colon divides options; so an IPv6 address may not stand here, a name may.
+fn tcp(value: &[u8]) -> Option<Destination> {
+    let comma = value.iter().rposition(|byte| *byte == b',')?;
+    let (host, port) = value.split_at_checked(comma)?;
+    let port = u16::try_from(number(port.get(1..)?)?).ok()?;
+    (!host.is_empty() && port != 0).then(|| Destination::Tcp(host.to_vec(), port))
+}
+
+/// Pieces are aligned powers of two: what is no power of two is rounded down to one.
+fn range(bytes: u64) -> Option<usize> {
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| (1..=128).contains(bytes))?;
+    Some(1 << bytes.ilog2())
+}
+
+fn buffer(bytes: u64) -> Option<usize> {
+    usize::try_from(bytes).ok().filter(|bytes| (4096..=1 << 30).contains(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(text: &str) -> (Options, Vec<String>) {
+        let mut said = Vec::new();
+        let options = Options::parse(text.as_bytes(), |what, part| {
+            said.push(format!("{what}{}", String::from_utf8_lossy(part)));
+        });
+        (options, said)
+    }
+
+    #[test]
+    fn upstreams_two_keys_mean_what_they_mean_there() {
+        assert_eq!(parse("").0, Options::default());
+        let (options, said) = parse("tracefile=/tmp/a b.trace:enabled=0");
+        assert_eq!(options.to, Destination::File(b"/tmp/a b.trace".to_vec()));
+        assert!(!options.is_enabled && said.is_empty());
+        assert!(parse("enabled=yes").0.is_enabled);
+        assert!(parse("enabled=").0.is_enabled);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_and_passed_over() {
+        let (options, said) = parse("colour=red:range=0:tcp=nowhere:fd=x:flush:enabled=1:range=20");
+        assert_eq!(options.range_bytes, 16);
+        assert_eq!(said.len(), 5, "{said:?}");
+        assert!(said[0].ends_with("option is passed over: colour"), "{said:?}");
+    }
+
+    #[test]
+    fn ranges_are_powers_of_two_and_the_last_destination_counts() {
+        assert_eq!(parse("range=128").0.range_bytes, 128);
+        assert_eq!(parse("range=127").0.range_bytes, 64);
+        assert_eq!(parse("range=129").0.range_bytes, 16);
+        assert_eq!(parse("tracefile=a:tcp=localhost,9000").0.to, Destination::Tcp(b"localhost".to_vec(), 9000));
+        assert_eq!(parse("unix=/run/x:fd=7").0.to, Destination::Fd(7));
+    }
+}

@@ -1,0 +1,164 @@
+//! The functions that the recorder stands in front of: the next ones of their name in the order of loading.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
+
+use crate::sys::{self, sigaction_t};
+
+/// Looks a function up once.
+#[inline(always)]
+fn find(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let known = cache.load(Relaxed);
+    if known.is_null() { look_up(cache, name) } else { known }
+}
+
+#[cold]
+fn look_up(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    LOOKING.fetch_add(1, Relaxed);
+    // SAFETY: the name ends in a zero byte.
+    let found = unsafe { sys::dlsym(sys::RTLD_NEXT, name.as_ptr()) };
+    LOOKING.fetch_sub(1, Relaxed);
+    cache.store(found, Relaxed);
+    found
+}
+
+/// Look-ups that go on. The C library may allocate in them; that is served from the arena.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Defines a function that calls the real one of its name, and gives a value of its own where there is none.
+macro_rules! real {
+    ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty, else $other:expr;)*) => {$(
+        /// The C library's function of this name.
+        pub(crate) unsafe fn $name($($arg: $kind),*) -> $result {
+            static CACHE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            };
+            let found = find(&CACHE, NAME);
+            if found.is_null() {
+                return $other;
+            }
+            // SAFETY: the C library's function of this name has this type.
+            let call: unsafe extern "C" fn($($kind),*) -> $result = unsafe { std::mem::transmute(found) };
+            // SAFETY: the caller keeps the function's contract.
+            unsafe { call($($arg),*) }
+        }
+    )*};
+}
+
+real! {
+    sigaction(signal: c_int, new: *const sigaction_t, old: *mut sigaction_t) -> c_int, else -1;
+    realloc(old: *mut c_void, bytes: usize) -> *mut c_void, else no_memory();
+    posix_memalign(to: *mut *mut c_void, align: usize, bytes: usize) -> c_int, else sys::ENOMEM;
+    aligned_alloc(align: usize, bytes: usize) -> *mut c_void, else no_memory();
+    memalign(align: usize, bytes: usize) -> *mut c_void, else no_memory();
+    valloc(bytes: usize) -> *mut c_void, else no_memory();
+    pvalloc(bytes: usize) -> *mut c_void, else no_memory();
+}
+
+static MALLOC: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static CALLOC: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static FREE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// The C library's `malloc`.
+pub(crate) unsafe fn malloc(bytes: usize) -> *mut c_void {
+    if MALLOC.load(Relaxed).is_null() && LOOKING.load(Relaxed) > 0 {
+        return from_arena(bytes);
+    }
+    let found = find(&MALLOC, c"malloc");
+    if found.is_null() {
+        return no_memory();
+    }
+    // SAFETY: the C library's function of this name has this type.
+    unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut c_void>(found)(bytes) }
+}
+
+/// The C library's `calloc`.
+pub(crate) unsafe fn calloc(count: usize, bytes: usize) -> *mut c_void {
+    if CALLOC.load(Relaxed).is_null() && LOOKING.load(Relaxed) > 0 {
+        // The arena is zero, and nothing in it is used twice.
+        return from_arena(count.saturating_mul(bytes));
+    }
+    let found = find(&CALLOC, c"calloc");
+    if found.is_null() {
+        return no_memory();
+    }
+    // SAFETY: the C library's function of this name has this type.
+    unsafe {
+        std::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut c_void>(found)(count, bytes)
+    }
+}
+
+/// The C library's `free`; what came from the arena stays.
+pub(crate) unsafe fn free(at: *mut c_void) {
+    // The C library may free the text of an error while it looks something up: that once, it stays.
+    if is_of_arena(at) || (FREE.load(Relaxed).is_null() && LOOKING.load(Relaxed) > 0) {
+        return;
+    }
+    let found = find(&FREE, c"free");
+    if !found.is_null() {
+        // SAFETY: the C library's function of this name has this type; the caller keeps its contract.
+        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(found)(at) }
+    }
+}
+
+fn no_memory() -> *mut c_void {
+    sys::set_errno(sys::ENOMEM);
+    null_mut()
+}
+
+/// Memory for allocations made while the real allocator is being looked up.
+const ARENA_BYTES: usize = 16 << 10;
+
+#[repr(align(16))]
+struct Arena(std::cell::UnsafeCell<[u8; ARENA_BYTES]>);
+
+// SAFETY: parts are handed out once each, by an atomic counter.
+unsafe impl Sync for Arena {}
+
+static ARENA: Arena = Arena(std::cell::UnsafeCell::new([0; ARENA_BYTES]));
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+#[cold]
+fn from_arena(bytes: usize) -> *mut c_void {
+    let rounded = bytes.max(1).saturating_add(15) & !15;
+    if rounded > ARENA_BYTES {
+        return no_memory();
+    }
+    let start = USED.fetch_add(rounded, Relaxed);
+    if start.saturating_add(rounded) > ARENA_BYTES {
+        return no_memory();
+    }
+    ARENA.0.get().cast::<u8>().wrapping_add(start).cast()
+}
+
+/// True for memory that the real allocator does not know.
+pub(crate) fn is_of_arena(at: *mut c_void) -> bool {
+    (at as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES
+}
+
+/// The address of a function that the recorder stands in front of, for entries that jump to it.
+pub(crate) extern "C" fn address(name: *const std::ffi::c_char) -> *mut c_void {
+    // SAFETY: the entries give names that end in a zero byte.
+    unsafe { sys::dlsym(sys::RTLD_NEXT, name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arena_hands_out_aligned_parts_until_it_is_empty() {
+        let mut last = null_mut();
+        while let part @ 1.. = from_arena(100) as usize {
+            assert_eq!(part % 16, 0);
+            assert!(is_of_arena(part as *mut c_void) && part != last as usize);
+            last = part as *mut c_void;
+        }
+        assert!(!is_of_arena(null_mut()));
+        assert!(from_arena(usize::MAX).is_null());
+    }
+}

@@ -1,0 +1,293 @@
+//! Which allocations are recorded and live: what keeps one allocation from being recorded twice.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::record::Add;
+
+/// Adds that may wait at one time.
+pub(crate) const PENDING_MAX: usize = 16;
+/// Other threads' records after which an add is written, annotated or not.
+const PATIENCE: u32 = 1 << 20;
+/// Distinct names that are kept; beyond that, unknown places share one.
+const NAMES_MAX: usize = 1 << 20;
+
+/// One live region.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    pub(crate) thread: u64,
+    pub(crate) element_bytes: u32,
+    pub(crate) elements: u32,
+    name: u32,
+    /// True when the type is the program's word and not the place of the call.
+    pub(crate) is_typed: bool,
+}
+
+/// An allocation whose add is not written yet, since an annotation may follow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending {
+    pub(crate) address: usize,
+    bytes: u64,
+    token: usize,
+    age: u32,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    live: HashMap<usize, Region, Spread>,
+    names: Vec<Box<[u8]>>,
+    by_name: HashMap<Box<[u8]>, u32, Spread>,
+    sites: HashMap<usize, u32, Spread>,
+    pending: [Option<Pending>; PENDING_MAX],
+    waiting: usize,
+}
+
+impl Regions {
+    /// The number of a name.
+    pub(crate) fn intern(&mut self, name: &[u8]) -> u32 {
+        if let Some(number) = self.by_name.get(name) {
+            return *number;
+        }
+        if self.names.len() >= NAMES_MAX {
+            return 0;
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(0);
+        self.names.push(name.into());
+        self.by_name.insert(name.into(), number);
+        number
+    }
+
+    /// The name of a place that allocates, if it is known yet.
+    pub(crate) fn site(&self, address: usize) -> Option<u32> {
+        self.sites.get(&address).copied()
+    }
+
+    /// Keeps the name of a place that allocates.
+    pub(crate) fn name_site(&mut self, address: usize, name: &[u8]) -> u32 {
+        let number = self.intern(name);
+        if self.sites.len() < NAMES_MAX {
+            self.sites.insert(address, number);
+        }
+        number
+    }
+
+    /// Enters a region; gives the one that stood there.
+    pub(crate) fn insert(&mut self, address: usize, region: Region) -> Option<Region> {
+        self.live.insert(address, region)
+    }
+
+    pub(crate) fn get(&self, address: usize) -> Option<Region> {
+        self.live.get(&address).copied()
+    }
+
+    pub(crate) fn remove(&mut self, address: usize) -> Option<Region> {
+        self.live.remove(&address)
+    }
+
+    /// The add that tells a region.
+    pub(crate) fn add(&self, address: usize, region: Region) -> Add<'_> {
+        Add {
+            address: address as u64,
+            thread: region.thread,
+            element_bytes: region.element_bytes,
+            elements: region.elements,
+            name: self.names.get(region.name as usize).map_or(b"?", |name| name),
+        }
+    }
+
+    /// All live regions' addresses, lowest first.
+    pub(crate) fn addresses(&self) -> Vec<usize> {
+        let mut all: Vec<_> = self.live.keys().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Changes the thread of all regions: a forked process has one thread.
+    pub(crate) fn give_to(&mut self, thread: u64) {
+        self.live.values_mut().for_each(|region| region.thread = thread);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    /// True when adds wait.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Lets an add wait; gives the address of one that must not wait any longer, where there is no room.
+    pub(crate) fn wait(&mut self, address: usize, region: Region, token: usize) -> Option<usize> {
+        let bytes = u64::from(region.element_bytes) * u64::from(region.elements);
+        let fresh = Pending { address, bytes, token, age: 0 };
+        self.waiting += 1;
+        if let Some(slot) = self.pending.iter_mut().find(|slot| slot.is_none()) {
+            *slot = Some(fresh);
+            return None;
+        }
+        self.waiting -= 1;
+        let oldest = self.pending.iter_mut().max_by_key(|slot| slot.map_or(0, |pending| pending.age))?;
+        oldest.replace(fresh).map(|pending| pending.address)
+    }
+
+    /// Takes one add that must be written before an event of thread `token` that touches `bytes` bytes at
+    /// `address`: its own, those it touches, and those that waited long.
+    pub(crate) fn due(&mut self, token: usize, address: usize, bytes: usize) -> Option<usize> {
+        let last = (address as u64).saturating_add(bytes as u64);
+        let is_due = |pending: &mut Pending| {
+            pending.age = pending.age.saturating_add(1);
+            let start = pending.address as u64;
+            let touches = (address as u64) < start.saturating_add(pending.bytes) && start < last;
+            pending.token == token || touches || pending.age > PATIENCE
+        };
+        let slot = self.pending.iter_mut().filter(|slot| slot.is_some()).find_map(|slot| {
+            let due = slot.as_mut().is_some_and(is_due);
+            due.then_some(slot)
+        })?;
+        self.waiting -= 1;
+        slot.take().map(|pending| pending.address)
+    }
+
+    /// Takes any add that waits.
+    pub(crate) fn any(&mut self) -> Option<usize> {
+        let slot = self.pending.iter_mut().find(|slot| slot.is_some())?;
+        self.waiting -= 1;
+        slot.take().map(|pending| pending.address)
+    }
+
+    /// True when the add of one address waits.
+    pub(crate) fn waits_for(&self, address: usize) -> bool {
+        self.waiting > 0 && self.pending.iter().flatten().any(|pending| pending.address == address)
+    }
+
+    /// Takes the add of one address, if it waits.
+    pub(crate) fn recall(&mut self, address: usize) -> bool {
+        let found = self.pending.iter_mut().find(|slot| slot.is_some_and(|pending| pending.address == address));
+        let Some(slot) = found else { return false };
+        *slot = None;
+        self.waiting -= 1;
+        true
+    }
+}
+
+impl Region {
+    /// A region of so many elements of so many bytes. Products beyond 32 bits are split anew: the wire has 32 bits
+    /// for each factor, and a large number of bytes is told rounded up to 16, as the C library's blocks are.
+    pub(crate) fn new(thread: u64, element_bytes: u64, elements: u64, name: u32, is_typed: bool) -> Self {
+        let fits = |n: u64| u32::try_from(n).ok();
+        let (element_bytes, elements) = match (fits(element_bytes), fits(elements)) {
+            (Some(element_bytes), Some(elements)) => (element_bytes, elements),
+            _ => {
+                let bytes = element_bytes.saturating_mul(elements);
+                let block = (bytes >> 32).checked_next_power_of_two().map_or(1 << 31, |n| (n << 1).max(16));
+                let block = u32::try_from(block).unwrap_or(1 << 31);
+                (block, u32::try_from(bytes.div_ceil(u64::from(block))).unwrap_or(u32::MAX))
+            }
+        };
+        Self { thread, element_bytes, elements, name, is_typed }
+    }
+
+    /// What `realloc` makes of a region: the same elements, more or fewer of them, where the size allows it.
+    pub(crate) fn resized(self, thread: u64, bytes: u64) -> Option<Self> {
+        let element = u64::from(self.element_bytes);
+        let is_array = self.is_typed && self.elements > 1 && element > 0 && bytes.is_multiple_of(element);
+        if is_array {
+            return Some(Self::new(thread, element, bytes / element, self.name, true));
+        }
+        self.is_typed.then(|| Self::new(thread, bytes, 1, self.name, true))
+    }
+}
+
+/// Spreads addresses over the table: they differ in few bits, and nobody attacks us with them.
+type Spread = BuildHasherDefault<Multiply>;
+
+/// Multiplication by an odd number close to the golden ratio, high bits folded down.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Multiply(u64);
+
+impl Hasher for Multiply {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(regions: &mut Regions) -> Region {
+        let name = regions.intern(b"struct.Node");
+        Region::new(3, 24, 1, name, false)
+    }
+
+    #[test]
+    fn an_add_waits_for_its_own_thread_for_a_touch_or_for_long() {
+        let mut regions = Regions::default();
+        let region = region(&mut regions);
+        assert_eq!(regions.wait(0x1000, region, 7), None);
+        assert!(regions.is_waiting());
+        assert_eq!(regions.due(8, 0x1018, 8), None, "behind the region");
+        assert_eq!(regions.due(8, 0xff8, 8), None, "in front of it");
+        assert_eq!(regions.due(8, 0xffc, 8), Some(0x1000), "across its start");
+        assert!(!regions.is_waiting());
+        regions.wait(0x1000, region, 7);
+        assert_eq!(regions.due(7, 0, 1), Some(0x1000), "its own thread goes on");
+        regions.wait(0x1000, region, 7);
+        assert!(regions.recall(0x1000) && !regions.recall(0x1000));
+        regions.wait(0x1000, region, 7);
+        let waited = (0..=PATIENCE).find_map(|_| regions.due(8, 0, 1));
+        assert_eq!(waited, Some(0x1000));
+    }
+
+    #[test]
+    fn when_too_many_wait_one_gives_way() {
+        let mut regions = Regions::default();
+        let region = region(&mut regions);
+        for n in 0..PENDING_MAX {
+            assert_eq!(regions.wait(n + 1, region, n), None);
+        }
+        assert!(regions.wait(0x5000, region, 99).is_some());
+        let mut left = 0;
+        while regions.any().is_some() {
+            left += 1;
+        }
+        assert_eq!((left, regions.is_waiting()), (PENDING_MAX, false));
+    }
+
+    #[test]
+    fn factors_that_do_not_fit_are_split_anew() {
+        for bytes in [1_u64 << 32, (5 << 32) + 16, 100 << 30, (1 << 40) + 4096, 1 << 46] {
+            let region = Region::new(0, bytes, 1, 0, false);
+            let told = u64::from(region.element_bytes) * u64::from(region.elements);
+            assert!(told >= bytes && told - bytes < u64::from(region.element_bytes), "{bytes} {region:?}");
+        }
+        let plain = Region::new(0, 40, 1000, 0, false);
+        assert_eq!((plain.element_bytes, plain.elements), (40, 1000));
+    }
+
+    #[test]
+    fn resizing_keeps_the_elements_of_an_array() {
+        let array = Region::new(0, 8, 4, 5, true).resized(1, 80);
+        assert!(matches!(array, Some(Region { element_bytes: 8, elements: 10, name: 5, thread: 1, .. })));
+        let odd = Region::new(0, 8, 4, 5, true).resized(1, 81);
+        assert!(matches!(odd, Some(Region { element_bytes: 81, elements: 1, .. })));
+        assert!(Region::new(0, 8, 4, 5, false).resized(1, 80).is_none(), "a place is told by the new call");
+    }
+}

@@ -1,0 +1,164 @@
+//! Names for allocations of unknown type: the function that allocates, and where in it.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
+
+use crate::elf::Symbols;
+use crate::sys;
+
+/// Symbol tables by where their file is loaded.
+static MODULES: Mutex<Option<HashMap<usize, Option<Symbols>>>> = Mutex::new(None);
+
+/// `function+0x1f` for a return address; `file.so+0x1234` where the file names no function.
+///
+/// Called without holding the log: the loader's lock, which `dladdr` takes, is also held while constructors run,
+/// and those record.
+pub(crate) fn name(address: usize) -> Vec<u8> {
+    let mut info = sys::Dl_info {
+        fname: std::ptr::null(),
+        fbase: std::ptr::null_mut(),
+        sname: std::ptr::null(),
+        saddr: std::ptr::null_mut(),
+    };
+    // The call itself stands in front of the address it returns to, maybe as the last instruction of its function.
+    let call = address.saturating_sub(1);
+    // SAFETY: any address may be asked for; `info` is valid for writing.
+    if unsafe { sys::dladdr(call as *const c_void, &mut info) } == 0 || info.fname.is_null() {
+        return format!("{address:#x}").into_bytes();
+    }
+    // SAFETY: `dladdr` succeeded, so `fname` is a string that lives as long as the file is loaded; the file that
+    // just called us is.
+    let path = unsafe { CStr::from_ptr(info.fname) };
+    let base = info.fbase as usize;
+    let (function, offset) = match function(path, base, call) {
+        Some((function, offset)) => (readable(function), offset + 1),
+        None if !info.sname.is_null() => {
+            // SAFETY: as for `fname`.
+            let function = unsafe { CStr::from_ptr(info.sname) };
+            (readable(function.to_bytes()), (address - info.saddr as usize) as u64)
+        }
+        None => {
+            let file = path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or(b"?");
+            (file.to_vec(), address.wrapping_sub(base) as u64)
+        }
+    };
+    let mut name = short(function);
+    name.extend_from_slice(format!("+{offset:#x}").as_bytes());
+    name
+}
+
+/// Names of templates can be thousands of bytes long, and would be most of the trace; upstream's checker takes 256.
+const NAME_BYTES_MAX: usize = 200;
+
+/// A name without what its brackets hold, where it is too long, and cut where that does not help.
+fn short(name: Vec<u8>) -> Vec<u8> {
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let mut kept = Vec::new();
+    let mut depth = 0_usize;
+    for (at, byte) in name.iter().enumerate() {
+        // The brackets of `operator<`, `operator->` and `operator()` are no brackets.
+        let is_operator = name.get(..at).is_some_and(|before| before.ends_with(b"operator") || before.ends_with(b"-"));
+        match byte {
+            b'<' | b'(' if !is_operator => {
+                if depth == 0 {
+                    kept.push(*byte);
+                }
+                depth += 1;
+            }
+            b'>' | b')' if !is_operator && depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    kept.push(*byte);
+                }
+            }
+            _ if depth == 0 => kept.push(*byte),
+            _ => {}
+        }
+    }
+    if kept.len() > NAME_BYTES_MAX {
+        kept.truncate(NAME_BYTES_MAX - 3);
+        kept.extend_from_slice(b"...");
+    }
+    kept
+}
+
+/// The function in the file's own symbol table.
+fn function(path: &CStr, base: usize, at: usize) -> Option<(&'static [u8], u64)> {
+    // Never waits: after a fork another thread may have held the lock for good.
+    let mut modules = MODULES.try_lock().ok()?;
+    let modules = modules.get_or_insert_default();
+    let symbols = modules.entry(base).or_insert_with(|| {
+        // The main program's name is empty, or one that need not lead anywhere from here.
+        let is_main = is_main(base);
+        Symbols::read(if is_main { c"/proc/self/exe" } else { path })
+    });
+    symbols.as_ref()?.find(at, base)
+}
+
+/// True for the base of the main program: the file that the kernel's table of headers belongs to.
+fn is_main(base: usize) -> bool {
+    const AT_PHDR: u64 = 3;
+    unsafe extern "C" {
+        fn getauxval(kind: u64) -> u64;
+    }
+    // SAFETY: asks for a number.
+    let headers = unsafe { getauxval(AT_PHDR) };
+    // The headers stand in the first page of the file.
+    headers.wrapping_sub(base as u64) < 4096
+}
+
+/// C++ names are told as in the source, where the C++ library is there to do it.
+fn readable(name: &[u8]) -> Vec<u8> {
+    type Demangle = unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
+    let plain = name.to_vec();
+    let Ok(mangled) = std::ffi::CString::new(name) else { return plain };
+    if !name.starts_with(b"_Z") {
+        return plain;
+    }
+    // SAFETY: the name ends in a zero byte.
+    let demangle = unsafe { sys::dlsym(sys::RTLD_DEFAULT, c"__cxa_demangle".as_ptr()) };
+    if demangle.is_null() {
+        return plain;
+    }
+    // SAFETY: the symbol of this name has this type, by the C++ ABI.
+    let demangle: Demangle = unsafe { std::mem::transmute(demangle) };
+    let mut status = 0;
+    // SAFETY: the name is a string, null asks for a fresh buffer, `status` is valid for writing.
+    let made = unsafe { demangle(mangled.as_ptr(), std::ptr::null_mut(), std::ptr::null_mut(), &mut status) };
+    if made.is_null() {
+        return plain;
+    }
+    // SAFETY: `made` is a string from malloc, which belongs to us until it is freed.
+    unsafe {
+        let text = CStr::from_ptr(made).to_bytes().to_vec();
+        crate::real::free(made.cast());
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_named_by_its_function_and_how_far_in_it() {
+        let here = a_place_is_named_by_its_function_and_how_far_in_it as fn() as usize;
+        let name = String::from_utf8_lossy(&name(here + 5)).into_owned();
+        assert!(name.contains("named_by_its_function") && name.ends_with("+0x5"), "{name}");
+        assert_eq!(super::name(8), b"0x8");
+    }
+
+    #[test]
+    fn long_names_lose_what_their_brackets_hold() {
+        let long = format!("a::b<{}>::operator<(c<d> const&, {})", "x<y>, ".repeat(50), "z".repeat(100));
+        assert_eq!(short(long.into_bytes()), b"a::b<>::operator<()");
+        let plain = b"f(int, std::vector<int>)".to_vec();
+        assert_eq!(short(plain.clone()), plain);
+        let endless = short("n".repeat(1000).into_bytes());
+        assert_eq!(endless.len(), NAME_BYTES_MAX);
+        assert!(endless.ends_with(b"n..."));
+    }
+}

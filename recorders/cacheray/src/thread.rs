@@ -1,0 +1,253 @@
+//! What the recorder keeps for each thread, and how it knows that it interrupts itself.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, compiler_fence, fence};
+
+use crate::sys;
+
+/// The thread has an id and is outside the recorder.
+pub(crate) const READY: usize = 0;
+/// The thread has not recorded anything yet.
+pub(crate) const FRESH: usize = 1;
+/// The thread asked not to be recorded (`__tsan_ignore_thread_begin`).
+pub(crate) const QUIET: usize = 2;
+/// Nothing is recorded any more, or ever was.
+pub(crate) const OFF: usize = 3;
+// Any other value is the stack pointer of the call of the recorder that is going on.
+
+/// No id yet.
+pub(crate) const NO_ID: u64 = u64::MAX;
+
+/// Bytes that signal handlers may record while they interrupt the recorder itself.
+const RING_BYTES: usize = 1 << 20;
+
+/// One thread's part. All fields are atomic for the sake of signal handlers; only their own thread uses them.
+pub(crate) struct Local {
+    state: AtomicUsize,
+    id: AtomicU64,
+    /// Calls of `__tsan_ignore_thread_begin` without their end.
+    pub(crate) quiet: AtomicUsize,
+    /// What `free` was given last, to tell an annotation that follows it from one of its own.
+    pub(crate) freed: AtomicUsize,
+    /// The type of allocations to come (`of` in the Rust interface): a pointer to a `Scope` on the stack.
+    pub(crate) scope: AtomicPtr<Scope>,
+    /// The alternate signal stack that the recorder gave the thread.
+    pub(crate) stack: AtomicPtr<u8>,
+    ring: AtomicPtr<u8>,
+    written: AtomicUsize,
+    drained: AtomicUsize,
+    lost: AtomicU64,
+}
+
+/// A type that allocations get while it is in force.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Scope {
+    pub(crate) name: *const u8,
+    pub(crate) name_bytes: usize,
+    pub(crate) element_bytes: usize,
+}
+
+thread_local! {
+    // Constant and without a destructor: usable before the first instruction of a thread and after its last.
+    static LOCAL: Local = const {
+        Local {
+            state: AtomicUsize::new(FRESH),
+            id: AtomicU64::new(NO_ID),
+            quiet: AtomicUsize::new(0),
+            freed: AtomicUsize::new(0),
+            scope: AtomicPtr::new(std::ptr::null_mut()),
+            stack: AtomicPtr::new(std::ptr::null_mut()),
+            ring: AtomicPtr::new(std::ptr::null_mut()),
+            written: AtomicUsize::new(0),
+            drained: AtomicUsize::new(0),
+            lost: AtomicU64::new(0),
+        }
+    };
+}
+
+/// Gives the calling thread's part.
+#[inline(always)]
+pub(crate) fn with<R>(run: impl FnOnce(&Local) -> R) -> R {
+    LOCAL.with(run)
+}
+
+/// Where the stack stands.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    let at: usize;
+    // SAFETY: copies a register; neither memory nor flags nor the stack are touched.
+    unsafe { std::arch::asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags)) };
+    at
+}
+
+impl Local {
+    /// A number other than 0 that no other living thread has.
+    #[inline(always)]
+    pub(crate) fn token(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(&self) -> usize {
+        self.state.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_state(&self, state: usize) {
+        compiler_fence(std::sync::atomic::Ordering::SeqCst);
+        self.state.store(state, Relaxed);
+        compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    #[inline(always)]
+    pub(crate) fn id(&self) -> u64 {
+        self.id.load(Relaxed)
+    }
+
+    pub(crate) fn set_id(&self, id: u64) {
+        self.id.store(id, Relaxed);
+    }
+
+    /// True while the thread is inside the recorder.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.state() > OFF
+    }
+
+    /// True when a handler has left records behind.
+    #[inline(always)]
+    pub(crate) fn has_spilled(&self) -> bool {
+        self.written.load(Relaxed) != self.drained.load(Relaxed)
+    }
+
+    /// True when the call of the recorder that seems to go on was left by `longjmp` out of a signal handler.
+    ///
+    /// Stacks grow downward: what runs while that call stands on this stack has a lower stack pointer. Alternate
+    /// signal stacks are told apart, as they may lie anywhere.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        let then = self.state();
+        let now = stack_pointer();
+        let mut alternate = sys::stack_t { sp: std::ptr::null_mut(), flags: 0, size: 0 };
+        // SAFETY: asks only; `alternate` is valid for writing.
+        let asked = unsafe { sys::sigaltstack(std::ptr::null(), &mut alternate) } == 0;
+        if asked && alternate.flags & sys::SS_ONSTACK != 0 {
+            return false;
+        }
+        let start = alternate.sp as usize;
+        let was_alternate = asked && then >= start && then - start < alternate.size;
+        was_alternate || now > then
+    }
+
+    /// Keeps records of a signal handler that interrupts the recorder, until the interrupted call ends.
+    pub(crate) fn spill(&self, bytes: &[u8]) {
+        // A handler may be faster than the call that gives the thread its id.
+        let ring = if self.id() == NO_ID { std::ptr::null_mut() } else { self.ring() };
+        let start = self.written.load(Relaxed);
+        if ring.is_null() || start - self.drained.load(Relaxed) + bytes.len() > RING_BYTES {
+            self.lost.fetch_add(1, Relaxed);
+            return;
+        }
+        // A handler that interrupts this one reserves behind it, and is done before it goes on.
+        let start = self.written.fetch_add(bytes.len(), Relaxed);
+        fence(std::sync::atomic::Ordering::SeqCst);
+        for (i, byte) in bytes.iter().enumerate() {
+            // SAFETY: the ring has RING_BYTES bytes, and the index is below that.
+            unsafe { ring.add((start + i) % RING_BYTES).write(*byte) };
+        }
+    }
+
+    fn ring(&self) -> *mut u8 {
+        let ring = self.ring.load(Relaxed);
+        if !ring.is_null() {
+            return ring;
+        }
+        let fresh = sys::pages(RING_BYTES);
+        // A handler may have been faster; its ring stays.
+        match self.ring.compare_exchange(std::ptr::null_mut(), fresh, Relaxed, Relaxed) {
+            Ok(_) => fresh,
+            Err(other) => {
+                if !fresh.is_null() {
+                    // SAFETY: the mapping was made above and nobody else has seen it.
+                    unsafe { sys::munmap(fresh.cast(), RING_BYTES) };
+                }
+                other
+            }
+        }
+    }
+
+    /// Hands out spilled bytes in order, in parts. Called when the thread holds the log.
+    pub(crate) fn drain(&self, mut take: impl FnMut(&[u8])) {
+        let ring = self.ring.load(Relaxed);
+        while self.has_spilled() && !ring.is_null() {
+            let from = self.drained.load(Relaxed);
+            let bytes = self.written.load(Relaxed) - from;
+            let mut part = [0_u8; 1024];
+            let n = bytes.min(part.len());
+            for (i, byte) in part.iter_mut().take(n).enumerate() {
+                // SAFETY: the ring has RING_BYTES bytes, and the index is below that.
+                *byte = unsafe { ring.add((from + i) % RING_BYTES).read() };
+            }
+            take(part.get(..n).unwrap_or(&[]));
+            self.drained.store(from + n, Relaxed);
+        }
+    }
+
+    /// Takes the count of records that found no room.
+    pub(crate) fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Relaxed)
+    }
+
+    /// Forgets what belongs to the process before a fork.
+    pub(crate) fn begin_anew(&self) {
+        self.id.store(NO_ID, Relaxed);
+        self.freed.store(0, Relaxed);
+        self.drained.store(self.written.load(Relaxed), Relaxed);
+        if !self.is_inside() {
+            self.set_state(FRESH);
+        }
+    }
+
+    /// Gives back what the thread got, at its end.
+    pub(crate) fn release(&self) {
+        let ring = self.ring.swap(std::ptr::null_mut(), Relaxed);
+        self.drained.store(self.written.load(Relaxed), Relaxed);
+        if !ring.is_null() {
+            // SAFETY: the ring is this thread's own mapping of that length, and the pointer to it is gone.
+            unsafe { sys::munmap(ring.cast(), RING_BYTES) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn spilled_bytes_come_back_in_order_and_what_finds_no_room_is_counted() {
+        std::thread::spawn(|| {
+            with(|me| {
+                me.set_id(0);
+                let record = [7_u8; 18];
+                for _ in 0..RING_BYTES / 18 + 5 {
+                    me.spill(&record);
+                }
+                assert!(me.has_spilled());
+                let mut bytes = 0;
+                me.drain(|part| {
+                    assert!(part.iter().all(|byte| *byte == 7));
+                    bytes += part.len();
+                });
+                assert_eq!(bytes, RING_BYTES / 18 * 18);
+                assert_eq!(me.take_lost(), 5);
+                me.spill(&[1, 2, 3]);
+                let mut last = Vec::new();
+                me.drain(|part| last.extend_from_slice(part));
+                assert_eq!(last, [1, 2, 3]);
+                me.release();
+            });
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,171 @@
+//! Threads: right ids, whole records, the program's own order.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anytrace_cacheray::{Body, Kind, Reader};
+use anytrace_core::{Collect, Endian, Input, InputOptions, OpenOptions};
+use common::{Bench, compilers};
+
+#[test]
+fn ids_are_dense_and_each_thread_has_its_own() {
+    for compiler in compilers() {
+        let bench = Bench::new();
+        let program = bench.build(compiler, "threads.c", &["-O1"]);
+        let run = bench.run(&program, &["counts", "8"], "malloc=0");
+        let slots = run.inside("slots");
+        assert_eq!(slots.len(), 16 * 10_000, "{compiler}");
+        // Main is 0, since its annotation comes first; sixteen threads follow, no number is used twice.
+        let ids: BTreeSet<_> = run.records.iter().map(|record| record.thread).collect();
+        assert_eq!(ids, (0..17).collect(), "{compiler}");
+        let mut first = Vec::new();
+        for record in &run.records {
+            if !first.contains(&record.thread) {
+                first.push(record.thread);
+            }
+        }
+        assert!(first.is_sorted(), "in order of first event: {first:?}");
+        for id in 1..17 {
+            let places: BTreeSet<_> =
+                slots.iter().filter(|record| record.thread == id).map(|record| record.address).collect();
+            assert_eq!(places.len(), 1, "{compiler}: thread {id}");
+        }
+    }
+}
+
+#[test]
+fn two_threads_hammering_for_seconds_tear_no_record() {
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    // Through a FIFO: tens of millions of records need no room on the disk.
+    let pipe = bench.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let options = format!("tracefile={}", pipe.display());
+    let mut child =
+        Command::new(&program).args(["hammers", "2", "2"]).env("CACHERAY_OPTIONS", options).spawn().unwrap();
+    let input = Input::open(&pipe, InputOptions::default()).unwrap();
+    let open = OpenOptions { endian: Some(Endian::Little), pointer_width: Some(8), ..OpenOptions::default() };
+    let mut damage = Collect::default();
+    let mut base = 0;
+    let mut counts = [0_u64; 3];
+    Reader::new(input, &open)
+        .unwrap()
+        .read(&mut damage, |record, _| {
+            match record.body {
+                Body::Add { name: b"slots", .. } => base = record.address,
+                Body::Access { size } if record.address.wrapping_sub(base) < 256 => {
+                    // Slot and thread belong together; which thread is first is chance.
+                    let slot = (record.address - base) / 128;
+                    assert_eq!((record.kind(), size, (record.address - base) % 128), (Kind::Write, 8, 0));
+                    assert!(record.thread == 1 || record.thread == 2, "{}", record.thread);
+                    counts[record.thread as usize] += 1;
+                    assert!(slot < 2);
+                }
+                Body::Access { size } => assert!(size == 4 || size == 8, "{record:?}"),
+                _ => {}
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(damage.codes(), Vec::<&str>::new());
+    assert!(counts[1] > 100_000 && counts[2] > 100_000, "{counts:?}");
+    assert!(counts[1] % 1000 == 0 && counts[2] % 1000 == 0, "each round is whole: {counts:?}");
+}
+
+#[test]
+fn forks_while_another_thread_records_leave_whole_traces() {
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    let run = bench.run(&program, &["forks", "40"], "malloc=0");
+    assert!(run.output.status.success(), "{}", run.complaint());
+    assert!(run.inside("slots").iter().all(|record| record.thread == 1), "only the other thread writes there");
+    let others = bench.others();
+    assert_eq!(others.len(), 40);
+    for other in others {
+        let written = common::read(&other).iter().filter(|record| record.is(Kind::Write)).count();
+        assert_eq!(written, 100, "{}", other.display());
+    }
+}
+
+#[test]
+fn what_threads_pass_by_atomics_stands_in_the_order_they_passed_it() {
+    for compiler in compilers() {
+        let bench = Bench::new();
+        let program = bench.build(compiler, "threads.c", &["-O1"]);
+        let run = bench.run(&program, &["passes"], "malloc=0");
+        let turns: Vec<_> = run.inside("together").iter().map(|record| record.thread).collect();
+        assert_eq!(turns.len(), 1000, "{compiler}");
+        assert!(turns.windows(2).all(|pair| pair[0] != pair[1]), "{compiler}: strict turns");
+    }
+}
+
+#[test]
+fn allocations_of_several_threads_are_each_told_once() {
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    for options in ["", "malloc=0"] {
+        let run = bench.run(&program, &["allocates", "4"], options);
+        let typed: Vec<_> = run.adds().into_iter().filter(|add| add.name == "long").collect();
+        assert_eq!(typed.len(), 12_000, "{options}");
+        assert!(typed.iter().all(|add| (add.element_bytes, add.elements) == (8, 3)), "{options}");
+        let others = run.adds().len() - typed.len();
+        // The thread library allocates a little for itself.
+        assert!(others < 30, "{options}: {others}");
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_ends_the_recording_and_not_the_program() {
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    // The descriptor stays open over exec only as a standard one.
+    let output = Command::new(&program)
+        .args(["counts", "2"])
+        .env("CACHERAY_OPTIONS", "fd=1:flush=1")
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write the trace"));
+}
+
+#[test]
+fn a_descriptor_a_socket_and_a_port_take_the_trace_too() {
+    use std::io::Read;
+    let bench = Bench::new();
+    let program = bench.build("gcc", "threads.c", &["-O1"]);
+    let whole = bench.run(&program, &["counts", "2"], "malloc=0").records.len();
+    let run = |options: &str| {
+        let mut command = Command::new(&program);
+        command.args(["counts", "2"]).env("CACHERAY_OPTIONS", format!("malloc=0:{options}"));
+        command
+    };
+    let check = |bytes: &[u8]| {
+        let trace = bench.path("copy.trace");
+        std::fs::write(&trace, bytes).unwrap();
+        assert_eq!(common::read(&trace).len(), whole);
+    };
+    check(&run("fd=1").output().unwrap().stdout);
+
+    let path = bench.path("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let mut child = run(&format!("unix={}", path.display())).spawn().unwrap();
+    let mut bytes = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
+    assert!(child.wait().unwrap().success());
+    check(&bytes);
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut child = run(&format!("tcp=127.0.0.1,{port}:flush=100")).spawn().unwrap();
+    bytes.clear();
+    listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
+    assert!(child.wait().unwrap().success());
+    check(&bytes);
+}

@@ -1,0 +1,45 @@
+//! Metadata packets: options of the whole trace.
+
+use crate::METADATA_MAGIC;
+use crate::buffer::{Buffer, Error};
+use crate::text;
+
+/// Appends the packet that sets the zero of all times, in nanoseconds since 1970.
+///
+/// # Errors
+/// [`Error::Full`].
+pub fn epoch<B: Buffer>(buffer: &mut B, ns: u64) -> Result<(), Error> {
+    option(buffer, "epoch", &ns.to_be_bytes())
+}
+
+/// Appends a packet that sets any option. The format defines `epoch` alone; readers keep others by their size, the
+/// runtime's own converter stops at them. A name past 65,535 bytes is cut and marked.
+///
+/// # Errors
+/// [`Error`].
+pub fn option<B: Buffer>(buffer: &mut B, name: &str, value: &[u8]) -> Result<(), Error> {
+    let start = buffer.as_mut_bytes().len();
+    let result = push(buffer, start, name, value);
+    if result.is_err() {
+        buffer.truncate(start);
+    }
+    result
+}
+
+fn push<B: Buffer>(buffer: &mut B, start: usize, name: &str, value: &[u8]) -> Result<(), Error> {
+    buffer.push(&METADATA_MAGIC.to_be_bytes())?;
+    buffer.push(&[0; 4])?;
+    text::push(buffer, name)?;
+    buffer.push(value)?;
+    patch_size(buffer, start)
+}
+
+/// Writes the size of the packet that starts at `start` and ends with the buffer.
+pub(crate) fn patch_size<B: Buffer>(buffer: &mut B, start: usize) -> Result<(), Error> {
+    let packet = buffer.as_mut_bytes().get_mut(start..).unwrap_or_default();
+    let size = u32::try_from(packet.len()).map_err(|_| Error::TooLong)?;
+    if let Some(field) = packet.get_mut(4..8) {
+        field.copy_from_slice(&size.to_be_bytes());
+    }
+    Ok(())
+}

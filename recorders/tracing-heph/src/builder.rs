@@ -1,0 +1,278 @@
+//! How a recorder is set up.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use quanta::Clock;
+
+use crate::clock::Timeline;
+use crate::core::{Core, Shown};
+use crate::error::Error;
+use crate::guard::Guard;
+use crate::layer::{HephLayer, Recorded, Substream};
+use crate::panic::flush_on_panic;
+use crate::recorder::Recorder;
+use crate::sink::{self, DATAGRAM_BYTES_MAX, Datagrams, File, FileOptions, Peer, Sink, Stream};
+use crate::writer::Writer;
+
+enum Destination {
+    File(PathBuf),
+    Stream(Peer),
+    Datagrams(String),
+    Writer(Box<dyn Write + Send>),
+}
+
+/// Sets up a [`HephLayer`] or a [`Recorder`]. One destination is needed; the rest has defaults.
+#[must_use = "a builder records nothing before `build`"]
+pub struct Builder {
+    destination: Option<Destination>,
+    overwrites: bool,
+    rotate_bytes: Option<u64>,
+    keep_files: Option<usize>,
+    connects_later: bool,
+    datagram_bytes: usize,
+    memory_bytes: usize,
+    wait_when_full: Duration,
+    flush_interval: Duration,
+    close_timeout: Duration,
+    flushes_on_panic: bool,
+    shown: Shown,
+    recorded: Recorded,
+    substream: Substream,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").finish_non_exhaustive()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            destination: None,
+            overwrites: false,
+            rotate_bytes: None,
+            keep_files: None,
+            connects_later: false,
+            datagram_bytes: 1400,
+            memory_bytes: 32 << 20,
+            wait_when_full: Duration::ZERO,
+            flush_interval: Duration::from_millis(250),
+            close_timeout: Duration::from_secs(2),
+            flushes_on_panic: true,
+            shown: Shown::default(),
+            recorded: Recorded { runs: true, lives: false },
+            substream: Substream::default(),
+        }
+    }
+}
+
+/// Destinations.
+impl Builder {
+    /// Writes to a new file. One that exists is an error unless [`Self::overwrite`] says otherwise; a named pipe or a
+    /// device is written to as it is, and opening a pipe waits for its reader.
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.destination = Some(Destination::File(path.into()));
+        self
+    }
+
+    /// Replaces files that exist.
+    pub fn overwrite(mut self, overwrites: bool) -> Self {
+        self.overwrites = overwrites;
+        self
+    }
+
+    /// Begins another file before one becomes longer than so many bytes: `trace.heph`, `trace.1.heph`, … Each starts
+    /// with the epoch and can be read alone; counters go on. A single event that is longer has a file of its own.
+    pub fn rotate_bytes(mut self, bytes: u64) -> Self {
+        self.rotate_bytes = Some(bytes);
+        self
+    }
+
+    /// Deletes all but the newest so many files of this recording, at least one. All are kept by default.
+    pub fn keep_files(mut self, count: usize) -> Self {
+        self.keep_files = Some(count);
+        self
+    }
+
+    /// Connects to an address such as `127.0.0.1:4600`, again when the connection breaks.
+    pub fn tcp(mut self, address: impl Into<String>) -> Self {
+        self.destination = Some(Destination::Stream(Peer::Tcp(address.into())));
+        self
+    }
+
+    /// Connects to a Unix socket of the stream kind, again when the connection breaks.
+    #[cfg(unix)]
+    pub fn unix(mut self, path: impl Into<PathBuf>) -> Self {
+        self.destination = Some(Destination::Stream(Peer::Unix(path.into())));
+        self
+    }
+
+    /// Starts although nobody listens yet at the address of [`Self::tcp`] or [`Self::unix`], and goes on trying.
+    pub fn connect_later(mut self, connects_later: bool) -> Self {
+        self.connects_later = connects_later;
+        self
+    }
+
+    /// Sends datagrams to an address such as `127.0.0.1:4600`. Nothing says whether anybody receives them.
+    pub fn udp(mut self, address: impl Into<String>) -> Self {
+        self.destination = Some(Destination::Datagrams(address.into()));
+        self
+    }
+
+    /// Puts several events into one datagram up to so many bytes (1,400, which fits the usual networks; at most
+    /// 65,507). A longer event goes alone; one that is longer than a datagram may be is lost.
+    pub fn datagram_bytes(mut self, bytes: usize) -> Self {
+        self.datagram_bytes = bytes.min(DATAGRAM_BYTES_MAX);
+        self
+    }
+
+    /// Writes to anything, from the recorder's own thread; each write is of whole packets.
+    pub fn writer(mut self, writer: impl Write + Send + 'static) -> Self {
+        self.destination = Some(Destination::Writer(Box::new(writer)));
+        self
+    }
+}
+
+/// Memory and time.
+impl Builder {
+    /// The most memory that events may wait in (32 MiB). When it is full, events are dropped and their
+    /// counters are taken, so that the trace shows the loss. Not less than 256 KiB. Beside it each thread that records
+    /// has 4 KiB of its own, and a layer half a MiB for open spans.
+    pub fn memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes.max(256 << 10);
+        self
+    }
+
+    /// How long a thread waits for memory before it drops an event (not at all). For recordings where every event
+    /// matters more than the time of the program: it then goes as slowly as the destination. A thread that has
+    /// waited in vain drops what follows, until there is memory again.
+    pub fn wait_when_full(mut self, most: Duration) -> Self {
+        self.wait_when_full = most;
+        self
+    }
+
+    /// How long an event waits at most before it is handed to the system (250 ms).
+    pub fn flush_interval(mut self, interval: Duration) -> Self {
+        self.flush_interval = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How long the guard waits for a slow destination at the end (2 s).
+    pub fn close_timeout(mut self, timeout: Duration) -> Self {
+        self.close_timeout = timeout;
+        self
+    }
+
+    /// Whether a panic hands over what is recorded before it goes on (true). It waits for at most one second.
+    pub fn flush_on_panic(mut self, flushes: bool) -> Self {
+        self.flushes_on_panic = flushes;
+        self
+    }
+}
+
+/// What is recorded.
+impl Builder {
+    /// Whether each enter and exit of a span is an event (true).
+    pub fn runs(mut self, runs: bool) -> Self {
+        self.recorded.runs = runs;
+        self
+    }
+
+    /// Whether each span is also an event from its making to its close (false), with the time it was entered
+    /// (`busy_ns`) and the rest (`idle_ns`). These events have substreams of their own, see [`crate::LIFE`].
+    pub fn lives(mut self, lives: bool) -> Self {
+        self.recorded.lives = lives;
+        self
+    }
+
+    /// What a substream is ([`Substream::RootSpan`]).
+    pub fn substream(mut self, substream: Substream) -> Self {
+        self.substream = substream;
+        self
+    }
+
+    /// Adds the attribute `target`: the module, unless the program says otherwise.
+    pub fn with_target(mut self, is_shown: bool) -> Self {
+        self.shown.target = is_shown;
+        self
+    }
+
+    /// Adds the attributes `file` and `line`.
+    pub fn with_location(mut self, is_shown: bool) -> Self {
+        self.shown.location = is_shown;
+        self
+    }
+
+    /// Adds the attribute `level`: `TRACE` to `ERROR`.
+    pub fn with_level(mut self, is_shown: bool) -> Self {
+        self.shown.level = is_shown;
+        self
+    }
+
+    /// Adds the attribute `thread`: the name of the thread that recorded the event.
+    pub fn with_thread_name(mut self, is_shown: bool) -> Self {
+        self.shown.thread_name = is_shown;
+        self
+    }
+
+    /// Starts a recorder for `tracing`. The first of a program compares two clocks, which takes about a millisecond, and
+    /// never more than 200.
+    ///
+    /// # Errors
+    /// No destination, or it cannot be opened or connected to; no thread can be started.
+    pub fn build(self) -> Result<(HephLayer, Guard), Error> {
+        let (recorded, substream) = (self.recorded, self.substream);
+        let (recorder, guard) = self.build_recorder()?;
+        Ok((HephLayer::new(recorder, recorded, substream), guard))
+    }
+
+    /// Starts a recorder for programs without `tracing`.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub fn build_recorder(mut self) -> Result<(Recorder, Guard), Error> {
+        let clock = Clock::new();
+        let timeline = Timeline::new(clock.clone());
+        let core = Arc::new(Core::new(clock, self.memory_bytes, self.wait_when_full, self.shown));
+        let sink = self.open(&core)?;
+        let writer = Writer::new(core.clone(), timeline, sink, self.flush_interval);
+        let thread = thread::Builder::new().name("heph-writer".to_owned());
+        let thread = thread.spawn(move || writer.run()).map_err(|error| Error::new("the writer's thread", error))?;
+        core.set_writer(thread.thread().clone());
+        if self.flushes_on_panic {
+            flush_on_panic(&core);
+        }
+        Ok((Recorder::new(core.clone()), Guard::new(core, thread, self.close_timeout)))
+    }
+
+    fn open(&mut self, core: &Core) -> Result<Box<dyn Sink>, Error> {
+        let epoch_ns = core.epoch_ns;
+        let Some(destination) = self.destination.take() else {
+            let none = io::Error::new(io::ErrorKind::InvalidInput, "none was given");
+            return Err(Error::new("destination of the trace", none));
+        };
+        Ok(match destination {
+            Destination::File(path) => {
+                let what = path.display().to_string();
+                let (overwrites, rotate_bytes) = (self.overwrites, self.rotate_bytes);
+                let options = FileOptions { path, overwrites, rotate_bytes, keep_files: self.keep_files };
+                Box::new(File::create(options, epoch_ns, &core.counts).map_err(|error| Error::new(what, error))?)
+            }
+            Destination::Stream(peer) => {
+                let what = peer.to_string();
+                Box::new(Stream::new(peer, epoch_ns, self.connects_later).map_err(|error| Error::new(what, error))?)
+            }
+            Destination::Datagrams(address) => {
+                let sink = Datagrams::connect(&address, self.datagram_bytes, epoch_ns);
+                Box::new(sink.map_err(|error| Error::new(format!("udp://{address}"), error))?)
+            }
+            Destination::Writer(writer) => Box::new(sink::Writer::new(writer, epoch_ns)),
+        })
+    }
+}

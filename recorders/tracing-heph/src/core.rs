@@ -1,0 +1,185 @@
+//! What all threads of a recorder share: the clock, the memory, the numbers, the way to the writer.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quanta::Clock;
+
+use crate::chunk::Pool;
+use crate::lane::Feed;
+use crate::stats::{Counts, Stats};
+use crate::unpoisoned;
+
+/// What is shown of a span or event beside its fields.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shown {
+    pub(crate) target: bool,
+    pub(crate) location: bool,
+    pub(crate) level: bool,
+    pub(crate) thread_name: bool,
+}
+
+/// How far the writer came.
+#[derive(Debug, Default)]
+struct Progress {
+    flushes_asked: u64,
+    flushes_done: u64,
+    is_ended: bool,
+}
+
+/// The middle of a recorder.
+pub(crate) struct Core {
+    clock: Clock,
+    pub(crate) epoch_ns: u64,
+    pub(crate) pool: Pool,
+    pub(crate) shown: Shown,
+    /// How long a thread waits when there is no memory.
+    pub(crate) wait_when_full: Duration,
+    pub(crate) counts: Counts,
+    feeds: Mutex<Vec<Arc<Feed>>>,
+    streams: AtomicU32,
+    substreams: AtomicU64,
+    is_closed: AtomicBool,
+    is_abandoned: AtomicBool,
+    writer: OnceLock<Thread>,
+    progress: Mutex<Progress>,
+    progressed: Condvar,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("epoch_ns", &self.epoch_ns).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    /// The zero of the clock's time is now.
+    pub(crate) fn new(clock: Clock, memory_bytes: usize, wait_when_full: Duration, shown: Shown) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            clock,
+            epoch_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
+            pool: Pool::new(memory_bytes),
+            shown,
+            wait_when_full,
+            counts: Counts::default(),
+            feeds: Mutex::default(),
+            // Stream 0 is what the Heph runtime shares among threads.
+            streams: AtomicU32::new(1),
+            // Substream 0 is for what belongs to no span.
+            substreams: AtomicU64::new(1),
+            is_closed: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
+            writer: OnceLock::new(),
+            progress: Mutex::default(),
+            progressed: Condvar::new(),
+        }
+    }
+
+    /// The clock's count, see [`crate::clock`].
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.raw()
+    }
+
+    /// About how long so many counts take.
+    pub(crate) fn duration_ns(&self, counts: u64) -> u64 {
+        // From 1, as a start of 0 would be taken for none.
+        self.clock.delta_as_nanos(1, counts.saturating_add(1))
+    }
+
+    /// A place for the events of a thread that begins to record, and its stream.
+    pub(crate) fn add_thread(&self) -> (Arc<Feed>, u32) {
+        let feed = Arc::new(Feed::default());
+        unpoisoned(&self.feeds).push(feed.clone());
+        (feed, self.streams.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The places of threads that began since the last call, for the writer.
+    pub(crate) fn take_feeds(&self) -> Vec<Arc<Feed>> {
+        std::mem::take(&mut unpoisoned(&self.feeds))
+    }
+
+    pub(crate) fn take_substreams(&self, count: u64) -> std::ops::Range<u64> {
+        let first = self.substreams.fetch_add(count, Ordering::Relaxed);
+        first..first.saturating_add(count)
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// True when the writer should end, whatever is left.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Says who writes. Before that, nothing can be flushed.
+    pub(crate) fn set_writer(&self, thread: Thread) {
+        let _ = self.writer.set(thread);
+    }
+
+    /// True on the writer's own thread.
+    pub(crate) fn is_writer(&self) -> bool {
+        self.writer.get().is_some_and(|thread| thread.id() == std::thread::current().id())
+    }
+
+    /// Makes the writer look for work. Costs a system call only if it sleeps.
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = self.writer.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Has everything recorded so far handed to the system; false when that took too long.
+    pub(crate) fn flush(&self, timeout: Duration) -> bool {
+        if self.writer.get().is_none() || self.is_writer() {
+            return false;
+        }
+        let mut progress = unpoisoned(&self.progress);
+        progress.flushes_asked += 1;
+        let wanted = progress.flushes_asked;
+        self.wake();
+        let waits = |progress: &mut Progress| progress.flushes_done < wanted && !progress.is_ended;
+        let waited = self.progressed.wait_timeout_while(progress, timeout, waits);
+        let (progress, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.flushes_done >= wanted
+    }
+
+    /// Takes no more events, writes what there is and ends the writer; false when that took too long.
+    pub(crate) fn close(&self, timeout: Duration) -> bool {
+        self.is_closed.store(true, Ordering::Relaxed);
+        let is_whole = self.flush(timeout);
+        self.is_abandoned.store(true, Ordering::Relaxed);
+        self.wake();
+        is_whole
+    }
+
+    /// The number of the newest flush that was asked for; the writer looks before it begins.
+    pub(crate) fn flushes_asked(&self) -> u64 {
+        unpoisoned(&self.progress).flushes_asked
+    }
+
+    /// The writer says that all was handed over that there was before this flush was asked for.
+    pub(crate) fn flushed(&self, number: u64) {
+        let mut progress = unpoisoned(&self.progress);
+        if progress.flushes_done < number {
+            progress.flushes_done = number;
+            self.progressed.notify_all();
+        }
+    }
+
+    /// The writer says that it is gone.
+    pub(crate) fn ended(&self) {
+        unpoisoned(&self.progress).is_ended = true;
+        self.progressed.notify_all();
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.counts.stats()
+    }
+}

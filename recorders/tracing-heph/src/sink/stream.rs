@@ -1,0 +1,138 @@
+//! TCP and Unix sockets: connected again when the connection breaks.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::{Outbox, Sink, epoch_packet};
+use crate::stats::Counts;
+
+/// How long a write may wait for a slow reader before the writer looks whether it should end.
+const WRITE_WAIT: Duration = Duration::from_millis(50);
+
+/// How long an address may take to answer.
+const CONNECT_WAIT: Duration = Duration::from_secs(1);
+
+/// Waits between attempts to connect: the first, and the longest.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Who is connected to.
+#[derive(Debug, Clone)]
+pub(crate) enum Peer {
+    Tcp(String),
+    #[cfg(unix)]
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "tcp://{address}"),
+            #[cfg(unix)]
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl Peer {
+    fn connect(&self) -> io::Result<Box<dyn Write + Send>> {
+        match self {
+            Self::Tcp(address) => {
+                let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+                for address in address.to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, CONNECT_WAIT) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            stream.set_write_timeout(Some(WRITE_WAIT))?;
+                            return Ok(Box::new(stream));
+                        }
+                        Err(error) => failure = error,
+                    }
+                }
+                Err(failure)
+            }
+            #[cfg(unix)]
+            Self::Unix(path) => {
+                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                stream.set_write_timeout(Some(WRITE_WAIT))?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+}
+
+/// A connection, or the wish for one.
+pub(crate) struct Stream {
+    peer: Peer,
+    connection: Option<Box<dyn Write + Send>>,
+    /// The epoch, first on each connection.
+    epoch: Outbox,
+    had_connection: bool,
+    retry_at: Instant,
+    retry_wait: Duration,
+}
+
+impl Stream {
+    /// Connects, unless that may happen later.
+    pub(crate) fn new(peer: Peer, epoch_ns: u64, connects_later: bool) -> io::Result<Self> {
+        let mut this = Self {
+            peer,
+            connection: None,
+            epoch: Outbox { bytes: epoch_packet(epoch_ns), ..Outbox::default() },
+            had_connection: false,
+            retry_at: Instant::now(),
+            retry_wait: RETRY_FIRST,
+        };
+        match this.connect(&Counts::default()) {
+            Err(error) if !connects_later => Err(error),
+            _ => Ok(this),
+        }
+    }
+
+    fn connect(&mut self, counts: &Counts) -> io::Result<()> {
+        match self.peer.connect() {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                self.epoch.sent = 0;
+                self.retry_wait = RETRY_FIRST;
+                Counts::add(&counts.renewals, u64::from(self.had_connection));
+                self.had_connection = true;
+                Ok(())
+            }
+            Err(error) => {
+                self.retry_at = Instant::now() + self.retry_wait;
+                self.retry_wait = (self.retry_wait * 2).min(RETRY_MAX);
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool> {
+        let Some(connection) = &mut self.connection else { return Ok(false) };
+        let (epoch_end, end) = (self.epoch.bytes.len(), out.bytes.len());
+        Ok(self.epoch.write_to(&mut **connection, epoch_end, counts)?
+            && out.write_to(&mut **connection, end, counts)?)
+    }
+}
+
+impl Sink for Stream {
+    fn send(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool> {
+        if self.connection.is_none() {
+            if Instant::now() < self.retry_at {
+                return Ok(false);
+            }
+            self.connect(counts)?;
+        }
+        let result = self.write(out, counts);
+        if result.is_err() {
+            self.connection = None;
+            self.retry_at = Instant::now();
+            // The packet that was under way comes whole on the next connection.
+            out.step_back();
+        }
+        result
+    }
+}

@@ -1,0 +1,166 @@
+//! The thread that takes packets from the threads that record and gives them to the destination.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use crate::chunk::{CHUNK_BYTES, Chunk};
+use crate::clock::Timeline;
+use crate::core::Core;
+use crate::lane::Feed;
+use crate::sink::{Outbox, Sink};
+use crate::stats::Counts;
+use crate::unpoisoned;
+
+/// How long the writer waits before it tries again what did not work.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// How far a thread's packets are read.
+struct Reading {
+    feed: Arc<Feed>,
+    /// Next word of the oldest chunk.
+    at: usize,
+    dropped: u64,
+}
+
+pub(crate) struct Writer {
+    core: Arc<Core>,
+    timeline: Timeline,
+    sink: Box<dyn Sink>,
+    interval: Duration,
+    readings: Vec<Reading>,
+    out: Outbox,
+    /// Events so far.
+    taken: u64,
+}
+
+impl Writer {
+    pub(crate) fn new(core: Arc<Core>, timeline: Timeline, sink: Box<dyn Sink>, interval: Duration) -> Self {
+        Self { core, timeline, sink, interval, readings: Vec::new(), out: Outbox::default(), taken: 0 }
+    }
+
+    /// Writes until the recorder is closed.
+    pub(crate) fn run(mut self) {
+        // Tells also of an end by a panic in a caller's `Write`, so that nobody waits for a flush in vain.
+        let _ending = Ending(self.core.clone());
+        loop {
+            let asked = self.core.flushes_asked();
+            let before = self.taken;
+            let is_done = self.drain();
+            if self.taken == before {
+                self.core.pool.trim();
+            }
+            if is_done {
+                self.core.flushed(asked);
+            }
+            if self.core.is_abandoned() {
+                return;
+            }
+            if is_done {
+                thread::park_timeout(self.interval);
+            } else {
+                // Not parked: threads that lose events try to wake it, which is cheap while it is not parked.
+                thread::sleep(RETRY);
+            }
+        }
+    }
+
+    /// Hands over what is ready now; false when the destination does not take it at this time.
+    fn drain(&mut self) -> bool {
+        self.timeline.keep_up();
+        let feeds = self.core.take_feeds();
+        self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0, dropped: 0 }));
+        let mut is_done = self.send();
+        let mut at = 0;
+        while let Some(reading) = self.readings.get_mut(at) {
+            let dropped = reading.feed.dropped.load(Ordering::Relaxed);
+            Counts::add(&self.core.counts.dropped, dropped - reading.dropped);
+            reading.dropped = dropped;
+            // Looked at before the packets: what is ready then is all there will be.
+            let is_ended = reading.feed.is_ended.load(Ordering::Acquire);
+            is_done = is_done && self.read(at);
+            if is_done && is_ended {
+                let reading = self.readings.swap_remove(at);
+                for chunk in unpoisoned(&reading.feed.chunks).queue.drain(..) {
+                    reading.feed.give(chunk, &self.core.pool);
+                }
+            } else {
+                at += 1;
+            }
+        }
+        is_done && self.send()
+    }
+
+    /// Takes the packets of one thread: those of the chunks that are there now, so that a thread that
+    /// records without pause does not keep the others waiting.
+    fn read(&mut self, index: usize) -> bool {
+        let Some(reading) = self.readings.get(index) else { return true };
+        let (feed, mut at) = (reading.feed.clone(), reading.at);
+        let (chunks, full) = {
+            let chunks = unpoisoned(&feed.chunks);
+            let queue: Vec<Arc<Chunk>> = chunks.queue.iter().cloned().collect();
+            let full = if chunks.is_last_full { queue.len() } else { queue.len().saturating_sub(1) };
+            (queue, full)
+        };
+        let mut is_done = true;
+        for (number, chunk) in chunks.into_iter().enumerate() {
+            // Looked at after what is full was: nothing is added to those.
+            let ready = chunk.ready();
+            while at < ready && is_done {
+                let start = self.out.bytes.len();
+                at = chunk.pop(at, &mut self.out.bytes);
+                self.stamp(start);
+                self.out.events += 1;
+                self.taken += 1;
+                is_done = self.out.bytes.len() < CHUNK_BYTES || self.send();
+            }
+            if !is_done || number >= full {
+                break;
+            }
+            unpoisoned(&feed.chunks).queue.pop_front();
+            feed.give(chunk, &self.core.pool);
+            at = 0;
+        }
+        if let Some(reading) = self.readings.get_mut(index) {
+            reading.at = at;
+        }
+        is_done
+    }
+
+    /// Turns the counts of the event that starts at `at` into nanoseconds: start and end stand in its bytes 24 to 39.
+    fn stamp(&mut self, at: usize) {
+        let times = self.out.bytes.get_mut(at + 24..).and_then(|rest| rest.first_chunk_mut::<16>());
+        let Some([start, end]) = times.map(|times| times.as_chunks_mut::<8>().0) else { return };
+        let start_ns = self.timeline.ns(u64::from_be_bytes(*start));
+        // Another processor's counter may be a little behind.
+        let end_ns = self.timeline.ns(u64::from_be_bytes(*end)).max(start_ns);
+        *start = start_ns.to_be_bytes();
+        *end = end_ns.to_be_bytes();
+    }
+
+    /// Gives the packets taken to the destination; false when some are left.
+    fn send(&mut self) -> bool {
+        let counts = &self.core.counts;
+        match self.sink.send(&mut self.out, counts) {
+            Ok(true) => {
+                Counts::add(&counts.written, self.out.events);
+                self.out.clear();
+                true
+            }
+            Ok(false) => false,
+            Err(error) => {
+                counts.error(&error);
+                false
+            }
+        }
+    }
+}
+
+struct Ending(Arc<Core>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}

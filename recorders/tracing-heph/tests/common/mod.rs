@@ -1,0 +1,158 @@
+//! Reads what was recorded with anytrace's reader.
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anytrace_core::{Collect, Diagnostic, Error, Format, Input, OpenOptions};
+use anytrace_heph::{Header, Heph, Packet, Place, Reader, Value, Visitor};
+
+/// An event as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    pub header: Header,
+    pub name: String,
+    /// Name, and type and value in words.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl Seen {
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn lane(&self) -> (u32, u64) {
+        (self.header.stream, self.header.substream)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Trace {
+    pub epochs: Vec<u64>,
+    pub events: Vec<Seen>,
+    /// True when the epoch is the first packet.
+    pub starts_with_epoch: bool,
+    pub complaints: Vec<String>,
+}
+
+impl Trace {
+    pub fn named(&self, name: &str) -> Vec<&Seen> {
+        self.events.iter().filter(|event| event.name == name).collect()
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.events.iter().map(|event| event.name.as_str()).collect()
+    }
+
+    pub fn streams(&self) -> BTreeMap<u32, Vec<u32>> {
+        let mut streams: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for event in &self.events {
+            streams.entry(event.header.stream).or_default().push(event.header.counter);
+        }
+        streams
+    }
+
+    /// Counters that are missing up to the last of each stream.
+    pub fn missing(&self) -> u64 {
+        let missing =
+            |counters: &Vec<u32>| counters.iter().max().map_or(0, |max| u64::from(*max) + 1) - counters.len() as u64;
+        self.streams().values().map(missing).sum()
+    }
+}
+
+impl Visitor for Trace {
+    fn packet(&mut self, _: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
+        match packet {
+            Packet::Metadata(metadata) => {
+                self.starts_with_epoch |= self.events.is_empty();
+                self.epochs.push(metadata.epoch_ns().unwrap());
+            }
+            Packet::Event(event) => self.events.push(Seen {
+                header: event.header,
+                name: event.description().to_owned(),
+                attributes: event.attributes().map(|a| (a.name.to_owned(), in_words(a.value))).collect(),
+            }),
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        self.complaints.push(format!("{} at {}", diagnostic.code(), diagnostic.offset));
+        Ok(())
+    }
+}
+
+fn in_words(value: Value<'_>) -> String {
+    match value {
+        Value::Unsigned(value) => format!("u64 {value}"),
+        Value::Signed(value) => format!("i64 {value}"),
+        Value::Float(value) => format!("f64 {value}"),
+        Value::Text(value) => format!("str {value}"),
+        Value::Array(values) => {
+            let values: Vec<String> = values.values().map(in_words).collect();
+            format!("[{}]", values.join(", "))
+        }
+    }
+}
+
+pub fn read(bytes: &[u8]) -> Trace {
+    let mut trace = Trace::default();
+    let input = Input::from_bytes("recorded", bytes.to_vec());
+    Reader::new(input, &OpenOptions::default()).read(&mut trace).unwrap();
+    trace
+}
+
+/// A whole file: no complaint of any kind, counters without a gap, spans nested.
+pub fn read_sound(path: &Path) -> Trace {
+    let bytes = std::fs::read(path).unwrap();
+    assert_eq!(codes(&bytes), Vec::<String>::new());
+    let trace = read(&bytes);
+    assert!(trace.starts_with_epoch);
+    assert_eq!(trace.epochs.len(), 1);
+    trace
+}
+
+/// What `anytrace check` says.
+pub fn codes(bytes: &[u8]) -> Vec<String> {
+    let input = Input::from_bytes("recorded", bytes.to_vec());
+    let mut sink = Collect::default();
+    Heph.open(input, &OpenOptions::default()).unwrap().check(&mut sink).unwrap();
+    sink.0.iter().map(|diagnostic| diagnostic.code().to_owned()).collect()
+}
+
+/// Waits until something is so, no longer than ten seconds.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}: not within ten seconds");
+        std::thread::yield_now();
+    }
+}
+
+/// Calls `f` with a layer as the thread's subscriber; gives the file's path.
+pub fn record(builder: tracing_heph::Builder, f: impl FnOnce()) -> tracing_heph::Stats {
+    use tracing_subscriber::layer::SubscriberExt;
+    let (layer, guard) = builder.build().unwrap();
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), f);
+    guard.close()
+}
+
+/// A file in a folder that is removed with the value.
+pub struct Folder {
+    folder: tempfile::TempDir,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("trace.heph")
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
