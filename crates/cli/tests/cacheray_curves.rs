@@ -1,6 +1,6 @@
 //! `anytrace cacheray mrc` and `sharing` through the program.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail by panicking, and says what it skips")]
 
 use std::path::Path;
 use std::process::{Command, Output};
