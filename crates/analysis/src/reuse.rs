@@ -31,7 +31,7 @@ mod windows;
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, Sieve, ThreadNumber, TypeNumber};
 
-use crate::live_regions::LiveRegions;
+use crate::live_regions::{LiveRegions, Located};
 use blend::Sampled;
 pub use curve::Curve;
 use curve::{Buckets, Exact, rounded};
@@ -152,6 +152,9 @@ pub struct Reuse {
     parts: Vec<Counts>,
     names: Vec<String>,
     live: LiveRegions,
+    /// Memory that look-ups of regions use again, and the parts they find.
+    looked_up: Vec<u32>,
+    found: Vec<u32>,
     windows: Option<Windows>,
     epoch: u32,
     epoch_end: u64,
@@ -179,6 +182,8 @@ impl Reuse {
             parts: Vec::new(),
             names: Vec::new(),
             live: LiveRegions::new(),
+            looked_up: Vec::new(),
+            found: Vec::new(),
             windows,
             epoch: 0,
             epoch_end,
@@ -232,13 +237,36 @@ impl Reuse {
     }
 
     fn take_exact(&mut self, batch: &[Access]) -> Result<(), Error> {
-        for access in batch {
+        match self.options.parts {
+            Parts::None => self.take_parts(batch.iter().map(|access| (access, usize::MAX))),
+            Parts::Thread | Parts::PrivateThread => {
+                self.take_parts(batch.iter().map(|access| (access, access.thread as usize)))
+            }
+            Parts::Type => {
+                let mut found = std::mem::take(&mut self.found);
+                found.clear();
+                self.live.locate_all(batch, &mut self.looked_up, |_, located| {
+                    found.push(match located {
+                        Located::Region(region) => region.type_number + 1,
+                        Located::Removed | Located::Nothing => 0,
+                    });
+                });
+                let result = self.take_parts(batch.iter().zip(found.iter().map(|part| *part as usize)));
+                self.found = found;
+                result
+            }
+        }
+    }
+
+    /// Takes accesses, each with the part it belongs to.
+    #[inline]
+    fn take_parts<'a>(&mut self, accesses: impl Iterator<Item = (&'a Access, usize)>) -> Result<(), Error> {
+        for (access, part) in accesses {
             if access.bytes == 0 {
                 self.zero_size += 1;
                 continue;
             }
             let (line, lines) = self.lines_of(access);
-            let part = self.part_of(access);
             let stack = self.stack_of(access.thread);
             if access.seq >= self.epoch_end {
                 self.take_pending()?;

@@ -35,10 +35,11 @@ use std::collections::HashMap;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessFlags, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::layout::Layouts;
 
 use cache::Cache;
+pub use fields::FieldName;
 use fields::Fields;
-pub use fields::{FieldName, FieldNames};
 pub use found::{ContendedLine, Found, LineCore, MesiStats};
 use lines::{Copy, Entry, Kind, Lost, SharedLine, State};
 use pairs::{Cost, Pairs};
@@ -118,8 +119,9 @@ struct LineTouch<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    /// Begins. Fields have names where `names` knows them. A line size that is no power of two is rounded up to one.
-    pub fn new(options: SharingOptions, names: Option<&'a mut dyn FieldNames>) -> Self {
+    /// Begins. Where `layouts` knows a type, its fields have names, and what the trace records as one element of many
+    /// times the type's size is an array. A line size that is no power of two is rounded up to one.
+    pub fn new(options: SharingOptions, layouts: Option<&'a mut dyn Layouts>) -> Self {
         let line_bytes = options.line_bytes.clamp(1, LINE_BYTES_MAX).next_power_of_two();
         let options = SharingOptions { line_bytes, ..options };
         Self {
@@ -131,7 +133,7 @@ impl<'a> Sharing<'a> {
             entries: Vec::new(),
             by_number: HashMap::new(),
             latest: None,
-            fields: Fields::new(names),
+            fields: Fields::new(layouts),
             pairs: Pairs::default(),
             stats: MesiStats::default(),
             zero_size: 0,

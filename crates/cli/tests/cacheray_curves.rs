@@ -1,6 +1,6 @@
 //! `anytrace cacheray mrc` and `sharing` through the program.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail by panicking, and says what it skips")]
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -37,6 +37,9 @@ fn objects_are_those_of_the_corpus_with_a_version() {
     for (name, file) in [("layouts.up14-O0", LAYOUTS), ("falseshare.rh14-O0", FALSE_SHARING)] {
         let mut object = json(&["mrc", "--format=json", file]);
         assert_eq!(object.as_object_mut().unwrap().remove("version"), Some(1.into()));
+        // The curve stands there twice: by itself, and under the key of the line's size.
+        let under_key = object.as_object_mut().unwrap().remove("reuse64");
+        assert_eq!(under_key.as_ref(), Some(&object), "{name}");
         assert_eq!(object, expected()[name]["reuse64"], "{name}");
     }
     let object = json(&["sharing", "--format=json", FALSE_SHARING]);
@@ -116,6 +119,8 @@ fn damage_ends_with_one_and_wrong_options_with_two() {
         &["sharing", "--core-map=1", FALSE_SHARING],
         &["sharing", "--core-map=1=70000", FALSE_SHARING],
         &["sharing", "nothing.trace"],
+        &["sharing", "--binary=nothing", FALSE_SHARING],
+        &["sharing", "--binary", FALSE_SHARING, FALSE_SHARING],
     ] {
         assert_eq!(run(wrong).status.code(), Some(2), "{wrong:?}");
     }
@@ -132,4 +137,89 @@ fn a_trace_of_one_thread_is_said_to_tell_nothing_about_sharing() {
     let map = json(&["sharing", "--format=json", "--core-map=1=0,2=0,0=1", FALSE_SHARING]);
     assert_eq!(map["mesi"]["contended_lines"][0]["threads"], Value::Null);
     assert!(map["mesi"]["stats"]["false_sharing_misses"].as_u64().unwrap() < 5);
+}
+
+/// Debug data of an own program; `None` where there is no compiler.
+fn program(folder: &Path) -> Option<String> {
+    const SOURCE: &str = "#include <stdlib.h>\n\
+        struct Slot { unsigned hits; struct { short x, y; } at; long total; } *slots;\n\
+        struct Counters { long a, b, pad[14], c; } *counters;\n\
+        int main(void) { slots = malloc(10 * sizeof *slots); counters = malloc(sizeof *counters); return !slots; }\n";
+    if Command::new("gcc").arg("--version").output().is_err() {
+        println!("gcc is missing: names of fields are not tried");
+        return None;
+    }
+    let (source, program) = (folder.join("slots.c"), folder.join("slots"));
+    std::fs::write(&source, SOURCE).unwrap();
+    let output = Command::new("gcc").args(["-g", "-w"]).arg(&source).arg("-o").arg(&program).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program.display().to_string())
+}
+
+/// Two threads that write neighbours in an array of ten slots of 16 bytes, which `malloc` recorded as one of 160.
+fn neighbours(folder: &Path) -> String {
+    let mut bytes = vec![2];
+    bytes.extend(0x5000_u64.to_le_bytes());
+    bytes.extend(0_u64.to_le_bytes());
+    for number in [160, 1, 11_u32] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(b"struct.Slot");
+    for _ in 0..50 {
+        for (address, size, thread) in [(0x5008_u64, 8, 1_u64), (0x5010, 4, 2)] {
+            bytes.push(1);
+            bytes.extend(address.to_le_bytes());
+            bytes.push(size);
+            bytes.extend(thread.to_le_bytes());
+        }
+    }
+    let path = folder.join("neighbours.trace");
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn debug_data_name_the_fields_of_a_pair_and_change_no_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path()) else { return };
+    let plain = json(&["sharing", "--format=json", FALSE_SHARING]);
+    let named = json(&["sharing", "--format=json", "--binary", &program, FALSE_SHARING]);
+    assert_eq!((&named["mesi"], &named["ping_pong"]), (&plain["mesi"], &plain["ping_pong"]));
+    let side = |object: &Value, at: usize| object["pairs"][0]["sides"][at].clone();
+    for (at, name) in [(0, "a"), (1, "b")] {
+        let (with, without) = (side(&named, at), side(&plain, at));
+        assert_eq!((&with["name"], &with["field_type"]), (&name.into(), &"long int".into()), "{with}");
+        assert_eq!((&without["name"], &without["field_type"]), (&Value::Null, &Value::Null), "{without}");
+        for key in ["type", "offset", "size", "element_bytes", "thread", "core"] {
+            assert_eq!(with[key], without[key], "{key}");
+        }
+    }
+    let text = ended(&["sharing", "--types-json", &program, FALSE_SHARING], 0);
+    assert!(
+        text.contains("struct.Counters.a 0+8") && text.contains("so that a and b are on lines of their own"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_malloc_recorded_as_one_element_is_divided_by_debug_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path()) else { return };
+    let trace = neighbours(folder.path());
+    let of = |more: &[&str]| {
+        let mut arguments = vec!["sharing", "--format=json", "--input-format=cacheray", trace.as_str()];
+        arguments.extend(more);
+        json(&arguments)["pairs"][0].clone()
+    };
+    let (plain, named) = (of(&[]), of(&["--binary", &program]));
+    assert_eq!((&plain["same_instance"], &named["same_instance"]), (&true.into(), &false.into()), "{named}");
+    let fields = |pair: &Value| [0, 1].map(|at| pair["sides"][at]["field"].as_str().unwrap().to_owned());
+    assert_eq!(fields(&plain), ["struct.Slot 8+8", "struct.Slot 16+4"]);
+    assert_eq!(fields(&named), ["struct.Slot.hits 0+4", "struct.Slot.total 8+8"]);
+    assert_eq!((&named["sides"][0]["thread"], &named["sides"][0]["element_bytes"]), (&2.into(), &16.into()));
+    assert_eq!(named["sides"][0]["field_type"], "unsigned int");
+    assert_eq!(named["advice"], "pad struct.Slot from 16 to 64 bytes and align it to 64");
+    for key in ["false_sharing_misses", "true_sharing_misses", "invalidations", "lines", "line"] {
+        assert_eq!(plain[key], named[key], "{key}");
+    }
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, RegionAdded, RegionRemoved, TypeNumber};
+use anytrace_core::layout::Layouts;
 
+use crate::elements::TypeTable;
 use crate::live_regions::LiveRegions;
 
 /// Most fields told apart; further ones share one.
@@ -12,15 +14,6 @@ const FIELDS_MAX: usize = 1 << 20;
 
 /// Number of a field.
 pub(super) type FieldId = u32;
-
-/// What says how types lie in memory, where a program's debug data are at hand.
-pub trait FieldNames {
-    /// Bytes of an element of a type, where the trace says `recorded`: `malloc` records all elements as one.
-    fn element_bytes(&mut self, type_name: &[u8], recorded: u64) -> u64;
-
-    /// What stands at these bytes of an element, whose size was asked for before; `None` where that is not known.
-    fn field(&mut self, type_name: &[u8], element_bytes: u64, offset: u64, bytes: u64) -> Option<String>;
-}
 
 /// A field of a type, or bytes where no type is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,20 +46,27 @@ pub(super) struct Fields<'a> {
     list: Vec<Field>,
     /// Names of types; `None` for those beyond the limit.
     types: Vec<Option<Box<[u8]>>>,
-    names: Option<&'a mut dyn FieldNames>,
+    layouts: Option<&'a mut dyn Layouts>,
+    /// What the layouts say of the types met.
+    table: TypeTable,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(names: Option<&'a mut dyn FieldNames>) -> Self {
-        Self { names, ..Self::default() }
+    pub(super) fn new(layouts: Option<&'a mut dyn Layouts>) -> Self {
+        Self { layouts, ..Self::default() }
     }
 
     pub(super) fn add_type(&mut self, name: Option<&[u8]>) {
+        self.table.push(name);
         self.types.push(name.map(Into::into));
     }
 
     pub(super) fn add(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        self.live.add(region).map(|_| ())
+        let region = match &mut self.layouts {
+            Some(layouts) => self.table.with_elements(region, &mut **layouts),
+            None => *region,
+        };
+        self.live.add(&region).map(|_| ())
     }
 
     pub(super) fn remove(&mut self, region: &RegionRemoved) {
@@ -82,13 +82,13 @@ impl<'a> Fields<'a> {
                 (Field { type_number: None, offset, bytes, element_bytes: 0 }, 0)
             }
             Some(region) => {
-                let number = region.type_number;
-                let name = self.types.get(number as usize).and_then(Option::as_deref);
-                let known = self.names.as_mut().zip(name);
-                let recorded = region.element_bytes;
-                let element_bytes = known.map_or(recorded, |(names, name)| names.element_bytes(name, recorded)).max(1);
-                let offset = access.address.wrapping_sub(region.start) % element_bytes;
-                let field = Field { type_number: Some(number), offset, bytes: access.bytes, element_bytes };
+                let offset = region.offset_in_element(access.address);
+                let field = Field {
+                    type_number: Some(region.type_number),
+                    offset,
+                    bytes: access.bytes,
+                    element_bytes: region.element_bytes,
+                };
                 (field, access.address.wrapping_sub(offset))
             }
         };
@@ -110,24 +110,30 @@ impl<'a> Fields<'a> {
 
     /// What a field is called, and its type.
     pub(super) fn side(&mut self, id: FieldId) -> FieldName {
+        let unknown =
+            FieldName { type_name: None, offset: 0, bytes: 0, element_bytes: 0, name: None, field_type: None };
         let Some(field) = self.list.get(id as usize).copied().filter(|_| (id as usize) < FIELDS_MAX) else {
-            return FieldName { type_name: None, offset: 0, bytes: 0, element_bytes: 0, name: None };
+            return unknown;
         };
-        let Some(number) = field.type_number else {
-            let Field { offset, bytes, .. } = field;
-            return FieldName { type_name: None, offset, bytes, element_bytes: 0, name: None };
-        };
+        let Field { offset, bytes, element_bytes, .. } = field;
+        let Some(number) = field.type_number else { return FieldName { offset, bytes, ..unknown } };
         let raw = self.types.get(number as usize).and_then(Option::as_deref);
-        let name = self.names.as_mut().zip(raw).and_then(|(names, raw)| {
-            names.field(raw, field.element_bytes, field.offset, u64::from(field.bytes)).filter(|name| !name.is_empty())
-        });
         let type_name = raw.map_or_else(|| "(other types)".to_owned(), |raw| String::from_utf8_lossy(raw).into_owned());
+        // Elements have the size that the layout said, so that it is found again where types share a name.
+        let layout =
+            self.layouts.as_mut().filter(|_| raw.is_some()).and_then(|all| all.layout(&type_name, element_bytes));
+        let name = layout.as_ref().map(|layout| layout.describe(offset, u64::from(bytes)));
+        let field_type = layout.as_ref().and_then(|layout| match layout.hits(offset, u64::from(bytes)).as_slice() {
+            [only] => layout.fields.get(only.field).map(|field| field.type_name.clone()),
+            _ => None,
+        });
         FieldName {
             type_name: Some(type_name),
-            offset: field.offset,
-            bytes: field.bytes,
-            element_bytes: field.element_bytes,
-            name,
+            offset,
+            bytes,
+            element_bytes,
+            name: name.filter(|name| !name.is_empty()),
+            field_type,
         }
     }
 }
@@ -143,8 +149,10 @@ pub struct FieldName {
     pub bytes: u16,
     /// Bytes of an element; 0 where there is no type.
     pub element_bytes: u64,
-    /// The field's name, where debug data say it.
+    /// The field's name, where type data say it: `a`, `pos.x`, `pad[3]`; several where the access touches several.
     pub name: Option<String>,
+    /// The field's type, where type data say it and the access touches one field.
+    pub field_type: Option<String>,
 }
 
 impl std::fmt::Display for FieldName {
@@ -153,7 +161,11 @@ impl std::fmt::Display for FieldName {
         match (type_name, name) {
             (None, _) if *bytes == 0 => f.write_str("(others)"),
             (None, _) => write!(f, "{offset:#x}+{bytes}"),
-            (Some(type_name), Some(name)) => write!(f, "{type_name} {name}"),
+            // What is no field, as padding.
+            (Some(type_name), Some(name)) if name.starts_with('(') => {
+                write!(f, "{type_name} {name} {offset}+{bytes}")
+            }
+            (Some(type_name), Some(name)) => write!(f, "{type_name}.{name} {offset}+{bytes}"),
             (Some(type_name), None) => write!(f, "{type_name} {offset}+{bytes}"),
         }
     }

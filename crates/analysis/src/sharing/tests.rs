@@ -1,8 +1,10 @@
 //! The model against a slow one that keeps everything it ever saw.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anytrace_core::access::AccessKind;
+use anytrace_core::layout::{Dimension, Field, Layout, RecordKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -170,7 +172,11 @@ fn turns(sharing: &mut Sharing<'_>, addresses: [u64; 2]) {
 }
 
 fn typed<'a>(element_bytes: u64, elements: u64) -> Sharing<'a> {
-    let mut sharing = Sharing::new(SharingOptions::default(), None);
+    typed_with(None, element_bytes, elements)
+}
+
+fn typed_with(layouts: Option<&mut dyn Layouts>, element_bytes: u64, elements: u64) -> Sharing<'_> {
+    let mut sharing = Sharing::new(SharingOptions::default(), layouts);
     sharing.thread(0, Some(7)).unwrap();
     sharing.thread(1, Some(9)).unwrap();
     sharing.type_name(0, Some(b"struct.Counters")).unwrap();
@@ -214,27 +220,69 @@ fn a_field_that_is_really_shared_is_no_case_for_padding() {
     assert!(found.pairs[0].advice.as_ref().unwrap().contains("padding would not"));
 }
 
-#[test]
-fn debug_data_divide_what_malloc_recorded_as_one_and_name_fields() {
-    struct Names;
-    impl FieldNames for Names {
-        fn element_bytes(&mut self, _type_name: &[u8], recorded: u64) -> u64 {
-            if recorded == 160 { 16 } else { recorded }
+/// Type data of one struct: two longs, and an array of ints from 16 on, with a gap of 4 bytes at the end.
+struct OneStruct;
+
+impl Layouts for OneStruct {
+    fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<Arc<Layout>> {
+        if trace_name != "struct.Counters" || !recorded_bytes.is_multiple_of(32) {
+            return None;
         }
-        fn field(&mut self, _type_name: &[u8], element_bytes: u64, offset: u64, _bytes: u64) -> Option<String> {
-            (element_bytes == 16 && offset == 8).then(|| "count".to_owned())
-        }
+        let mut layout = Layout::new("Counters", RecordKind::Struct, 32);
+        layout.push(Field::new("a", 0, 8, "long"));
+        layout.push(Field::new("b", 8, 8, "long"));
+        layout.push(Field::new("pad", 16, 4, "int").repeated(Dimension { stride_bytes: 4, count: 3 }));
+        Some(Arc::new(layout))
     }
-    let mut names = Names;
-    let mut sharing = typed(160, 1);
-    sharing.fields = Fields::new(Some(&mut names));
-    sharing.type_name(0, Some(b"struct.Counters")).unwrap();
-    let region = RegionAdded { seq: 0, address: 0x1000, element_bytes: 160, elements: 1, type_number: 0, thread: 0 };
-    sharing.region_added(&region).unwrap();
-    turns(&mut sharing, [0x1008, 0x1018]);
-    let found = sharing.finish();
-    assert_eq!(found.pairs[0].sides[0].field.to_string(), "struct.Counters count");
-    assert!(!found.pairs[0].is_one_instance);
+}
+
+#[test]
+fn type_data_name_fields_and_divide_what_malloc_recorded_as_one() {
+    let sides = |recorded, addresses| {
+        let mut layouts = OneStruct;
+        let mut sharing = typed_with(Some(&mut layouts), recorded, 1);
+        turns(&mut sharing, addresses);
+        let found = sharing.finish();
+        let [pair] = found.pairs.as_slice() else { panic!("{:?}", found.pairs) };
+        let field_types = pair.sides.clone().map(|side| side.field.field_type);
+        (pair.sides.clone().map(|side| side.field.to_string()), field_types, pair.is_one_instance, pair.advice.clone())
+    };
+    let (names, types, is_one, advice) = sides(320, [0x1000, 0x1008]);
+    assert_eq!(names, ["struct.Counters.a 0+8", "struct.Counters.b 8+8"]);
+    assert!(is_one && types == [Some("long".to_owned()), Some("long".to_owned())]);
+    assert!(advice.unwrap().starts_with("pad struct.Counters so that a and b are on lines of their own: 56 bytes"));
+    let (names, _, is_one, advice) = sides(320, [0x1008, 0x1028]);
+    assert_eq!((names, is_one), (["struct.Counters.b 8+8", "struct.Counters.b 8+8"].map(str::to_owned), false));
+    assert_eq!(advice.as_deref(), Some("pad struct.Counters from 32 to 64 bytes and align it to 64"));
+    let (names, types, ..) = sides(32, [0x1010, 0x101c]);
+    assert_eq!(names, ["struct.Counters.pad[0], pad[1] 16+8", "struct.Counters (padding) 28+8"]);
+    assert_eq!(types, [None, None]);
+    // Nothing is known of other sizes.
+    assert_eq!(sides(136, [0x1000, 0x1008]).0, ["struct.Counters 0+8", "struct.Counters 8+8"]);
+}
+
+proptest! {
+    #[test]
+    fn names_change_nothing_that_the_model_counts(
+        all in accesses(), adds in prop::collection::vec((0_u64..240, 1_u64..300, 1_u64..4), 0..6)
+    ) {
+        let with = |layouts: Option<&mut dyn Layouts>| {
+            let mut sharing = typed_with(layouts, 32, 4);
+            (2..5).for_each(|number| sharing.thread(number, Some(u64::from(number))).unwrap());
+            for (address, element_bytes, elements) in &adds {
+                let (address, element_bytes, elements) = (*address, *element_bytes, *elements);
+                let region = RegionAdded { seq: 0, address, element_bytes, elements, type_number: 0, thread: 0 };
+                sharing.region_added(&region).unwrap();
+            }
+            sharing.accesses(&all).unwrap();
+            sharing.finish()
+        };
+        let (named, plain) = (with(Some(&mut OneStruct)), with(None));
+        prop_assert_eq!(&named.stats, &plain.stats);
+        prop_assert_eq!(&named.contended, &plain.contended);
+        let sum = |found: &Found| found.pairs.iter().map(|pair| pair.false_misses + pair.true_misses).sum::<u64>();
+        prop_assert_eq!(sum(&named), sum(&plain));
+    }
 }
 
 #[test]

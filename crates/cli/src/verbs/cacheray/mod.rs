@@ -80,7 +80,7 @@ enum CacherayVerb {
                       the order of records. A miss is true sharing where bytes of the access were written by others since\n\
                       the core lost the line, else false sharing.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
-                      Example:\n  anytrace cacheray sharing app.trace\n  \
+                      Example:\n  anytrace cacheray sharing app.trace --binary ./app\n  \
                       anytrace cacheray sharing --cores 2 --format json app.trace | jq '.pairs[0]'"
     )]
     Sharing(sharing::SharingArguments),

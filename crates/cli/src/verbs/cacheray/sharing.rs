@@ -7,9 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anytrace_analysis::sharing::{CORE_MAX, Cores, Found, LINE_BYTES_MAX, SETS_MAX, Sharing, SharingOptions};
+use anytrace_core::layout::Layouts;
 use clap::Args;
 
 use super::opening;
+use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, byte_count};
 use crate::failure::Failure;
 use crate::{Verdict, for_each_file};
@@ -42,6 +44,8 @@ pub(crate) struct SharingArguments {
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     format: ResultForm,
     #[command(flatten)]
+    type_data: TypeDataArguments,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -63,9 +67,13 @@ pub(crate) fn run(options: &SharingArguments) -> Result<Verdict, Failure> {
             "--size, --line and --ways make {sets} sets; 1 to {SETS_MAX} are possible"
         )));
     }
+    options.type_data.with(|layouts| run_with(options, layouts))
+}
+
+fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Verdict, Failure> {
     let mut told = Vec::new();
     let verdict = for_each_file(&options.files, |file| {
-        let (found, verdict) = find(file, options)?;
+        let (found, verdict) = find(file, options, layouts)?;
         if options.format == ResultForm::Json {
             told.push(json::object(file, &found, options));
             return Ok(verdict);
@@ -84,7 +92,7 @@ pub(crate) fn run(options: &SharingArguments) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-fn find(file: &Path, options: &SharingArguments) -> Result<(Found, Verdict), Failure> {
+fn find(file: &Path, options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<(Found, Verdict), Failure> {
     let opened = opening::open(file, &options.input)?;
     let mut reporter = opened.reporter;
     let model = SharingOptions {
@@ -97,7 +105,7 @@ fn find(file: &Path, options: &SharingArguments) -> Result<(Found, Verdict), Fai
             None => Cores::Map(options.core_map.clone()),
         },
     };
-    let mut sharing = Sharing::new(model, None);
+    let mut sharing = Sharing::new(model, Some(layouts));
     if let Some(trace) = opened.trace {
         opening::tell(trace, file, &mut sharing, false, &mut reporter)?;
     }

@@ -115,6 +115,7 @@ fn pair(pair: &Pair, found: &Found, options: &SharingArguments) -> Value {
         } else {
             object["element_bytes"] = field.element_bytes.into();
             object["name"] = field.name.clone().into();
+            object["field_type"] = field.field_type.clone().into();
         }
         object
     });
