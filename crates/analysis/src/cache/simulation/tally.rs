@@ -5,7 +5,7 @@ use anytrace_core::access::{Access, AccessKind, ThreadNumber};
 use crate::cache::attribution::Attribution;
 use crate::cache::config::Config;
 use crate::cache::results::{ConfigResults, Tally, ThreadResults};
-use crate::cache::simulation::Cores;
+use crate::cache::simulation::{Batch, Cores};
 
 /// Reads and writes of each thread.
 #[derive(Debug, Default)]
@@ -77,9 +77,21 @@ impl Gain {
         if served == 0 {
             return;
         }
-        add_one(&mut self.threads, thread as usize * self.levels + served - 1);
+        add(&mut self.threads, thread as usize * self.levels + served - 1, 1);
         if let Some(field) = field {
-            add_one(&mut self.fields, field as usize * self.levels + served - 1);
+            add(&mut self.fields, field as usize * self.levels + served - 1, 1);
+        }
+    }
+
+    /// As [`Self::note`], of the record with a number in a batch, by a server beyond the first level. Where nothing is to
+    /// be counted it adds nothing: no branch.
+    #[inline]
+    pub(in crate::cache) fn note_if(&mut self, is_counted: bool, batch: Batch<'_>, index: u32, served: usize) {
+        let Some(access) = batch.accesses.get(index as usize) else { return };
+        let more = u64::from(is_counted);
+        add(&mut self.threads, access.thread as usize * self.levels + served - 1, more);
+        if let Some(field) = batch.fields.get(index as usize) {
+            add(&mut self.fields, *field as usize * self.levels + served - 1, more);
         }
     }
 
@@ -95,12 +107,12 @@ impl Gain {
 }
 
 #[inline]
-fn add_one(list: &mut Vec<u64>, at: usize) {
+fn add(list: &mut Vec<u64>, at: usize, more: u64) {
     if at >= list.len() {
         list.resize((at + 1).next_power_of_two(), 0);
     }
     if let Some(count) = list.get_mut(at) {
-        *count += 1;
+        *count += more;
     }
 }
 
