@@ -83,15 +83,14 @@ impl Gain {
         }
     }
 
-    /// As [`Self::note`], of the record with a number in a batch, by a server beyond the first level. Where nothing is to
-    /// be counted it adds nothing: no branch.
+    /// Counts records of one thread and field, as the one with a number in a batch, that a server beyond the first level
+    /// served; none of them is right, too.
     #[inline]
-    pub(in crate::cache) fn note_if(&mut self, is_counted: bool, batch: Batch<'_>, index: u32, served: usize) {
+    pub(in crate::cache) fn note_many(&mut self, records: u64, batch: Batch<'_>, index: u32, served: usize) {
         let Some(access) = batch.accesses.get(index as usize) else { return };
-        let more = u64::from(is_counted);
-        add(&mut self.threads, access.thread as usize * self.levels + served - 1, more);
+        add(&mut self.threads, access.thread as usize * self.levels + served - 1, records);
         if let Some(field) = batch.fields.get(index as usize) {
-            add(&mut self.fields, *field as usize * self.levels + served - 1, more);
+            add(&mut self.fields, *field as usize * self.levels + served - 1, records);
         }
     }
 

@@ -10,11 +10,10 @@ use anytrace_core::access::Access;
 
 use super::{Cores, Gain, Options, for_each_line};
 use crate::cache::config::{Config, Policy};
-use crate::cache::hierarchy::{FIRST_WRITES, Hierarchy, LineAccess, Op, Stages};
+use crate::cache::hierarchy::{Block, FIRST_WRITES, Hierarchy, LineAccess, Stages, WRITES};
 use crate::cache::next_use::{NEVER, NextUses};
 use crate::cache::prefetch::Strides;
 use crate::cache::results::{ConfigResults, LevelResults};
-use crate::cache::store::DIRTY;
 
 /// Accesses that go through all levels together: what they ask for fits a first-level cache.
 const BLOCK_ACCESSES: usize = 1024;
@@ -123,17 +122,17 @@ impl Unit {
         partial: &mut Vec<Partial>,
     ) -> usize {
         // Number 0 is written in passing.
-        if stages.ops.len() <= BLOCK_ACCESSES {
-            stages.ops.resize(BLOCK_ACCESSES + 1, Op::default());
-        }
+        stages.asked.fit(BLOCK_ACCESSES + 1);
         let (shift, shard) = (self.hierarchy.first_shift(), self.shard);
         let line_bytes = 1_u64 << shift;
         let rest = batch.accesses.get(from..).unwrap_or_default();
-        let (mut taken, mut asked, mut accesses) = (0, 0, [0_u64; 2]);
+        let rest = rest.get(..BLOCK_ACCESSES).unwrap_or(rest);
+        let thread = rest.first().map_or(0, |access| access.thread);
+        let (mut taken, mut ops, mut own, mut writes, mut threads) = (0, 0, 0, 0, 0);
         // No line begins there.
-        let mut op = Op { at: u64::MAX, ..Op::default() };
+        let (mut line_at, mut op, mut index) = (u64::MAX, 0, 0);
         let mut several = None;
-        for access in rest.get(..BLOCK_ACCESSES).unwrap_or(rest) {
+        for access in rest {
             let within = access.address & (line_bytes - 1);
             // Records of no bytes wrap to a huge number here and are sorted out with those of several lines.
             if within.saturating_add(u64::from(access.bytes).wrapping_sub(1)) >= line_bytes {
@@ -142,26 +141,26 @@ impl Unit {
             }
             let at = access.address - within;
             let is_own = !SHARDED | (at >> shift & shard.mask == shard.bits);
-            let is_new = (at != op.at) & is_own;
-            let is_write = access.is_write();
-            accesses[0] += u64::from(is_own & !is_write);
-            accesses[1] += u64::from(is_own & is_write);
-            let index = (from + taken) as u32;
-            let written = u8::from(is_write & is_own) * DIRTY;
-            op = Op {
-                at: select_unpredictable(is_new, at, op.at),
-                index: select_unpredictable(is_new, index, op.index),
-                flags: select_unpredictable(is_new, u8::from(is_write) * FIRST_WRITES, op.flags) | written,
-            };
-            asked += usize::from(is_new);
-            if let Some(place) = stages.ops.get_mut(asked) {
-                *place = op;
+            let is_new = (at != line_at) & is_own;
+            let is_write = u64::from(access.is_write() & is_own);
+            own += u64::from(is_own);
+            writes += is_write;
+            threads |= access.thread ^ thread;
+            line_at = select_unpredictable(is_new, at, line_at);
+            op = select_unpredictable(is_new, at | is_write * FIRST_WRITES, op) | is_write * WRITES;
+            index = select_unpredictable(is_new, (from + taken) as u32, index);
+            ops += usize::from(is_new);
+            if let (Some(op_at), Some(index_at)) = (stages.asked.ops.get_mut(ops), stages.asked.indexes.get_mut(ops)) {
+                (*op_at, *index_at) = (op, index);
             }
             taken += 1;
         }
-        self.line_accesses += accesses[0] + accesses[1];
-        if asked > 0 {
-            self.hierarchy.run_stages(stages, asked, accesses, batch, &mut self.gain);
+        self.line_accesses += own;
+        if ops > 0 {
+            let is_one = threads == 0 && batch.fields.is_empty();
+            let thread_of = is_one.then_some(index);
+            let block = Block { batch, ops, reads: own - writes, writes, thread_of };
+            self.hierarchy.run_stages(stages, block, &mut self.gain);
         }
         if let Some(access) = several {
             self.run_one(batch, from + taken, access, partial);
