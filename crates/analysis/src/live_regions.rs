@@ -181,8 +181,9 @@ impl LiveRegions {
     pub fn locate_all(&mut self, batch: &[Access], numbers: &mut Vec<u32>, mut tell: impl FnMut(&Access, Located<'_>)) {
         numbers.clear();
         numbers.extend(batch.iter().map(|access| self.recent.number(access.address)));
-        // Touching the regions in a short loop lets the processor wait for many of them at once.
-        let start_of = |number: &u32| self.slots.get(*number as usize).map_or(0, |slot| slot.region.start);
+        // Regions are touched in a loop so short that the processor waits for many of them at once.
+        let last = self.slots.len().saturating_sub(1);
+        let start_of = |number: &u32| self.slots.get((*number as usize).min(last)).map_or(0, |slot| slot.region.start);
         std::hint::black_box(numbers.iter().map(start_of).fold(0, |sum, start| sum ^ start));
         for (access, number) in batch.iter().zip(numbers) {
             let slot = *number;

@@ -5,13 +5,14 @@
 //! may be longer below.
 
 mod level;
+mod stages;
 
 use super::coherence::Coherence;
 use super::config::{Config, Inclusion};
 use super::results::{CoherenceCounts, LevelResults};
-use super::store::recency::Recency;
 use super::store::{DIRTY, Held, PREFETCHED, Store};
 pub(super) use level::Level;
+pub(super) use stages::{Block, FIRST_WRITES, Stages, WRITES};
 
 /// Where a line was found.
 #[derive(Debug, Clone, Copy)]
@@ -121,48 +122,6 @@ impl Hierarchy {
                 coherence.see(line);
             }
         }
-    }
-
-    /// What [`Self::access`] does on a miss of a first level that stands apart: fetches, replaces, writes back.
-    /// The first level is not counted here.
-    #[inline]
-    pub(super) fn miss_apart(&mut self, first: &mut Recency, set: usize, held: Held, shift: u32) -> (usize, Evicted) {
-        self.see(held.line << shift);
-        let served = self.read_second(held.line << shift);
-        let Some(victim) = first.insert(set, held) else { return (served, Evicted::None) };
-        if victim.flags & DIRTY == 0 {
-            return (served, Evicted::Clean);
-        }
-        self.write_back(0, 1, victim.line << shift, true);
-        (served, Evicted::Dirty)
-    }
-
-    /// [`Self::read`] of the second level, short for where it is as plain as the first.
-    #[inline]
-    fn read_second(&mut self, at: u64) -> usize {
-        let count = self.levels.len();
-        let Some(Level { is_plain: true, geometry, stores, counts, set_misses, .. }) = self.levels.get_mut(1) else {
-            return self.read(0, 1, at, true).level;
-        };
-        let Some(Store::Recency(store)) = stores.first_mut() else { return self.read(0, 1, at, true).level };
-        let line = at >> geometry.shift;
-        let set = geometry.set(line);
-        if store.touch(set, line, 0).is_some() {
-            counts.read_hits += 1;
-            return 1;
-        }
-        counts.read_misses += 1;
-        if let Some(misses) = set_misses.get_mut(set) {
-            *misses += 1;
-        }
-        let served = if count == 2 {
-            self.memory_reads += 1;
-            2
-        } else {
-            self.read(0, 2, at, true).level
-        };
-        self.install(0, 1, Held { line, flags: 0 });
-        served
     }
 
     fn read(&mut self, core: usize, level: usize, at: u64, is_demand: bool) -> Found {
@@ -335,6 +294,12 @@ impl Hierarchy {
         self.settle(core, at);
     }
 
+    /// log2 of the bytes of the first level's lines.
+    #[inline]
+    pub(super) fn first_shift(&self) -> u32 {
+        self.levels.first().map_or(0, |level| level.geometry.shift)
+    }
+
     /// Number of the line of the first level.
     fn first_line(&self, at: u64) -> u64 {
         self.levels.first().map_or(0, |level| at >> level.geometry.shift)
@@ -412,37 +377,4 @@ impl Hierarchy {
         let prefetches = self.levels.iter().any(|level| level.wanted.is_any());
         self.levels.iter().zip(names).map(|(level, named)| level.results(named, prefetches)).collect()
     }
-
-    /// The lines of the first level, when the loop over records may work on them itself: few ways, written back, one
-    /// cache for all cores there are, and nothing watches it.
-    pub(super) fn take_first(&mut self) -> Option<Recency> {
-        let is_nine = self.inclusion == Inclusion::Nine && !self.is_coherent();
-        let first = self.levels.first_mut()?;
-        let is_usual = !first.is_write_through && first.allocates_on_write && first.is_plain;
-        if !is_nine || !is_usual || first.stores.len() != 1 {
-            return None;
-        }
-        match first.stores.pop()? {
-            Store::Recency(store) => Some(store),
-            other => {
-                first.stores.push(other);
-                None
-            }
-        }
-    }
-
-    /// Puts back what [`Self::take_first`] took.
-    pub(super) fn put_first(&mut self, store: Recency) {
-        if let Some(first) = self.levels.first_mut() {
-            first.stores.push(Store::Recency(store));
-        }
-    }
-}
-
-/// What had to go for a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Evicted {
-    None,
-    Clean,
-    Dirty,
 }

@@ -11,7 +11,6 @@ struct Line {
     used: u64,
     filled: u64,
     interval: u8,
-    was_used: bool,
 }
 
 #[derive(Debug)]
@@ -19,6 +18,8 @@ struct Cache {
     level: Level,
     sets: Vec<Vec<Option<Line>>>,
     tree: Vec<Vec<bool>>,
+    /// Bits of ways, not of lines: they stay when a line is taken out, as those of the tree do.
+    was_used: Vec<Vec<bool>>,
     x: u64,
     fills: u64,
     counts: Counts,
@@ -45,6 +46,7 @@ impl Cache {
             level: level.clone(),
             sets: vec![vec![None; ways]; sets],
             tree: vec![vec![false; ways]; sets],
+            was_used: vec![vec![false; ways]; sets],
             x: 88172645463325252,
             fills: 0,
             counts: Counts::default(),
@@ -74,13 +76,12 @@ impl Cache {
             } else {
                 2
             };
-            line.was_used = true;
         }
-        let everyone = self.sets[set].iter().all(|line| line.is_some_and(|line| line.was_used));
-        if everyone {
-            for (other, line) in self.sets[set].iter_mut().enumerate() {
-                line.as_mut().unwrap().was_used = other == way;
-            }
+        let used = &mut self.was_used[set];
+        used[way] = true;
+        if used.iter().all(|bit| *bit) {
+            used.fill(false);
+            used[way] = true;
         }
         if self.level.policy != Policy::TreePlru {
             return;
@@ -104,7 +105,7 @@ impl Cache {
         match self.level.policy {
             Policy::Lru => least(&|line| line.used),
             Policy::Fifo => least(&|line| line.filled),
-            Policy::BitPlru => lines.iter().position(|line| !line.was_used).unwrap_or(0),
+            Policy::BitPlru => self.was_used[set].iter().position(|bit| !bit).unwrap_or(0),
             Policy::Random => {
                 self.x ^= self.x << 13;
                 self.x ^= self.x >> 7;
@@ -247,7 +248,7 @@ impl Slow {
         let set = cache.set_of(number);
         let empty = cache.sets[set].iter().position(Option::is_none);
         let way = empty.unwrap_or_else(|| cache.victim(set));
-        let new = Line { number, is_dirty, used: now, filled: now, interval: 2, was_used: false };
+        let new = Line { number, is_dirty, used: now, filled: now, interval: 2 };
         let gone = cache.sets[set][way].replace(new);
         cache.touch(set, way, now, true);
         let Some(gone) = gone else { return };

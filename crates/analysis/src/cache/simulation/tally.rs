@@ -5,7 +5,7 @@ use anytrace_core::access::{Access, AccessKind, ThreadNumber};
 use crate::cache::attribution::Attribution;
 use crate::cache::config::Config;
 use crate::cache::results::{ConfigResults, Tally, ThreadResults};
-use crate::cache::simulation::Cores;
+use crate::cache::simulation::{Batch, Cores};
 
 /// Reads and writes of each thread.
 #[derive(Debug, Default)]
@@ -77,9 +77,20 @@ impl Gain {
         if served == 0 {
             return;
         }
-        add_one(&mut self.threads, thread as usize * self.levels + served - 1);
+        add(&mut self.threads, thread as usize * self.levels + served - 1, 1);
         if let Some(field) = field {
-            add_one(&mut self.fields, field as usize * self.levels + served - 1);
+            add(&mut self.fields, field as usize * self.levels + served - 1, 1);
+        }
+    }
+
+    /// Counts records of one thread and field, as the one with a number in a batch, that a server beyond the first level
+    /// served; none of them is right, too.
+    #[inline]
+    pub(in crate::cache) fn note_many(&mut self, records: u64, batch: Batch<'_>, index: u32, served: usize) {
+        let Some(access) = batch.accesses.get(index as usize) else { return };
+        add(&mut self.threads, access.thread as usize * self.levels + served - 1, records);
+        if let Some(field) = batch.fields.get(index as usize) {
+            add(&mut self.fields, *field as usize * self.levels + served - 1, records);
         }
     }
 
@@ -95,12 +106,12 @@ impl Gain {
 }
 
 #[inline]
-fn add_one(list: &mut Vec<u64>, at: usize) {
+fn add(list: &mut Vec<u64>, at: usize, more: u64) {
     if at >= list.len() {
         list.resize((at + 1).next_power_of_two(), 0);
     }
     if let Some(count) = list.get_mut(at) {
-        *count += 1;
+        *count += more;
     }
 }
 

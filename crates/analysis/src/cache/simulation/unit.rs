@@ -4,16 +4,19 @@
 //! know nothing of each other. A record whose lines are in several shards is served by the worst of them, which is
 //! known when all have worked: such records are told as [`Partial`].
 
+use std::hint::select_unpredictable;
+
 use anytrace_core::access::Access;
 
 use super::{Cores, Gain, Options, for_each_line};
 use crate::cache::config::{Config, Policy};
-use crate::cache::hierarchy::{Evicted, Hierarchy, LineAccess};
+use crate::cache::hierarchy::{Block, FIRST_WRITES, Hierarchy, LineAccess, Stages, WRITES};
 use crate::cache::next_use::{NEVER, NextUses};
 use crate::cache::prefetch::Strides;
-use crate::cache::results::{ConfigResults, Counts, LevelResults};
-use crate::cache::store::recency::Recency;
-use crate::cache::store::{DIRTY, Held};
+use crate::cache::results::{ConfigResults, LevelResults};
+
+/// Accesses that go through all levels together: what they ask for fits a first-level cache.
+const BLOCK_ACCESSES: usize = 1024;
 
 /// Accesses with what is known of them.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +52,7 @@ pub(in crate::cache) struct Unit {
     next_uses: Option<NextUses>,
     strides: Option<Strides>,
     cores: usize,
+    stages: Stages,
 }
 
 impl Unit {
@@ -67,6 +71,7 @@ impl Unit {
             next_uses: options.foreseen.of(config).filter(|_| !is_tlb),
             strides: (has_strides && !is_tlb).then(Strides::default),
             cores: 1,
+            stages: Stages::default(),
         };
         let of_shard = |bits| unit(Hierarchy::new(config, options.with_classes), false, bits);
         let tlb = Hierarchy::of_tlb(config).map(|hierarchy| unit(hierarchy, true, 0));
@@ -92,121 +97,76 @@ impl Unit {
         if self.is_tlb {
             return self.run_tlb(batch);
         }
-        match self.hierarchy.take_first() {
-            Some(mut first) => {
-                if self.shard.mask == 0 {
-                    self.run_apart::<false>(&mut first, batch, partial);
-                } else {
-                    self.run_apart::<true>(&mut first, batch, partial);
-                }
-                self.hierarchy.put_first(first);
-            }
-            None => self.run_any(batch, partial),
+        if self.strides.is_some() || !self.hierarchy.has_stages() {
+            return self.run_any(batch, partial);
         }
+        let mut stages = std::mem::take(&mut self.stages);
+        let mut from = 0;
+        while from < batch.accesses.len() {
+            from = if self.shard.mask == 0 {
+                self.run_block::<false>(&mut stages, batch, from, partial)
+            } else {
+                self.run_block::<true>(&mut stages, batch, from, partial)
+            };
+        }
+        self.stages = stages;
     }
 
-    /// The loop for most configurations: the first level stands apart, and a hit in it costs little.
-    fn run_apart<const SHARDED: bool>(&mut self, first: &mut Recency, batch: Batch<'_>, partial: &mut Vec<Partial>) {
-        let Some(level) = self.hierarchy.levels.first() else { return };
-        let (geometry, shard) = (level.geometry, self.shard);
-        let shift = geometry.shift;
-        let line_bytes = 1_u64 << shift;
-        let (mut hits, mut lines) = ([0_u64; 2], 0);
-        let sets = geometry.sets as u64;
-        let is_power_of_two = sets.is_power_of_two();
-        for (index, access) in batch.accesses.iter().enumerate() {
-            let within = access.address & (line_bytes - 1);
-            let bytes = u64::from(access.bytes);
-            let is_write = access.is_write();
-            let line = access.address >> shift;
-            // Records of no bytes wrap to a huge number here and are sorted out with those of several lines.
-            if within.saturating_add(bytes.wrapping_sub(1)) >= line_bytes {
-                self.several_apart::<SHARDED>(first, batch, index, partial);
-                continue;
-            }
-            if SHARDED && line & shard.mask != shard.bits {
-                continue;
-            }
-            lines += 1;
-            let set = (if is_power_of_two { line & (sets - 1) } else { line % sets.max(1) }) as usize;
-            let flags = u8::from(is_write) * DIRTY;
-            if first.touch_latest(set, line, flags).is_some() {
-                hits[usize::from(is_write)] += 1;
-                continue;
-            }
-            self.older_apart(first, batch, index, set, Held { line, flags });
-        }
-        self.line_accesses += lines;
-        if let Some(level) = self.hierarchy.levels.first_mut() {
-            level.counts.read_hits += hits[0];
-            level.counts.write_hits += hits[1];
-        }
-    }
-
-    /// A record of one line that is not the latest of its set. Apart from the loop, which is faster for being small.
-    #[inline(never)]
-    fn older_apart(&mut self, first: &mut Recency, batch: Batch<'_>, index: usize, set: usize, held: Held) {
-        if first.touch_older(set, held.line, held.flags).is_some() {
-            if let Some(level) = self.hierarchy.levels.first_mut() {
-                let Counts { read_hits, write_hits, .. } = &mut level.counts;
-                *(if held.flags & DIRTY != 0 { write_hits } else { read_hits }) += 1;
-            }
-            return;
-        }
-        let served = self.miss_apart(first, set, held);
-        if let Some(access) = batch.accesses.get(index) {
-            self.gain.note(access.thread, batch.fields.get(index).copied(), served);
-        }
-    }
-
-    #[inline]
-    fn miss_apart(&mut self, first: &mut Recency, set: usize, held: Held) -> usize {
-        let Some(level) = self.hierarchy.levels.first_mut() else { return 0 };
-        let shift = level.geometry.shift;
-        *(if held.flags & DIRTY != 0 { &mut level.counts.write_misses } else { &mut level.counts.read_misses }) += 1;
-        level.counts.fills += 1;
-        if let Some(misses) = level.set_misses.get_mut(set) {
-            *misses += 1;
-        }
-        let (served, evicted) = self.hierarchy.miss_apart(first, set, held, shift);
-        if let Some(level) = self.hierarchy.levels.first_mut() {
-            level.counts.evictions += u64::from(evicted != Evicted::None);
-            level.counts.writebacks_out += u64::from(evicted == Evicted::Dirty);
-        }
-        served
-    }
-
-    /// A record of no line or of several.
-    #[cold]
-    #[inline(never)]
-    fn several_apart<const SHARDED: bool>(
+    /// Works off accesses from a number on, of one line each, and the one behind them if it is not: the loop for most
+    /// configurations. Accesses to one line in a row are one op. The number of the next access.
+    fn run_block<const SHARDED: bool>(
         &mut self,
-        first: &mut Recency,
+        stages: &mut Stages,
         batch: Batch<'_>,
-        index: usize,
+        from: usize,
         partial: &mut Vec<Partial>,
-    ) {
-        let (Some(access), Some(level)) = (batch.accesses.get(index), self.hierarchy.levels.first()) else { return };
-        let (geometry, shard) = (level.geometry, self.shard);
-        let flags = u8::from(access.is_write()) * DIRTY;
-        let (mut lines, mut hits, mut worst) = (0, 0, 0);
-        for_each_line(access, geometry.shift, |at| {
-            let line = at >> geometry.shift;
-            if SHARDED && line & shard.mask != shard.bits {
-                return;
+    ) -> usize {
+        // Number 0 is written in passing.
+        stages.asked.fit(BLOCK_ACCESSES + 1);
+        let (shift, shard) = (self.hierarchy.first_shift(), self.shard);
+        let line_bytes = 1_u64 << shift;
+        let rest = batch.accesses.get(from..).unwrap_or_default();
+        let rest = rest.get(..BLOCK_ACCESSES).unwrap_or(rest);
+        let thread = rest.first().map_or(0, |access| access.thread);
+        let (mut taken, mut ops, mut own, mut writes, mut threads) = (0, 0, 0, 0, 0);
+        // No line begins there.
+        let (mut line_at, mut op, mut index) = (u64::MAX, 0, 0);
+        let mut several = None;
+        for access in rest {
+            let within = access.address & (line_bytes - 1);
+            // Records of no bytes wrap to a huge number here and are sorted out with those of several lines.
+            if within.saturating_add(u64::from(access.bytes).wrapping_sub(1)) >= line_bytes {
+                several = Some(access);
+                break;
             }
-            lines += 1;
-            let set = geometry.set(line);
-            match first.touch(set, line, flags) {
-                Some(_) => hits += 1,
-                None => worst = worst.max(self.miss_apart(first, set, Held { line, flags })),
+            let at = access.address - within;
+            let is_own = !SHARDED | (at >> shift & shard.mask == shard.bits);
+            let is_new = (at != line_at) & is_own;
+            let is_write = u64::from(access.is_write() & is_own);
+            own += u64::from(is_own);
+            writes += is_write;
+            threads |= access.thread ^ thread;
+            line_at = select_unpredictable(is_new, at, line_at);
+            op = select_unpredictable(is_new, at | is_write * FIRST_WRITES, op) | is_write * WRITES;
+            index = select_unpredictable(is_new, (from + taken) as u32, index);
+            ops += usize::from(is_new);
+            if let (Some(op_at), Some(index_at)) = (stages.asked.ops.get_mut(ops), stages.asked.indexes.get_mut(ops)) {
+                (*op_at, *index_at) = (op, index);
             }
-        });
-        self.line_accesses += lines;
-        if let Some(level) = self.hierarchy.levels.first_mut() {
-            *(if access.is_write() { &mut level.counts.write_hits } else { &mut level.counts.read_hits }) += hits;
+            taken += 1;
         }
-        self.served(batch, index, worst, lines, partial);
+        self.line_accesses += own;
+        if ops > 0 {
+            let is_one = threads == 0 && batch.fields.is_empty();
+            let thread_of = is_one.then_some(index);
+            let block = Block { batch, ops, reads: own - writes, writes, thread_of };
+            self.hierarchy.run_stages(stages, block, &mut self.gain);
+        }
+        if let Some(access) = several {
+            self.run_one(batch, from + taken, access, partial);
+            taken += 1;
+        }
+        from + taken
     }
 
     /// Counts a record of which this unit worked on so many lines.
@@ -225,31 +185,35 @@ impl Unit {
 
     /// The loop for all other configurations.
     fn run_any(&mut self, batch: Batch<'_>, partial: &mut Vec<Partial>) {
-        let Some(level) = self.hierarchy.levels.first() else { return };
-        let (shift, shard) = (level.geometry.shift, self.shard);
         for (index, access) in batch.accesses.iter().enumerate() {
-            let core = batch.cores.of(access.thread);
-            let (mut lines, mut worst) = (0, 0);
-            for_each_line(access, shift, |at| {
-                if at >> shift & shard.mask != shard.bits {
-                    return;
-                }
-                if let Some(next_uses) = &self.next_uses {
-                    let next = next_uses.get(self.line_accesses as usize).copied().unwrap_or(NEVER);
-                    let own = if self.config.levels.first().is_some_and(|level| level.is_private) { core } else { 0 };
-                    if let Some(store) = self.hierarchy.levels.first_mut().and_then(|l| l.stores.get_mut(own)) {
-                        store.tell_next_use(u64::from(next));
-                    }
-                }
-                lines += 1;
-                self.line_accesses += 1;
-                let bytes = touched(access, at, shift);
-                let served = self.hierarchy.access(LineAccess { core, at, is_write: access.is_write(), bytes });
-                worst = worst.max(served);
-            });
-            self.fetch_strides(access, core, batch.places.get(index).copied());
-            self.served(batch, index, worst, lines, partial);
+            self.run_one(batch, index, access, partial);
         }
+    }
+
+    #[inline]
+    fn run_one(&mut self, batch: Batch<'_>, index: usize, access: &Access, partial: &mut Vec<Partial>) {
+        let (shift, shard) = (self.hierarchy.first_shift(), self.shard);
+        let core = batch.cores.of(access.thread);
+        let (mut lines, mut worst) = (0, 0);
+        for_each_line(access, shift, |at| {
+            if at >> shift & shard.mask != shard.bits {
+                return;
+            }
+            if let Some(next_uses) = &self.next_uses {
+                let next = next_uses.get(self.line_accesses as usize).copied().unwrap_or(NEVER);
+                let own = if self.config.levels.first().is_some_and(|level| level.is_private) { core } else { 0 };
+                if let Some(store) = self.hierarchy.levels.first_mut().and_then(|l| l.stores.get_mut(own)) {
+                    store.tell_next_use(u64::from(next));
+                }
+            }
+            lines += 1;
+            self.line_accesses += 1;
+            let bytes = touched(access, at, shift);
+            let served = self.hierarchy.access(LineAccess { core, at, is_write: access.is_write(), bytes });
+            worst = worst.max(served);
+        });
+        self.fetch_strides(access, core, batch.places.get(index).copied());
+        self.served(batch, index, worst, lines, partial);
     }
 
     fn fetch_strides(&mut self, access: &Access, core: usize, place: Option<u64>) {

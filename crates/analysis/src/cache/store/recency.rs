@@ -3,7 +3,9 @@
 //! A set keeps the order of its ways in the nibbles of one number, the latest lowest, and a byte of each line's hash in
 //! two more. So most misses are known from the bytes alone, and no line moves when the order changes.
 
-use super::{DIRTY, EMPTY, Held, PREFETCHED};
+use std::hint::select_unpredictable;
+
+use super::{DIRTY, EMPTY, FLAG_BITS, Held, PREFETCHED};
 use crate::cache::config::Geometry;
 
 /// Most ways: nibbles of a number.
@@ -22,6 +24,34 @@ struct Meta {
     order: u64,
     /// A byte for each way: 0 where it is empty, else with the highest bit set.
     marks: [u64; 2],
+}
+
+/// What [`Recency::take`] met.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cache) struct Taken {
+    pub(in crate::cache) is_hit: bool,
+    /// What was in the line's place.
+    gone: u64,
+}
+
+impl Taken {
+    /// True where a line had to go.
+    #[inline]
+    pub(in crate::cache) fn is_evicted(self) -> bool {
+        !self.is_hit & (self.gone != EMPTY)
+    }
+
+    /// True where a line had to go that was written.
+    #[inline]
+    pub(in crate::cache) fn is_dirty(self) -> bool {
+        self.is_evicted() & (self.gone & u64::from(DIRTY) != 0)
+    }
+
+    /// The line that had to go, where there is one.
+    #[inline]
+    pub(in crate::cache) fn line(self) -> u64 {
+        self.gone >> FLAG_BITS
+    }
 }
 
 /// The lines.
@@ -46,29 +76,59 @@ impl Recency {
         &self.entries
     }
 
-    /// Uses a line if it is the latest of its set: the most likely case, in which the order stays.
-    #[inline(always)]
-    pub(in crate::cache) fn touch_latest(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
-        let latest = (self.metas.get(set)?.order & 15) as usize;
-        let entry = self.entries.get_mut(set * self.ways + latest)?;
-        (*entry & LINE == Held { line, flags: 0 }.entry()).then(|| use_entry(entry, flags))
-    }
-
     /// Uses a line: see [`super::Store::touch`].
     #[inline]
-    pub(in crate::cache) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
-        self.touch_latest(set, line, flags).or_else(|| self.touch_older(set, line, flags))
-    }
-
-    /// Uses a line that is not the latest of its set.
-    #[inline]
-    pub(in crate::cache) fn touch_older(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
+    pub(super) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
         let way = self.way_of(set, line)?;
         if self.by_use {
             let meta = self.metas.get_mut(set)?;
             meta.order = moved_first(meta.order, way);
         }
-        self.entries.get_mut(set * self.ways + way).map(|entry| use_entry(entry, flags))
+        let entry = self.entries.get_mut(set * self.ways + way)?;
+        let had = Held::of(*entry).flags;
+        *entry = *entry & !u64::from(PREFETCHED) | u64::from(flags);
+        Some(had)
+    }
+
+    /// True when [`Self::take`] wants `WIDE`.
+    pub(in crate::cache) fn is_wide(&self) -> bool {
+        self.ways > 8
+    }
+
+    /// Uses a line, or puts it in where it is not here. No branch depends on which it is: where that is a matter of
+    /// chance, wrong guesses of the processor would cost more than all the rest.
+    #[inline(always)]
+    pub(in crate::cache) fn take<const WIDE: bool>(&mut self, set: usize, held: Held) -> Taken {
+        let nothing = Taken { is_hit: false, gone: EMPTY };
+        let last = self.ways - 1;
+        let base = set * self.ways;
+        let wanted = held.line << FLAG_BITS;
+        let marked = mark_of(held.line);
+        let Some(meta) = self.metas.get(set) else { return nothing };
+        let [low, high] = candidates::<WIDE>(meta, marked);
+        let mut found = low.trailing_zeros() as usize / 8;
+        if WIDE {
+            found = select_unpredictable(low != 0, found, 8 + high.trailing_zeros() as usize / 8);
+        }
+        let is_at = |way: usize| self.entries.get(base + way.min(last)).is_some_and(|entry| entry & LINE == wanted);
+        let mut is_hit = is_at(found);
+        let others = low & low.wrapping_sub(1) | if WIDE { high & high.wrapping_sub(1) | low.min(high) } else { 0 };
+        if others != 0 && !is_hit {
+            // Seldom: another line has the same mark.
+            let way = self.way_of(set, held.line);
+            is_hit = way.is_some();
+            found = way.unwrap_or(0);
+        }
+        let victim = (meta.order >> (4 * last) & 15) as usize;
+        let way = select_unpredictable(is_hit, found.min(last), victim);
+        let Some(meta) = self.metas.get_mut(set) else { return nothing };
+        let moved = moved_first(meta.order, way);
+        meta.order = select_unpredictable(is_hit & !self.by_use, meta.order, moved);
+        mark(meta, way, marked);
+        let Some(entry) = self.entries.get_mut(base + way) else { return nothing };
+        let gone = *entry;
+        *entry = wanted | u64::from(held.flags) | gone & u64::from(DIRTY) * u64::from(is_hit);
+        Taken { is_hit, gone }
     }
 
     pub(super) fn probe(&self, set: usize, line: u64) -> Option<u8> {
@@ -97,7 +157,7 @@ impl Recency {
 
     /// Puts a line in: see [`super::Store::insert`].
     #[inline]
-    pub(in crate::cache) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
+    pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
         let last = self.ways as u32 - 1;
         let meta = self.metas.get_mut(set)?;
         // The last in order is the victim, or empty.
@@ -114,11 +174,7 @@ impl Recency {
     fn way_of(&self, set: usize, line: u64) -> Option<usize> {
         let wanted = mark_of(line);
         let wanted_entry = Held { line, flags: 0 }.entry();
-        let meta = self.metas.get(set)?;
-        for (word, marks) in meta.marks.iter().enumerate() {
-            // A byte that is equal becomes 0, and its highest bit is set here; a byte above it may be set wrongly.
-            let differing = marks ^ (BYTES * wanted);
-            let mut candidates = differing.wrapping_sub(BYTES) & !differing & (BYTES << 7);
+        for (word, mut candidates) in candidates::<true>(self.metas.get(set)?, wanted).into_iter().enumerate() {
             while candidates != 0 {
                 let way = word * 8 + candidates.trailing_zeros() as usize / 8;
                 if self.entries.get(set * self.ways + way).is_some_and(|entry| entry & LINE == wanted_entry) {
@@ -134,12 +190,15 @@ impl Recency {
     }
 }
 
-/// Gives an entry more flags; those it had.
-#[inline]
-fn use_entry(entry: &mut u64, flags: u8) -> u8 {
-    let had = Held::of(*entry).flags;
-    *entry = *entry & !u64::from(PREFETCHED) | u64::from(flags);
-    had
+/// The ways whose marks are one, by the highest bit of each byte. A byte above such a one may be set wrongly.
+#[inline(always)]
+fn candidates<const WIDE: bool>(meta: &Meta, wanted: u64) -> [u64; 2] {
+    let equal = |marks: u64| {
+        let differing = marks ^ (BYTES * wanted);
+        differing.wrapping_sub(BYTES) & !differing & (BYTES << 7)
+    };
+    let [low, high] = meta.marks;
+    [equal(low), if WIDE { equal(high) } else { 0 }]
 }
 
 /// The byte that stands for a line; its highest bit is set.
