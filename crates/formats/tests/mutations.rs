@@ -43,9 +43,13 @@ fn mutate(name: &str) {
 fn mutate_as(format: &dyn Format) {
     for (number, path) in samples(format).iter().enumerate() {
         let bytes = std::fs::read(path).unwrap();
+        // `convert` takes compression off: what it writes of these samples is another file.
+        let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
         let visit = |changed: &[u8]| {
             testing::fuzz_parse(format, changed);
-            testing::fuzz_roundtrip(format, changed, &|a, b| is_unchanged(format, a, b));
+            if !is_compressed {
+                testing::fuzz_roundtrip(format, changed, &|a, b| is_unchanged(format, a, b));
+            }
             if let Recognised::Trace(found) = recognise(&Input::from_bytes("changed", changed.to_vec()).head()) {
                 testing::examine(found, changed);
             }
