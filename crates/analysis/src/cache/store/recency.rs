@@ -254,4 +254,27 @@ mod tests {
         assert_eq!(moved_last(0xfedc_ba98_7654_3210, 0, 15), 0x0fed_cba9_8765_4321);
         assert_eq!(moved_last(0xfedc_ba98_7654_3210, 15, 15), 0xfedc_ba98_7654_3210);
     }
+
+    #[test]
+    fn a_line_taken_is_one_touched_or_put_in() {
+        let mut x = 88_172_645_463_325_252_u64;
+        for (ways, by_use) in [(1, true), (3, true), (8, true), (8, false), (11, true), (16, true), (16, false)] {
+            let geometry = Geometry { sets: 3, ways, shift: 6 };
+            let (mut slow, mut fast) = (Recency::new(&geometry, by_use), Recency::new(&geometry, by_use));
+            for _ in 0..20_000 {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                let held = Held { line: (x >> 40) % (ways as u64 * 6), flags: (x >> 20 & 1) as u8 };
+                let set = (held.line % 3) as usize;
+                let is_hit = slow.touch(set, held.line, held.flags).is_some();
+                let gone = if is_hit { None } else { slow.insert(set, held) };
+                let taken = if ways > 8 { fast.take::<true>(set, held) } else { fast.take::<false>(set, held) };
+                assert_eq!((taken.is_hit, taken.is_evicted()), (is_hit, gone.is_some()));
+                assert_eq!(taken.is_dirty(), gone.is_some_and(|gone| gone.flags & DIRTY != 0));
+                assert!(gone.is_none_or(|gone| gone.line == taken.line()));
+            }
+            assert_eq!(slow.entries, fast.entries);
+        }
+    }
 }
