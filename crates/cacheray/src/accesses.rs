@@ -86,10 +86,7 @@ impl Teller<'_> {
     #[inline(always)]
     fn push(&mut self, tag: u8, address: u64, size: u8, thread: u64, seq: u64) -> Result<(), Error> {
         let thread = self.thread(thread)?;
-        let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
-        // The two bits stand in the same order as those of the flags.
-        let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
-        self.batch.push(Access { address, seq, thread, bytes: u16::from(size), kind, flags });
+        self.batch.push(of_record(tag, address, size, thread, seq));
         if self.batch.len() == BATCH_ACCESSES { self.flush() } else { Ok(()) }
     }
 
@@ -207,16 +204,37 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
     at: Place,
 ) -> Result<usize, Error> {
     let (records, _) = window.as_chunks::<STRIDE>();
-    let mut taken = 0;
-    for (record, seq) in records.iter().zip(at.seq..) {
-        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
-        if tag & NOT_ACCESS != 0 {
-            break;
+    let mut rest = records.iter().zip(at.seq..);
+    loop {
+        // Up to a full batch, another thread or something else: a short loop.
+        let (latest, number) = teller.latest.unzip();
+        let mut stopped = None;
+        let room = BATCH_ACCESSES.saturating_sub(teller.batch.len());
+        teller.batch.extend(rest.by_ref().take(room).map_while(|(record, seq)| {
+            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+            if tag & NOT_ACCESS != 0 || latest != Some(thread) {
+                stopped = Some((tag, address, size, thread, seq));
+                return None;
+            }
+            Some(of_record(tag, address, size, number.unwrap_or(0), seq))
+        }));
+        let taken = |seq| Ok((seq - at.seq) as usize * STRIDE);
+        match stopped {
+            Some((tag, .., seq)) if tag & NOT_ACCESS != 0 => return taken(seq),
+            Some((tag, address, size, thread, seq)) => teller.push(tag, address, size, thread, seq)?,
+            None if teller.batch.len() >= BATCH_ACCESSES => teller.flush()?,
+            None => return taken(at.seq + records.len() as u64),
         }
-        teller.push(tag, address, size, thread, seq)?;
-        taken += STRIDE;
     }
-    Ok(taken)
+}
+
+/// The access a record is.
+#[inline(always)]
+fn of_record(tag: u8, address: u64, size: u8, thread: ThreadNumber, seq: u64) -> Access {
+    let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
+    // The two bits stand in the same order as those of the flags.
+    let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
+    Access { address, seq, thread, bytes: u16::from(size), kind, flags }
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ pub(super) const PREFETCHED: u8 = 2;
 /// Bits of an entry that are flags; the line's number is above them.
 const FLAG_BITS: u32 = 2;
 
-/// An entry without a line. Lines have 8 bytes at least, so no line's number has all its bits set.
-const EMPTY: u64 = u64::MAX;
+/// An entry without a line, which is not dirty. Lines have 8 bytes at least, so no line's number has all its bits set.
+const EMPTY: u64 = !(DIRTY as u64);
 
 /// Most ways that are searched one by one.
 const SEARCHED_MAX: usize = 32;

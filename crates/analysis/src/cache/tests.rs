@@ -258,6 +258,18 @@ fn a_walk_over_an_array_is_foreseen() {
 }
 
 #[test]
+fn a_second_level_fetches_strides_below_a_plain_first() {
+    let mut config = Config::new("c", vec![Level::new("L1", 1024, 64, 4), Level::new("L2", 65536, 64, 8)]);
+    config.levels[1].prefetch = Prefetch { next_line: false, stride: true };
+    let steps: Vec<Step> = (0..100)
+        .map(|n| (4096 + n * 8, 8, false, 0))
+        .chain((0..60).map(|n| ((1 << 20) + n * 64, 8, false, 0)))
+        .collect();
+    let counts = one(config, &steps).levels[1].prefetch.unwrap();
+    assert!(counts.issued > 40 && counts.useful > 40, "{counts:?}");
+}
+
+#[test]
 fn pages_are_lines_of_the_tlb() {
     let mut config = Config::new("c", vec![Level::new("L1", 4096, 64, 4)]);
     config.tlb = vec![Level::new("DTLB", 2 << 12, 1 << 12, 0), Level::new("STLB", 4 << 21, 1 << 21, 0)];

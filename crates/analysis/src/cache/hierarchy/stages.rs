@@ -215,7 +215,7 @@ impl Stage<'_> {
                 *misses += u64::from(is_miss);
             }
             if FIRST {
-                counted.write_misses += u64::from(is_miss) & op / FIRST_WRITES;
+                counted.write_misses += u64::from(is_miss & (op & FIRST_WRITES != 0));
             }
             counted.misses += u64::from(is_miss);
             counted.fills += u64::from(!taken.is_hit);

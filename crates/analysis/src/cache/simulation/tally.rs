@@ -28,25 +28,31 @@ impl Threads {
     /// Counts accesses; how many are fetches that are left out.
     pub(super) fn count(&mut self, batch: &[Access], with_fetches: bool) -> u64 {
         let mut left_out = 0;
-        for run in batch.chunk_by(|a, b| a.thread == b.thread) {
-            let (mut writes, mut empty, mut fetches) = (0, 0, 0);
-            for access in run {
-                writes += u64::from(access.kind == AccessKind::Write && access.bytes > 0);
-                empty += u64::from(access.bytes == 0);
-                fetches += u64::from(access.kind == AccessKind::Fetch);
+        let mut rest = batch;
+        while let Some(first) = rest.first() {
+            let (mut all, mut writes, mut empty, mut fetches, mut empty_fetches) = (0, 0, 0, 0, 0);
+            for access in rest {
+                if access.thread != first.thread {
+                    break;
+                }
+                let (is_empty, is_fetch) = (access.bytes == 0, access.kind == AccessKind::Fetch);
+                all += 1;
+                writes += u64::from(access.is_write() & !is_empty);
+                empty += u64::from(is_empty);
+                fetches += u64::from(is_fetch);
+                empty_fetches += u64::from(is_empty & is_fetch);
             }
-            if !with_fetches && fetches > 0 {
-                left_out += fetches;
-                empty = run.iter().filter(|a| a.bytes == 0 && a.kind != AccessKind::Fetch).count() as u64;
-            } else {
-                fetches = 0;
+            if with_fetches {
+                (fetches, empty_fetches) = (0, 0);
             }
+            empty -= empty_fetches;
+            left_out += fetches;
             self.zero_size += empty;
-            let thread = run.first().map_or(0, |access| access.thread);
-            if let Some((_, counts)) = self.of.get_mut(thread as usize) {
-                counts[0] += run.len() as u64 - writes - empty - fetches;
+            if let Some((_, counts)) = self.of.get_mut(first.thread as usize) {
+                counts[0] += all - writes - empty - fetches;
                 counts[1] += writes;
             }
+            rest = rest.get(all as usize..).unwrap_or_default();
         }
         left_out
     }

@@ -147,7 +147,7 @@ impl Unit {
             writes += is_write;
             threads |= access.thread ^ thread;
             line_at = select_unpredictable(is_new, at, line_at);
-            op = select_unpredictable(is_new, at | is_write * FIRST_WRITES, op) | is_write * WRITES;
+            op = select_unpredictable(is_new, at | (is_write * FIRST_WRITES), op) | (is_write * WRITES);
             index = select_unpredictable(is_new, (from + taken) as u32, index);
             ops += usize::from(is_new);
             if let (Some(op_at), Some(index_at)) = (stages.asked.ops.get_mut(ops), stages.asked.indexes.get_mut(ops)) {

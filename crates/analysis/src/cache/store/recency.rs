@@ -44,7 +44,8 @@ impl Taken {
     /// True where a line had to go that was written.
     #[inline]
     pub(in crate::cache) fn is_dirty(self) -> bool {
-        self.is_evicted() & (self.gone & u64::from(DIRTY) != 0)
+        // An empty place is not dirty.
+        !self.is_hit & (self.gone & u64::from(DIRTY) != 0)
     }
 
     /// The line that had to go, where there is one.
@@ -99,35 +100,33 @@ impl Recency {
     /// chance, wrong guesses of the processor would cost more than all the rest.
     #[inline(always)]
     pub(in crate::cache) fn take<const WIDE: bool>(&mut self, set: usize, held: Held) -> Taken {
-        let nothing = Taken { is_hit: false, gone: EMPTY };
-        let last = self.ways - 1;
-        let base = set * self.ways;
+        let Self { ways, by_use, metas, entries } = self;
+        let Some(meta) = metas.get_mut(set) else { return Taken { is_hit: false, gone: EMPTY } };
+        let base = set * *ways;
         let wanted = held.line << FLAG_BITS;
         let marked = mark_of(held.line);
-        let Some(meta) = self.metas.get(set) else { return nothing };
         let [low, high] = candidates::<WIDE>(meta, marked);
-        let mut found = low.trailing_zeros() as usize / 8;
-        if WIDE {
-            found = select_unpredictable(low != 0, found, 8 + high.trailing_zeros() as usize / 8);
-        }
-        let is_at = |way: usize| self.entries.get(base + way.min(last)).is_some_and(|entry| entry & LINE == wanted);
-        let mut is_hit = is_at(found);
+        let found = low.trailing_zeros() as usize / 8;
+        let beyond = 8 + high.trailing_zeros() as usize / 8;
+        // Where there is no candidate, some way is looked at: an entry that is the line is a hit, whichever it is. One of
+        // another set never is.
+        let mut found = if WIDE { select_unpredictable(low != 0, found, beyond & 15) } else { found & 7 };
+        let mut is_hit = entries.get(base + found).is_some_and(|entry| entry & LINE == wanted);
         let others = low & low.wrapping_sub(1) | if WIDE { high & high.wrapping_sub(1) | low.min(high) } else { 0 };
         if others != 0 && !is_hit {
             // Seldom: another line has the same mark.
-            let way = self.way_of(set, held.line);
+            let way = way_of(meta, entries, base, held.line);
             is_hit = way.is_some();
             found = way.unwrap_or(0);
         }
-        let victim = (meta.order >> (4 * last) & 15) as usize;
-        let way = select_unpredictable(is_hit, found.min(last), victim);
-        let Some(meta) = self.metas.get_mut(set) else { return nothing };
+        let victim = (meta.order >> (4 * (*ways - 1)) & 15) as usize;
+        let way = select_unpredictable(is_hit, found, victim);
         let moved = moved_first(meta.order, way);
-        meta.order = select_unpredictable(is_hit & !self.by_use, meta.order, moved);
-        mark(meta, way, marked);
-        let Some(entry) = self.entries.get_mut(base + way) else { return nothing };
+        meta.order = select_unpredictable(is_hit & !*by_use, meta.order, moved);
+        mark::<WIDE>(meta, way, marked);
+        let Some(entry) = entries.get_mut(base + way) else { return Taken { is_hit, gone: EMPTY } };
         let gone = *entry;
-        *entry = wanted | u64::from(held.flags) | gone & u64::from(DIRTY) * u64::from(is_hit);
+        *entry = wanted | u64::from(held.flags) | gone & u64::from(DIRTY) & u64::from(is_hit);
         Taken { is_hit, gone }
     }
 
@@ -140,7 +139,7 @@ impl Recency {
         let way = self.way_of(set, line)?;
         let last = self.ways as u32 - 1;
         let meta = self.metas.get_mut(set)?;
-        mark(meta, way, 0);
+        mark::<true>(meta, way, 0);
         meta.order = moved_last(meta.order, way, last);
         let entry = self.entries.get_mut(set * self.ways + way)?;
         let had = Held::of(*entry).flags;
@@ -164,30 +163,30 @@ impl Recency {
         let way = (meta.order >> (4 * last) & 15) as usize;
         let shown = u64::MAX >> (60 - 4 * last);
         meta.order = (meta.order << 4 | way as u64) & shown | meta.order & !shown;
-        mark(meta, way, mark_of(held.line));
+        mark::<true>(meta, way, mark_of(held.line));
         let entry = self.entries.get_mut(set * self.ways + way)?;
         let gone = std::mem::replace(entry, held.entry());
         (gone != EMPTY).then(|| Held::of(gone))
     }
 
-    #[inline]
     fn way_of(&self, set: usize, line: u64) -> Option<usize> {
-        let wanted = mark_of(line);
-        let wanted_entry = Held { line, flags: 0 }.entry();
-        for (word, mut candidates) in candidates::<true>(self.metas.get(set)?, wanted).into_iter().enumerate() {
-            while candidates != 0 {
-                let way = word * 8 + candidates.trailing_zeros() as usize / 8;
-                if self.entries.get(set * self.ways + way).is_some_and(|entry| entry & LINE == wanted_entry) {
-                    return Some(way);
-                }
-                candidates &= candidates - 1;
-            }
-            if self.ways <= 8 {
-                return None;
-            }
-        }
-        None
+        way_of(self.metas.get(set)?, &self.entries, set * self.ways, line)
     }
+}
+
+/// The way of a line in a set whose entries begin at `base`.
+fn way_of(meta: &Meta, entries: &[u64], base: usize, line: u64) -> Option<usize> {
+    let wanted = Held { line, flags: 0 }.entry();
+    for (word, mut candidates) in candidates::<true>(meta, mark_of(line)).into_iter().enumerate() {
+        while candidates != 0 {
+            let way = word * 8 + candidates.trailing_zeros() as usize / 8;
+            if entries.get(base + way).is_some_and(|entry| entry & LINE == wanted) {
+                return Some(way);
+            }
+            candidates &= candidates - 1;
+        }
+    }
+    None
 }
 
 /// The ways whose marks are one, by the highest bit of each byte. A byte above such a one may be set wrongly.
@@ -208,9 +207,9 @@ fn mark_of(line: u64) -> u64 {
 }
 
 #[inline]
-fn mark(meta: &mut Meta, way: usize, mark: u64) {
+fn mark<const WIDE: bool>(meta: &mut Meta, way: usize, mark: u64) {
     let shift = way % 8 * 8;
-    if let Some(word) = meta.marks.get_mut(way / 8) {
+    if let Some(word) = meta.marks.get_mut(if WIDE { way / 8 } else { 0 }) {
         *word = *word & !(0xff << shift) | mark << shift;
     }
 }
@@ -254,5 +253,28 @@ mod tests {
         assert_eq!(moved_last(0xfedc_ba98_7654_3210, 1, 3), 0xfedc_ba98_7654_1320);
         assert_eq!(moved_last(0xfedc_ba98_7654_3210, 0, 15), 0x0fed_cba9_8765_4321);
         assert_eq!(moved_last(0xfedc_ba98_7654_3210, 15, 15), 0xfedc_ba98_7654_3210);
+    }
+
+    #[test]
+    fn a_line_taken_is_one_touched_or_put_in() {
+        let mut x = 88_172_645_463_325_252_u64;
+        for (ways, by_use) in [(1, true), (3, true), (8, true), (8, false), (11, true), (16, true), (16, false)] {
+            let geometry = Geometry { sets: 3, ways, shift: 6 };
+            let (mut slow, mut fast) = (Recency::new(&geometry, by_use), Recency::new(&geometry, by_use));
+            for _ in 0..20_000 {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                let held = Held { line: (x >> 40) % (ways as u64 * 6), flags: (x >> 20 & 1) as u8 };
+                let set = (held.line % 3) as usize;
+                let is_hit = slow.touch(set, held.line, held.flags).is_some();
+                let gone = if is_hit { None } else { slow.insert(set, held) };
+                let taken = if ways > 8 { fast.take::<true>(set, held) } else { fast.take::<false>(set, held) };
+                assert_eq!((taken.is_hit, taken.is_evicted()), (is_hit, gone.is_some()));
+                assert_eq!(taken.is_dirty(), gone.is_some_and(|gone| gone.flags & DIRTY != 0));
+                assert!(gone.is_none_or(|gone| gone.line == taken.line()));
+            }
+            assert_eq!(slow.entries, fast.entries);
+        }
     }
 }
