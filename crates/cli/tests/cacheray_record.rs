@@ -10,6 +10,7 @@ const SOURCE: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 static volatile long words[8];
 int other(int n);
@@ -19,6 +20,8 @@ int main(int argc, char **argv)
         words[i & 7] = i;
     if (argc > 1 && !strcmp(argv[1], "fork") && !fork())
         return other(1);
+    if (argc > 1 && !strcmp(argv[1], "fork"))
+        wait(0);
     if (argc > 1 && !strcmp(argv[1], "term"))
         raise(SIGTERM);
     if (argc > 1 && !strcmp(argv[1], "again"))
