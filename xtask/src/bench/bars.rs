@@ -133,6 +133,7 @@ impl Bar {
             // Sharing keeps some 150 bytes of every line.
             ["cacheray", "sharing"] => Some(256),
             // Curves keep up to 50 bytes of every line.
+            ["cacheray", "mrc", "--by=type"] => Some(150),
             ["cacheray", "mrc", ..] => Some(96),
             // Live regions, and a shadow of up to 64 MiB that makes looking them up quick.
             ["cacheray", ..] => Some(150),
