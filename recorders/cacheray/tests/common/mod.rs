@@ -108,7 +108,10 @@ impl Bench {
     pub fn run(&self, program: &Path, arguments: &[&str], options: &str) -> Run {
         let trace = self.path("t.trace");
         let value = format!("tracefile={}:{options}", trace.display());
-        let output = Command::new(program)
+        // Shells start what runs in the background with SIGINT ignored, and programs inherit that.
+        let output = Command::new("env")
+            .arg("--default-signal=INT,QUIT")
+            .arg(program)
             .args(arguments)
             .env("CACHERAY_OPTIONS", value)
             .env_remove("CACHERAY_RECORDED")
