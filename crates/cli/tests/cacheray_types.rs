@@ -99,6 +99,44 @@ fn a_proposal_gives_sim_the_figures_that_advise_told() {
 }
 
 #[test]
+fn two_layouts_of_one_trace_stand_side_by_side() {
+    let trace = sample("layouts.trace.gz");
+    let advice = json(&["advise", &trace, "--format", "json"]);
+    let all = advice["advice"].as_array().unwrap();
+    let split = |name: &str| {
+        let one = all.iter().find(|one| one["type"] == name && one["kind"] == "split").unwrap();
+        let file = scratch(&format!("compare-{name}.json"));
+        std::fs::write(&file, one["remap"].to_string()).unwrap();
+        file.display().to_string()
+    };
+    let (node, particle) = (split("struct.Node"), split("struct.Particle"));
+    let missed = |with: Option<&str>| {
+        let remap = with.map(|file| ["--remap", file]);
+        let mut arguments = vec!["sim", trace.as_str(), "--config", "zen3", "--format", "json"];
+        arguments.extend(remap.iter().flatten());
+        let l1 = json(&arguments)["results"]["zen3"]["levels"][0].clone();
+        l1["read_misses"].as_u64().unwrap() + l1["write_misses"].as_u64().unwrap()
+    };
+    let (as_traced, with_node, with_particle) = (missed(None), missed(Some(&node)), missed(Some(&particle)));
+    assert!(with_node < as_traced && with_particle < as_traced && with_node != with_particle);
+    let compare = |arguments: &[&str]| {
+        let value = json(&[&["compare", "--config", "zen3", "--format", "json"], arguments].concat());
+        let rows = value["results"]["zen3"]["rows"].as_array().unwrap().clone();
+        let l1 = rows.iter().find(|row| row["kind"] == "level" && row["name"] == "L1").unwrap();
+        (l1["base"]["misses"].as_u64().unwrap(), l1["shown"]["misses"].as_u64().unwrap())
+    };
+    assert_eq!(compare(&["--remap", &node, &trace]), (as_traced, with_node));
+    assert_eq!(compare(&["--base-remap", &node, &trace]), (with_node, as_traced));
+    assert_eq!(compare(&["--base-remap", &node, "--remap", &particle, &trace]), (with_node, with_particle));
+    assert_eq!(compare(&["--remap", &node, &trace, &trace]), (as_traced, with_node));
+    let page = text(&run(&["compare", "--config", "zen3", "--remap", &node, &trace]));
+    let title = format!("{trace} as {node} lays it out against {trace}\n");
+    assert!(page.starts_with(&title) && page.contains("struct.Node (part 2)"), "{page}");
+    let stdin = run(&["compare", "--config", "zen3", "--remap", &node, "-"]);
+    assert_eq!(stdin.status.code(), Some(2), "standard input cannot be read twice");
+}
+
+#[test]
 fn upstreams_remap_lines_need_the_fields() {
     let (trace, types) = (sample("layouts.trace.gz"), sample("layouts.dwarf.json"));
     let file = scratch("remap.txt");

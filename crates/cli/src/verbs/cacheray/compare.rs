@@ -1,4 +1,4 @@
-//! `anytrace cacheray compare`: two runs in the same caches, side by side.
+//! `anytrace cacheray compare`: two runs, or two layouts of one run, in the same caches, side by side.
 
 use std::path::PathBuf;
 
@@ -23,11 +23,14 @@ pub(crate) struct CompareArguments {
     /// The trace to compare with; - is standard input
     #[arg(required_unless_present = "list_presets", value_name = "BASE")]
     base: Option<PathBuf>,
-    /// The trace that is compared
-    #[arg(required_unless_present = "list_presets", value_name = "FILE")]
+    /// The trace that is compared; BASE itself where a layout is remapped
+    #[arg(required_unless_present_any = ["list_presets", "remap", "base_remap"], value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     caches: ConfigArguments,
+    /// The same for BASE; --remap is for FILE alone
+    #[arg(long, value_name = "FILE", help_heading = "Type data")]
+    base_remap: Option<PathBuf>,
     /// Exit with 1 when a statistic of a level, a type or all records has grown by more, as misses=5%; may be repeated
     #[arg(long, value_name = "STATISTIC=PERCENT", value_parser = threshold)]
     fail_above: Vec<Threshold>,
@@ -66,14 +69,22 @@ struct Comparison {
 }
 
 pub(crate) fn run(options: &CompareArguments) -> Result<Verdict, Failure> {
-    let (Some(base), Some(file)) = (&options.base, &options.file) else {
+    let Some(base) = options.base.as_ref().filter(|_| !options.caches.list_presets) else {
         put(&preset_list())?;
         return Ok(Verdict::Fine);
     };
+    let file = options.file.as_ref().unwrap_or(base);
     crate::only_one_stdin([base.as_path(), file.as_path()].into_iter())?;
     let configs = options.caches.load()?;
-    let one = |path: &PathBuf| simulate(path, &configs, &options.caches, (true, false), &options.input);
-    let sides = [one(base)?, one(file)?];
+    let one = |path: &PathBuf, caches: &ConfigArguments| {
+        let mut side = simulate(path, &configs, caches, (true, false), &options.input)?;
+        if let Some(plans) = caches.remap() {
+            side.name = format!("{} as {} lays it out", side.name, plans.display());
+        }
+        Ok::<_, Failure>(side)
+    };
+    let of_base = options.caches.with_remap(options.base_remap.clone());
+    let sides = [one(base, &of_base)?, one(file, &options.caches)?];
     let both = sides[0].results.configs.iter().zip(&sides[1].results.configs);
     let comparisons: Vec<_> = both
         .map(|(base, shown)| {

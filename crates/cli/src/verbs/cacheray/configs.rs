@@ -1,6 +1,6 @@
 //! Which caches are simulated: `--config`, `--list-presets`, `--cores`, for all verbs that simulate.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anytrace_analysis::cache::CorePlan;
 use anytrace_analysis::cache::config::Config;
@@ -18,7 +18,7 @@ use crate::table::{Align, Table};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Caches and who uses them.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Caches")]
 pub(super) struct ConfigArguments {
     /// What to simulate: a preset, or a file with one or more configurations (JSON, or upstream's JSON or INI); may be
@@ -62,6 +62,18 @@ impl ConfigArguments {
             configs.iter_mut().for_each(make_private);
         }
         Ok(configs)
+    }
+
+    /// The same caches with other layouts, or with those of the trace.
+    pub(super) fn with_remap(&self, remap: Option<PathBuf>) -> Self {
+        let mut other = self.clone();
+        other.what_if.remap = remap;
+        other
+    }
+
+    /// The file that says how types are laid out, where they are not as traced.
+    pub(super) fn remap(&self) -> Option<&Path> {
+        self.what_if.remap.as_deref()
     }
 
     /// Which thread runs on which core.

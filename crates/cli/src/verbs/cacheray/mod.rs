@@ -46,9 +46,10 @@ enum CacherayVerb {
                             CC='anytrace cacheray cc -- clang' make"
     )]
     Cc(cc::CcArguments),
-    /// Compare two traces in the same caches, level by level and type by type, with thresholds
+    /// Compare two traces, or two layouts of one, in the same caches, level by level and type by type, with thresholds
     #[command(
-        after_help = "Example:\n  anytrace cacheray compare --config zen3 --fail-above misses=5% before.trace after.trace"
+        after_help = "Examples:\n  anytrace cacheray compare --config zen3 --fail-above misses=5% before.trace after.trace\n  \
+                      anytrace cacheray compare --config zen3 --remap split.json run.trace"
     )]
     Compare(Box<compare::CompareArguments>),
     /// Draw where a trace is hot: addresses over time, or lines over the bytes in them

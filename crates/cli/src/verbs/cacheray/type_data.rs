@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::paint;
 
 /// Type data.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Type data")]
 pub(crate) struct TypeDataArguments {
     /// Program, library or object file with debug data (-g) that names fields and tells sizes; or JSON, as `types

@@ -15,14 +15,14 @@ use crate::failure::Failure;
 use crate::paint;
 
 /// Type data, and what is changed.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WhatIfArguments {
     #[command(flatten)]
     type_data: TypeDataArguments,
     /// Simulate as if types had other layouts: JSON as `advise --format json` writes it under `remap`, or lines
     /// `struct A=FIELD,OFFSET;FIELD,OFFSET` with --binary
     #[arg(long, value_name = "FILE", help_heading = "Type data")]
-    remap: Option<PathBuf>,
+    pub(super) remap: Option<PathBuf>,
 }
 
 impl WhatIfArguments {
