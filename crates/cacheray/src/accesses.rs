@@ -21,7 +21,8 @@ pub(crate) fn tell(
 ) -> Result<Summary, Error> {
     let mut teller = Teller {
         layout: reader.layout(),
-        batch: Vec::with_capacity(BATCH_ACCESSES),
+        batch: vec![of_record(0, 0, 0, 0, 0); BATCH_ACCESSES].into_boxed_slice(),
+        filled: 0,
         threads: HashMap::new(),
         types: HashMap::new(),
         distinct_max: limits.distinct_max,
@@ -44,7 +45,9 @@ struct Others {
 struct Teller<'a> {
     layout: Layout,
     out: &'a mut dyn AccessSink,
-    batch: Vec<Access>,
+    /// The batch: as many accesses of it as are filled.
+    batch: Box<[Access]>,
+    filled: usize,
     threads: HashMap<u64, ThreadNumber>,
     types: HashMap<Box<[u8]>, TypeNumber>,
     distinct_max: usize,
@@ -76,18 +79,44 @@ impl Visit for Teller<'_> {
 
 impl Teller<'_> {
     fn flush(&mut self) -> Result<(), Error> {
-        if !self.batch.is_empty() {
-            self.out.accesses(&self.batch)?;
-            self.batch.clear();
+        if let Some(batch) = self.batch.get(..self.filled).filter(|batch| !batch.is_empty()) {
+            self.out.accesses(batch)?;
+            self.filled = 0;
         }
         Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.filled >= self.batch.len()
+    }
+
+    /// Fills the batch with the accesses that records start with, as long as they are of the latest thread; returns their
+    /// number.
+    #[inline(always)]
+    fn fill<const STRIDE: usize, const BIG: bool>(&mut self, records: &[[u8; STRIDE]], seq: u64) -> usize {
+        let Some((latest, number)) = self.latest else { return 0 };
+        let room = self.batch.get_mut(self.filled..).unwrap_or_default();
+        let mut taken = 0;
+        for ((place, record), seq) in room.iter_mut().zip(records).zip(seq..) {
+            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+            if (tag & NOT_ACCESS != 0) | (thread != latest) {
+                break;
+            }
+            *place = of_record(tag, address, size, number, seq);
+            taken += 1;
+        }
+        self.filled += taken;
+        taken
     }
 
     #[inline(always)]
     fn push(&mut self, tag: u8, address: u64, size: u8, thread: u64, seq: u64) -> Result<(), Error> {
         let thread = self.thread(thread)?;
-        self.batch.push(of_record(tag, address, size, thread, seq));
-        if self.batch.len() == BATCH_ACCESSES { self.flush() } else { Ok(()) }
+        if let Some(place) = self.batch.get_mut(self.filled) {
+            *place = of_record(tag, address, size, thread, seq);
+            self.filled += 1;
+        }
+        if self.is_full() { self.flush() } else { Ok(()) }
     }
 
     /// Tells how many accesses of the latest thread were held back.
@@ -204,28 +233,23 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
     at: Place,
 ) -> Result<usize, Error> {
     let (records, _) = window.as_chunks::<STRIDE>();
-    let mut rest = records.iter().zip(at.seq..);
-    loop {
+    let mut taken = 0;
+    while taken < records.len() {
         // Up to a full batch, another thread or something else: a short loop.
-        let (latest, number) = teller.latest.unzip();
-        let mut stopped = None;
-        let room = BATCH_ACCESSES.saturating_sub(teller.batch.len());
-        teller.batch.extend(rest.by_ref().take(room).map_while(|(record, seq)| {
-            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
-            if tag & NOT_ACCESS != 0 || latest != Some(thread) {
-                stopped = Some((tag, address, size, thread, seq));
-                return None;
-            }
-            Some(of_record(tag, address, size, number.unwrap_or(0), seq))
-        }));
-        let taken = |seq| Ok((seq - at.seq) as usize * STRIDE);
-        match stopped {
-            Some((tag, .., seq)) if tag & NOT_ACCESS != 0 => return taken(seq),
-            Some((tag, address, size, thread, seq)) => teller.push(tag, address, size, thread, seq)?,
-            None if teller.batch.len() >= BATCH_ACCESSES => teller.flush()?,
-            None => return taken(at.seq + records.len() as u64),
+        taken += teller.fill::<STRIDE, BIG>(records.get(taken..).unwrap_or_default(), at.seq + taken as u64);
+        if teller.is_full() {
+            teller.flush()?;
+            continue;
         }
+        let Some(record) = records.get(taken) else { break };
+        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+        if tag & NOT_ACCESS != 0 {
+            break;
+        }
+        teller.push(tag, address, size, thread, at.seq + taken as u64)?;
+        taken += 1;
     }
+    Ok(taken * STRIDE)
 }
 
 /// The access a record is.

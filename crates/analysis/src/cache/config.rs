@@ -208,6 +208,17 @@ impl fmt::Display for Wrong {
 }
 
 impl Config {
+    /// True where many accesses can go through the levels at once, for so many cores: no level has to know of those below,
+    /// and the first is of the most frequent kind.
+    pub(super) fn has_stages(&self, cores: usize) -> bool {
+        let Some(first) = self.levels.first() else { return false };
+        let is_shared = cores == 1 || !first.is_private;
+        let is_plain = !first.is_write_through && first.allocates_on_write && !first.prefetch.is_any();
+        let is_few = first.geometry().ways <= super::store::recency::WAYS_MAX;
+        let is_by_order = is_few && matches!(first.policy, Policy::Lru | Policy::Fifo);
+        self.inclusion == Inclusion::Nine && is_shared && is_plain && is_by_order
+    }
+
     /// A configuration of these levels.
     pub fn new(name: &str, levels: Vec<Level>) -> Self {
         Self { name: name.to_owned(), levels, inclusion: Inclusion::Nine, tlb: Vec::new(), is_coherent: true }

@@ -1,5 +1,6 @@
 //! From a trace's accesses to results: several configurations in one pass, on one thread or several.
 
+mod gather;
 mod tally;
 mod unit;
 
@@ -13,8 +14,9 @@ use super::config::{CORES_MAX, Config};
 use super::next_use::Foreseen;
 use super::results::{ConfigResults, Results};
 use super::workers::Workers;
+pub(super) use gather::{Gathered, Gatherer};
 pub(super) use tally::{Gain, Threads};
-pub(super) use unit::{Batch, Partial, Unit};
+pub(super) use unit::{Batch, Partial, Record, Unit};
 
 /// Which thread runs on which core.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,12 +36,14 @@ pub struct Cores {
     plan: CorePlan,
     of: Vec<usize>,
     others: usize,
+    /// The highest core and one.
+    count: usize,
 }
 
 impl Cores {
     /// Begins without threads.
     pub fn new(plan: CorePlan) -> Self {
-        Self { plan, of: Vec::new(), others: 0 }
+        Self { plan, of: Vec::new(), others: 0, count: 0 }
     }
 
     /// Takes a thread; gives its core.
@@ -62,6 +66,7 @@ impl Cores {
         if let Some(place) = self.of.get_mut(at) {
             *place = core;
         }
+        self.count = self.count.max(core + 1);
         core
     }
 
@@ -73,7 +78,7 @@ impl Cores {
 
     /// Cores named so far: the highest and all before it.
     pub(super) fn count(&self) -> usize {
-        self.of.iter().max().map_or(1, |highest| highest + 1)
+        self.count.max(1)
     }
 }
 
@@ -140,10 +145,13 @@ impl Simulation {
         let attribution = (options.with_types || wants_places).then(Attribution::default);
         let threads = options.threads.max(1);
         let mut units = Vec::new();
+        // Where each thread has a configuration of its own, there is no need to share one.
+        let shares = threads / configs.len().max(1);
         for (at, config) in configs.iter().enumerate() {
-            units.extend(Unit::of_config(at, config, &options, threads));
+            units.extend(Unit::of_config(at, config, &options, shares));
         }
-        let workers = (threads > 1 && units.len() > 1).then(|| Workers::start(std::mem::take(&mut units), threads));
+        let workers =
+            (threads > 1 && units.len() > 1).then(|| Workers::start(std::mem::take(&mut units), &configs, threads));
         Ok(Self {
             cores: Arc::new(Cores::new(options.cores.clone())),
             configs,
@@ -201,7 +209,8 @@ impl Simulation {
             attribution.attribute(batch, &mut self.fields, places);
         }
         let fields = if self.options.with_types { self.fields.as_slice() } else { &[] };
-        let batch = Batch { accesses: batch, fields, places: &self.places, cores: &self.cores };
+        let only = self.threads.only().filter(|_| !self.options.with_types);
+        let batch = Batch { accesses: batch, fields, places: &self.places, cores: &self.cores, only };
         if let Some(workers) = &mut self.workers {
             return workers.take(batch, &self.cores);
         }

@@ -126,7 +126,7 @@ impl Store {
     pub(super) fn lines(&self) -> Vec<Held> {
         let held = |entry: &u64| (*entry != EMPTY).then(|| Held::of(*entry));
         match self {
-            Self::Recency(store) => store.entries().iter().filter_map(held).collect(),
+            Self::Recency(store) => store.lines(),
             Self::Linked(store) => store.entries().filter_map(held).collect(),
             Self::Ways(store) => store.entries().iter().filter_map(held).collect(),
         }

@@ -1,4 +1,9 @@
 //! Units on several threads: each works off all chunks of the trace in order, for its own units.
+//!
+//! What a configuration's shards are asked for is gathered once, on the thread that reads the trace, where all of them
+//! work by stages; other units are handed the accesses and take what is theirs.
+
+mod chunk;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,30 +11,16 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use anytrace_core::Error;
-use anytrace_core::access::Access;
 
-use super::simulation::{Batch, Cores, Gain, Partial, Unit};
+use super::config::Config;
+use super::simulation::{Batch, Cores, Gain, Gatherer, Partial, Unit};
+use chunk::Chunk;
 
 /// Accesses of a chunk: enough that handing it over costs nothing, few enough for a second-level cache.
 const CHUNK_ACCESSES: usize = 16 * 1024;
 
 /// Chunks that wait for a thread.
 const WAITING: usize = 4;
-
-/// Accesses that all threads work off.
-#[derive(Debug, Default)]
-struct Chunk {
-    accesses: Vec<Access>,
-    fields: Vec<u32>,
-    places: Vec<u64>,
-    cores: Arc<Cores>,
-}
-
-impl Chunk {
-    fn batch(&self) -> Batch<'_> {
-        Batch { accesses: &self.accesses, fields: &self.fields, places: &self.places, cores: &self.cores }
-    }
-}
 
 /// Records of a chunk that a unit of a configuration served in part.
 type Parts = Vec<(usize, Vec<Partial>)>;
@@ -41,10 +32,22 @@ struct Worker {
     thread: JoinHandle<Vec<Unit>>,
 }
 
+/// What gathers for the shards of a configuration.
+#[derive(Debug)]
+struct Shared {
+    config_at: usize,
+    shards: u64,
+    gatherer: Gatherer,
+    config: Config,
+}
+
 /// The threads.
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
+    shared: Vec<Shared>,
+    /// True when a unit wants all accesses, whatever is gathered.
+    has_others: bool,
     next: Chunk,
     /// Chunks handed out whose parts were not put together yet.
     handed_out: VecDeque<Arc<Chunk>>,
@@ -53,25 +56,40 @@ pub(super) struct Workers {
 
 impl Workers {
     /// Starts as many threads as there is work for.
-    pub(super) fn start(units: Vec<Unit>, threads: usize) -> Self {
+    pub(super) fn start(units: Vec<Unit>, configs: &[Config], threads: usize) -> Self {
         let threads = threads.min(units.len());
         let mut shares: Vec<Vec<Unit>> = (0..threads).map(|_| Vec::new()).collect();
         let gains = units.iter().map(|unit| (unit.config_at(), unit.blank_gain())).collect();
+        let is_shared = |unit: &Unit| unit.shard().1 > 1;
+        let has_others = !units.iter().all(is_shared);
+        let first_shards = units.iter().filter(|unit| is_shared(unit) && unit.shard().0 == 0);
+        let shared = first_shards.filter_map(|unit| {
+            let (config, shards) = (configs.get(unit.config_at())?.clone(), unit.shard().1);
+            Some(Shared { config_at: unit.config_at(), shards, gatherer: Gatherer::new(&config, shards), config })
+        });
+        let shared = shared.collect();
         for (at, unit) in units.into_iter().enumerate() {
             if let Some(share) = shares.get_mut(at % threads.max(1)) {
                 share.push(unit);
             }
         }
         let workers = shares.into_iter().map(Worker::start).collect();
-        Self { workers, next: Chunk::default(), handed_out: VecDeque::new(), gains }
+        Self { workers, shared, has_others, next: Chunk::default(), handed_out: VecDeque::new(), gains }
     }
 
     /// Takes accesses; hands a chunk out when it is full.
     pub(super) fn take(&mut self, batch: Batch<'_>, cores: &Arc<Cores>) -> Result<(), Error> {
-        self.next.accesses.extend_from_slice(batch.accesses);
-        self.next.fields.extend_from_slice(batch.fields);
-        self.next.places.extend_from_slice(batch.places);
-        if self.next.accesses.len() >= CHUNK_ACCESSES {
+        let mut is_whole = self.has_others || batch.only.is_none();
+        for shared in &mut self.shared {
+            if shared.config.has_stages(cores.count()) {
+                let of = (shared.config_at, shared.shards);
+                self.next.gather(of, &mut shared.gatherer, batch);
+            } else {
+                is_whole = true;
+            }
+        }
+        self.next.count(batch, is_whole);
+        if self.next.len() >= CHUNK_ACCESSES {
             self.flush(cores)?;
         }
         Ok(())
@@ -79,12 +97,12 @@ impl Workers {
 
     /// Hands out what was taken.
     pub(super) fn flush(&mut self, cores: &Arc<Cores>) -> Result<(), Error> {
-        if self.next.accesses.is_empty() {
+        if self.next.len() == 0 {
             return Ok(());
         }
         let used = if self.handed_out.len() >= WAITING { self.put_together()? } else { Chunk::default() };
         let mut chunk = std::mem::replace(&mut self.next, used);
-        chunk.cores = Arc::clone(cores);
+        chunk.set_cores(cores);
         let chunk = Arc::new(chunk);
         for worker in &self.workers {
             worker.chunks.send(Arc::clone(&chunk)).map_err(|_| ended())?;
@@ -119,26 +137,22 @@ impl Workers {
     /// back, emptied.
     fn put_together(&mut self) -> Result<Chunk, Error> {
         let Some(chunk) = self.handed_out.pop_front() else { return Ok(Chunk::default()) };
-        let mut parts: Vec<(usize, u32, u8)> = Vec::new();
+        let mut parts: Vec<(usize, Partial)> = Vec::new();
         for worker in &self.workers {
             for (config_at, part) in worker.parts.recv().map_err(|_| ended())? {
-                parts.extend(part.into_iter().map(|(index, served)| (config_at, index, served)));
+                parts.extend(part.into_iter().map(|part| (config_at, part)));
             }
         }
         parts.sort_unstable();
         // Of each record the last has the worst server.
-        let records = parts.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter_map(<[_]>::last);
-        for (config_at, index, served) in records {
-            let index = *index as usize;
-            let gain = self.gains.iter_mut().find(|(at, _)| at == config_at);
-            if let (Some((_, gain)), Some(access)) = (gain, chunk.accesses.get(index)) {
-                gain.note(access.thread, chunk.fields.get(index).copied(), usize::from(*served));
+        let records = parts.chunk_by(|a, b| (a.0, a.1.index) == (b.0, b.1.index)).filter_map(<[_]>::last);
+        for (config_at, part) in records {
+            if let Some((_, gain)) = self.gains.iter_mut().find(|(at, _)| at == config_at) {
+                gain.note(part.thread, part.field, part.served);
             }
         }
         let mut chunk = Arc::into_inner(chunk).unwrap_or_default();
-        chunk.accesses.clear();
-        chunk.fields.clear();
-        chunk.places.clear();
+        chunk.clear();
         Ok(chunk)
     }
 }
@@ -157,7 +171,7 @@ fn work(mut units: Vec<Unit>, chunks: &Receiver<Arc<Chunk>>, parts: &Sender<Part
         let mut found = Vec::new();
         for unit in &mut units {
             let mut partial = Vec::new();
-            unit.run(chunk.batch(), &mut partial);
+            chunk.run(unit, &mut partial);
             if !partial.is_empty() {
                 found.push((unit.config_at(), partial));
             }

@@ -4,12 +4,12 @@
 //! block before the next one begins, and leaves behind what the next is asked for, in order. Each loop is short, without
 //! branches that chance decides, and its level's lines stay near.
 
-use std::ops::Range;
+use anytrace_core::access::ThreadNumber;
 
 use crate::cache::config::{Geometry, Inclusion};
-use crate::cache::simulation::{Batch, Gain};
-use crate::cache::store::recency::Recency;
-use crate::cache::store::{DIRTY, Held, Store};
+use crate::cache::simulation::{Batch, Gain, Gathered};
+use crate::cache::store::recency::{Set, Sets, with_sets};
+use crate::cache::store::{DIRTY, Store};
 
 use super::{Hierarchy, Level};
 
@@ -23,18 +23,17 @@ pub(in crate::cache) const FIRST_WRITES: u64 = 2;
 /// first byte of the line, in whose lowest bits [`WRITES`] and [`FIRST_WRITES`] are: lines have 8 bytes at least.
 pub(in crate::cache) type Op = u64;
 
-/// What levels are asked for.
+/// What a level is asked for by the one above.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct Asked {
-    pub(in crate::cache) ops: Vec<Op>,
-    /// Numbers in the batch of the accesses that ask; of no use where all records of a block are counted as one.
-    pub(in crate::cache) indexes: Vec<u32>,
+struct Asked {
+    ops: Vec<Op>,
+    /// Numbers of the accesses that ask; of no use where all records of a block are counted as one.
+    indexes: Vec<u32>,
 }
 
 impl Asked {
     /// Makes room for so many ops.
-    #[inline]
-    pub(in crate::cache) fn fit(&mut self, most: usize) {
+    fn fit(&mut self, most: usize) {
         if self.ops.len() < most {
             self.ops.resize(most, 0);
             self.indexes.resize(most, 0);
@@ -42,23 +41,45 @@ impl Asked {
     }
 }
 
-/// What levels are asked for; memory that is used again.
+/// Memory that is used again.
 #[derive(Debug, Default)]
 pub(in crate::cache) struct Stages {
-    pub(in crate::cache) asked: Asked,
+    asked: Asked,
     next: Asked,
 }
 
-/// What the accesses of a block are.
+/// Whose records those of a block are.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cache) enum Owners<'a> {
+    /// All of one thread, and of no field that is asked for.
+    One(ThreadNumber),
+    /// Each its own.
+    Each(Batch<'a>),
+}
+
+impl Owners<'_> {
+    /// Counts records that a server beyond the first level served, of which one has a number; none is right, too.
+    #[inline(always)]
+    fn note(self, gain: &mut Gain, records: u64, index: u32, served: usize) {
+        match self {
+            Self::One(thread) => gain.note_many(records, thread, None, served),
+            Self::Each(batch) => {
+                let Some(access) = batch.accesses.get(index as usize) else { return };
+                gain.note_many(records, access.thread, batch.fields.get(index as usize).copied(), served);
+            }
+        }
+    }
+
+    const fn is_one(self) -> bool {
+        matches!(self, Self::One(_))
+    }
+}
+
+/// What a block asks of the first level, and whose its records are.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Block<'a> {
-    pub(in crate::cache) batch: Batch<'a>,
-    /// Ops of the first level.
-    pub(in crate::cache) ops: usize,
-    pub(in crate::cache) reads: u64,
-    pub(in crate::cache) writes: u64,
-    /// Number in the batch of the only thread's first access; `None` where each record is counted for itself.
-    pub(in crate::cache) thread_of: Option<u32>,
+    pub(in crate::cache) gathered: Gathered<'a>,
+    pub(in crate::cache) owners: Owners<'a>,
 }
 
 /// What a stage counted.
@@ -68,7 +89,8 @@ struct Counted {
     misses: u64,
     write_misses: u64,
     fills: u64,
-    evictions: u64,
+    /// Fills for which no line had to go.
+    had_room: u64,
     /// What the next level is asked for: lines, and to take back dirty ones.
     asked: usize,
 }
@@ -80,36 +102,38 @@ impl Hierarchy {
         is_nine && self.levels.first().is_some_and(|first| !first.is_write_through && first.is_stage())
     }
 
-    /// Works off what the first level is asked for: the ops of a block from number 1 on. No two neighbours are of the same
-    /// line.
+    /// Works off what a block asks of the first level.
     pub(in crate::cache) fn run_stages(&mut self, stages: &mut Stages, block: Block<'_>, gain: &mut Gain) {
         let Stages { asked, next } = stages;
+        let Block { gathered, owners } = block;
         let Some(first) = self.levels.first_mut() else { return };
-        let found = first.stage::<true>((asked, 1..block.ops + 1), next, (block, 0), gain);
+        let found = first.stage::<true>((gathered.ops, gathered.indexes), next, (owners, 0), gain);
         first.counts.read_misses += found.misses - found.write_misses;
         first.counts.write_misses += found.write_misses;
-        first.counts.read_hits += block.reads - (found.misses - found.write_misses);
-        first.counts.write_hits += block.writes - found.write_misses;
+        first.counts.read_hits += gathered.reads - (found.misses - found.write_misses);
+        first.counts.write_hits += gathered.writes - found.write_misses;
         let (mut count, mut lines) = (found.asked, found.misses);
         self.see_all(next.ops.get(..count).unwrap_or_default());
         for number in 1.. {
             std::mem::swap(asked, next);
+            let (ops, indexes) = (asked.ops.get(..count), asked.indexes.get(..count));
+            let these = (ops.unwrap_or_default(), indexes.unwrap_or_default());
             match self.levels.get_mut(number) {
                 Some(level) if level.is_stage() => {
-                    let found = level.stage::<false>((asked, 0..count), next, (block, number), gain);
+                    let found = level.stage::<false>(these, next, (owners, number), gain);
                     level.counts.read_hits += lines - found.misses;
                     level.counts.read_misses += found.misses;
                     level.counts.writebacks_in += count as u64 - lines;
-                    if let Some(index) = block.thread_of {
-                        gain.note_many(lines - found.misses, block.batch, index, number);
+                    if owners.is_one() {
+                        owners.note(gain, lines - found.misses, 0, number);
                     }
                     (count, lines) = (found.asked, found.misses);
                 }
-                Some(_) => return self.run_singly(asked, count, number, block, gain),
+                Some(_) => return self.run_singly(these, number, owners, gain),
                 None => {
                     self.memory_reads += lines;
                     self.memory_writes += count as u64 - lines;
-                    return tell_memory(asked, count, lines, (block, number), gain);
+                    return tell_memory(these, lines, (owners, number), gain);
                 }
             }
         }
@@ -123,26 +147,26 @@ impl Hierarchy {
     }
 
     /// Levels that are no stages, one op after the other.
-    fn run_singly(&mut self, asked: &Asked, count: usize, number: usize, block: Block<'_>, gain: &mut Gain) {
-        for (op, index) in asked.ops.iter().zip(&asked.indexes).take(count) {
+    fn run_singly(&mut self, (ops, indexes): (&[Op], &[u32]), number: usize, owners: Owners<'_>, gain: &mut Gain) {
+        for (op, index) in ops.iter().zip(indexes) {
             let at = op & !(WRITES | FIRST_WRITES);
             if op & WRITES != 0 {
                 self.write_back(0, number, at, true);
             } else {
                 let served = self.read(0, number, at, true).level;
-                gain.note_many(1, block.batch, block.thread_of.unwrap_or(*index), served);
+                owners.note(gain, 1, *index, served);
             }
         }
     }
 }
 
 /// Counts the records that memory served.
-fn tell_memory(asked: &Asked, count: usize, lines: u64, (block, number): (Block<'_>, usize), gain: &mut Gain) {
-    if let Some(index) = block.thread_of {
-        return gain.note_many(lines, block.batch, index, number);
+fn tell_memory((ops, indexes): (&[Op], &[u32]), lines: u64, (owners, number): (Owners<'_>, usize), gain: &mut Gain) {
+    if owners.is_one() {
+        return owners.note(gain, lines, 0, number);
     }
-    for (op, index) in asked.ops.iter().zip(&asked.indexes).take(count) {
-        gain.note_many(u64::from(op & WRITES == 0), block.batch, *index, number);
+    for (op, index) in ops.iter().zip(indexes) {
+        owners.note(gain, u64::from(op & WRITES == 0), *index, number);
     }
 }
 
@@ -156,25 +180,29 @@ impl Level {
     /// Works off what the level is asked for; what it asks of the next is in `next`.
     fn stage<const FIRST: bool>(
         &mut self,
-        (asked, range): (&Asked, Range<usize>),
+        (ops, indexes): (&[Op], &[u32]),
         next: &mut Asked,
-        of: (Block<'_>, usize),
+        of: (Owners<'_>, usize),
         gain: &mut Gain,
     ) -> Counted {
-        // Each op asks for a line and gives one back at most, and one place more is written to in passing.
-        next.fit(range.len() * 2 + 1);
-        let ops = asked.ops.get(range.clone()).unwrap_or_default();
-        let indexes = asked.indexes.get(range).unwrap_or_default();
+        // Each op asks for a line and gives one back at most; places behind are written to in passing.
+        next.fit(ops.len() * 2 + 2);
         let Self { geometry, stores, set_misses, counts, .. } = self;
         let Some(Store::Recency(store)) = stores.first_mut() else { return Counted::default() };
-        let stage = Stage { store, set_misses, geometry: *geometry, ops, indexes, next };
-        let counted = match (stage.store.is_wide(), of.0.thread_of.is_some()) {
-            (false, true) => stage.run::<FIRST, false, false>(of, gain),
-            (false, false) => stage.run::<FIRST, false, true>(of, gain),
-            (true, _) => stage.run::<FIRST, true, true>(of, gain),
-        };
+        let stage = Stage { set_misses, geometry: *geometry, last: store.last, ops, indexes, next };
+        let kind = (of.0.is_one(), geometry.sets.is_power_of_two(), store.by_use);
+        let counted = with_sets!(&mut store.sets, sets => match kind {
+            (true, true, true) => stage.run::<FIRST, false, true, true>(sets, of, gain),
+            (true, true, false) => stage.run::<FIRST, false, true, false>(sets, of, gain),
+            (true, false, true) => stage.run::<FIRST, false, false, true>(sets, of, gain),
+            (true, false, false) => stage.run::<FIRST, false, false, false>(sets, of, gain),
+            (false, true, true) => stage.run::<FIRST, true, true, true>(sets, of, gain),
+            (false, true, false) => stage.run::<FIRST, true, true, false>(sets, of, gain),
+            (false, false, true) => stage.run::<FIRST, true, false, true>(sets, of, gain),
+            (false, false, false) => stage.run::<FIRST, true, false, false>(sets, of, gain),
+        });
         counts.fills += counted.fills;
-        counts.evictions += counted.evictions;
+        counts.evictions += counted.fills - counted.had_room;
         counts.writebacks_out += counted.asked as u64 - counted.misses;
         counted
     }
@@ -182,59 +210,62 @@ impl Level {
 
 /// What the loop of a level works on.
 struct Stage<'a> {
-    store: &'a mut Recency,
     set_misses: &'a mut [u64],
     geometry: Geometry,
+    last: usize,
     ops: &'a [Op],
     indexes: &'a [u32],
     next: &'a mut Asked,
 }
 
 impl Stage<'_> {
-    /// The loop of a level. With `EACH`, numbers of accesses are handed on.
+    /// The loop of a level. With `EACH`, numbers of accesses are handed on; with `MASKED`, sets are low bits of lines;
+    /// with `BY_USE`, the victim is the least recently used.
     #[inline(always)]
-    fn run<const FIRST: bool, const WIDE: bool, const EACH: bool>(
+    fn run<const FIRST: bool, const EACH: bool, const MASKED: bool, const BY_USE: bool>(
         self,
-        (block, number): (Block<'_>, usize),
+        rows: &mut [impl Set],
+        (owners, number): (Owners<'_>, usize),
         gain: &mut Gain,
     ) -> Counted {
-        let Self { store, set_misses, geometry, ops, indexes, next } = self;
+        let Self { set_misses, geometry, last, ops, indexes, next } = self;
         let (shift, sets) = (geometry.shift, geometry.sets as u64);
-        let is_power_of_two = sets.is_power_of_two();
+        let line_mask = u64::MAX << shift;
         let (next_ops, next_indexes) = (next.ops.as_mut_slice(), next.indexes.as_mut_slice());
         let mut counted = Counted::default();
         let mut asked = 0;
         for (place, op) in ops.iter().enumerate() {
             let line = op >> shift;
-            let set = (if is_power_of_two { line & (sets - 1) } else { line % sets.max(1) }) as usize;
-            let taken = store.take::<WIDE>(set, Held { line, flags: (op & WRITES) as u8 });
+            let set = (if MASKED { line & (sets - 1) } else { line % sets.max(1) }) as usize;
+            let (Some(row), Some(set_misses)) = (rows.get_mut(set), set_misses.get_mut(set)) else { break };
+            let taken = row.take::<BY_USE>(op & line_mask, op & WRITES, last);
             // Of other levels, what is written is taken back from above: no line is asked for.
             let is_asking = FIRST | (op & WRITES == 0);
             let is_miss = !taken.is_hit & is_asking;
-            if let Some(misses) = set_misses.get_mut(set) {
-                *misses += u64::from(is_miss);
-            }
-            if FIRST {
-                counted.write_misses += u64::from(is_miss & (op & FIRST_WRITES != 0));
-            }
+            *set_misses += u64::from(is_miss);
             counted.misses += u64::from(is_miss);
-            counted.fills += u64::from(!taken.is_hit);
-            counted.evictions += u64::from(taken.is_evicted());
+            if FIRST {
+                counted.write_misses += u64::from(is_miss) & (op / FIRST_WRITES);
+            } else {
+                counted.fills += u64::from(!taken.is_hit);
+            }
+            counted.had_room += u64::from(taken.had_room());
             let index = if EACH { indexes.get(place).copied().unwrap_or(0) } else { 0 };
-            if EACH && !FIRST && block.thread_of.is_none() {
-                gain.note_many(u64::from(taken.is_hit & is_asking), block.batch, index, number);
+            if EACH && !FIRST {
+                owners.note(gain, u64::from(taken.is_hit & is_asking), index, number);
             }
-            for (op, is_asked) in
-                [(op & !(WRITES | FIRST_WRITES), is_miss), (taken.line() << shift | WRITES, taken.is_dirty())]
-            {
-                if let Some(place) = next_ops.get_mut(asked) {
-                    *place = op;
-                }
-                if EACH && let Some(place) = next_indexes.get_mut(asked) {
-                    *place = index;
-                }
-                asked += usize::from(is_asked);
+            // The second place is written to where something is asked for: the first one, else.
+            if let Some(places) = next_ops.get_mut(asked..).and_then(<[Op]>::first_chunk_mut::<2>) {
+                places[0] = op & !(WRITES | FIRST_WRITES);
+                places[usize::from(is_miss)] = taken.at() | WRITES;
             }
+            if EACH && let Some(places) = next_indexes.get_mut(asked..).and_then(<[u32]>::first_chunk_mut::<2>) {
+                *places = [index; 2];
+            }
+            asked += usize::from(is_miss) + usize::from(taken.is_dirty());
+        }
+        if FIRST {
+            counted.fills = counted.misses;
         }
         counted.asked = asked;
         counted

@@ -5,7 +5,7 @@ use anytrace_core::access::{Access, AccessKind, ThreadNumber};
 use crate::cache::attribution::Attribution;
 use crate::cache::config::Config;
 use crate::cache::results::{ConfigResults, Tally, ThreadResults};
-use crate::cache::simulation::{Batch, Cores};
+use crate::cache::simulation::Cores;
 
 /// Reads and writes of each thread.
 #[derive(Debug, Default)]
@@ -27,34 +27,44 @@ impl Threads {
 
     /// Counts accesses; how many are fetches that are left out.
     pub(super) fn count(&mut self, batch: &[Access], with_fetches: bool) -> u64 {
-        let mut left_out = 0;
-        let mut rest = batch;
-        while let Some(first) = rest.first() {
-            let (mut all, mut writes, mut empty, mut fetches, mut empty_fetches) = (0, 0, 0, 0, 0);
-            for access in rest {
-                if access.thread != first.thread {
-                    break;
-                }
-                let (is_empty, is_fetch) = (access.bytes == 0, access.kind == AccessKind::Fetch);
-                all += 1;
-                writes += u64::from(access.is_write() & !is_empty);
-                empty += u64::from(is_empty);
-                fetches += u64::from(is_fetch);
-                empty_fetches += u64::from(is_empty & is_fetch);
-            }
-            if with_fetches {
-                (fetches, empty_fetches) = (0, 0);
-            }
-            empty -= empty_fetches;
-            left_out += fetches;
-            self.zero_size += empty;
-            if let Some((_, counts)) = self.of.get_mut(first.thread as usize) {
-                counts[0] += all - writes - empty - fetches;
-                counts[1] += writes;
-            }
-            rest = rest.get(all as usize..).unwrap_or_default();
+        let Some(first) = batch.first() else { return 0 };
+        let (mut others, mut writes, mut is_odd) = (0, 0, false);
+        for access in batch {
+            others |= access.thread ^ first.thread;
+            writes += u64::from(access.is_write());
+            is_odd |= (access.bytes == 0) | (access.kind == AccessKind::Fetch);
         }
-        left_out
+        if others == 0 && !is_odd {
+            // Nearly always.
+            self.note(first.thread, batch.len() as u64 - writes, writes);
+            return 0;
+        }
+        batch.iter().map(|access| self.count_one(access, with_fetches)).sum()
+    }
+
+    fn count_one(&mut self, access: &Access, with_fetches: bool) -> u64 {
+        if access.kind == AccessKind::Fetch && !with_fetches {
+            return 1;
+        }
+        match (access.bytes, access.is_write()) {
+            (0, _) => self.zero_size += 1,
+            (_, true) => self.note(access.thread, 0, 1),
+            (_, false) => self.note(access.thread, 1, 0),
+        }
+        0
+    }
+
+    #[inline]
+    fn note(&mut self, thread: ThreadNumber, reads: u64, writes: u64) {
+        if let Some((_, counts)) = self.of.get_mut(thread as usize) {
+            counts[0] += reads;
+            counts[1] += writes;
+        }
+    }
+
+    /// The only thread, where there is one only.
+    pub(super) fn only(&self) -> Option<ThreadNumber> {
+        (self.of.len() == 1).then_some(0)
     }
 
     /// Reads and writes of all threads.
@@ -89,14 +99,18 @@ impl Gain {
         }
     }
 
-    /// Counts records of one thread and field, as the one with a number in a batch, that a server beyond the first level
-    /// served; none of them is right, too.
+    /// Counts records of a thread and a field that a server beyond the first level served; none is right, too.
     #[inline]
-    pub(in crate::cache) fn note_many(&mut self, records: u64, batch: Batch<'_>, index: u32, served: usize) {
-        let Some(access) = batch.accesses.get(index as usize) else { return };
-        add(&mut self.threads, access.thread as usize * self.levels + served - 1, records);
-        if let Some(field) = batch.fields.get(index as usize) {
-            add(&mut self.fields, *field as usize * self.levels + served - 1, records);
+    pub(in crate::cache) fn note_many(
+        &mut self,
+        records: u64,
+        thread: ThreadNumber,
+        field: Option<u32>,
+        served: usize,
+    ) {
+        add(&mut self.threads, thread as usize * self.levels + served - 1, records);
+        if let Some(field) = field {
+            add(&mut self.fields, field as usize * self.levels + served - 1, records);
         }
     }
 

@@ -4,19 +4,15 @@
 //! know nothing of each other. A record whose lines are in several shards is served by the worst of them, which is
 //! known when all have worked: such records are told as [`Partial`].
 
-use std::hint::select_unpredictable;
+use anytrace_core::access::{Access, ThreadNumber};
 
-use anytrace_core::access::Access;
-
+use super::gather::{Gatherer, SHARDS_MAX};
 use super::{Cores, Gain, Options, for_each_line};
 use crate::cache::config::{Config, Policy};
-use crate::cache::hierarchy::{Block, FIRST_WRITES, Hierarchy, LineAccess, Stages, WRITES};
+use crate::cache::hierarchy::{Block, Hierarchy, LineAccess, Owners, Stages};
 use crate::cache::next_use::{NEVER, NextUses};
 use crate::cache::prefetch::Strides;
 use crate::cache::results::{ConfigResults, LevelResults};
-
-/// Accesses that go through all levels together: what they ask for fits a first-level cache.
-const BLOCK_ACCESSES: usize = 1024;
 
 /// Accesses with what is known of them.
 #[derive(Debug, Clone, Copy)]
@@ -27,10 +23,45 @@ pub(in crate::cache) struct Batch<'a> {
     /// Place of each, or nothing.
     pub(in crate::cache) places: &'a [u64],
     pub(in crate::cache) cores: &'a Cores,
+    /// The only thread there is; `None` where there are several, or where fields are counted.
+    pub(in crate::cache) only: Option<ThreadNumber>,
 }
 
-/// What a shard served of a record that others serve too: its number in the batch, and who served it.
-pub(in crate::cache) type Partial = (u32, u8);
+impl<'a> Batch<'a> {
+    /// One of the records.
+    #[inline]
+    pub(in crate::cache) fn record(self, index: usize) -> Option<Record> {
+        let access = *self.accesses.get(index)?;
+        let (field, place) = (self.fields.get(index).copied(), self.places.get(index).copied());
+        Some(Record { access, index: index as u32, field, place })
+    }
+
+    /// Whose records these are.
+    pub(in crate::cache) fn owners(self) -> Owners<'a> {
+        self.only.map_or(Owners::Each(self), Owners::One)
+    }
+}
+
+/// An access with what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cache) struct Record {
+    pub(in crate::cache) access: Access,
+    /// Number of the record in its batch.
+    pub(in crate::cache) index: u32,
+    pub(in crate::cache) field: Option<u32>,
+    pub(in crate::cache) place: Option<u64>,
+}
+
+/// What a shard served of a record that others serve too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cache) struct Partial {
+    /// Number of the record.
+    pub(in crate::cache) index: u32,
+    /// The level that served it.
+    pub(in crate::cache) served: usize,
+    pub(in crate::cache) thread: ThreadNumber,
+    pub(in crate::cache) field: Option<u32>,
+}
 
 /// Low bits of lines.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +84,7 @@ pub(in crate::cache) struct Unit {
     strides: Option<Strides>,
     cores: usize,
     stages: Stages,
+    gatherer: Gatherer,
 }
 
 impl Unit {
@@ -72,6 +104,7 @@ impl Unit {
             strides: (has_strides && !is_tlb).then(Strides::default),
             cores: 1,
             stages: Stages::default(),
+            gatherer: Gatherer::new(config, 1),
         };
         let of_shard = |bits| unit(Hierarchy::new(config, options.with_classes), false, bits);
         let tlb = Hierarchy::of_tlb(config).map(|hierarchy| unit(hierarchy, true, 0));
@@ -88,114 +121,65 @@ impl Unit {
         Gain::new(&self.config)
     }
 
+    /// Bits of its shard, and how many shards there are.
+    pub(in crate::cache) fn shard(&self) -> (u64, u64) {
+        (self.shard.bits, self.shard.mask + 1)
+    }
+
     /// Works off accesses.
     pub(in crate::cache) fn run(&mut self, batch: Batch<'_>, partial: &mut Vec<Partial>) {
-        if self.cores < batch.cores.count() {
-            self.cores = batch.cores.count();
-            self.hierarchy.fit_cores(self.cores);
-        }
+        self.fit(batch.cores);
         if self.is_tlb {
             return self.run_tlb(batch);
         }
-        if self.strides.is_some() || !self.hierarchy.has_stages() {
+        if self.strides.is_some() || self.shard.mask != 0 || !self.hierarchy.has_stages() {
             return self.run_any(batch, partial);
         }
-        let mut stages = std::mem::take(&mut self.stages);
         let mut from = 0;
         while from < batch.accesses.len() {
-            from = if self.shard.mask == 0 {
-                self.run_block::<false>(&mut stages, batch, from, partial)
-            } else {
-                self.run_block::<true>(&mut stages, batch, from, partial)
-            };
+            let ended = self.gatherer.gather(batch.accesses, from, 0, batch.only.is_none());
+            let gathered = self.gatherer.gathered(0);
+            self.line_accesses += gathered.reads + gathered.writes;
+            let block = Block { gathered, owners: batch.owners() };
+            self.hierarchy.run_stages(&mut self.stages, block, &mut self.gain);
+            from = ended.at;
+            if ended.odd.is_some() {
+                let record = batch.record(from);
+                self.run_one(record, batch.cores, partial);
+                from += 1;
+            }
         }
-        self.stages = stages;
     }
 
-    /// Works off accesses from a number on, of one line each, and the one behind them if it is not: the loop for most
-    /// configurations. Accesses to one line in a row are one op. The number of the next access.
-    fn run_block<const SHARDED: bool>(
-        &mut self,
-        stages: &mut Stages,
-        batch: Batch<'_>,
-        from: usize,
-        partial: &mut Vec<Partial>,
-    ) -> usize {
-        // Number 0 is written in passing.
-        stages.asked.fit(BLOCK_ACCESSES + 1);
-        let (shift, shard) = (self.hierarchy.first_shift(), self.shard);
-        let line_bytes = 1_u64 << shift;
-        let rest = batch.accesses.get(from..).unwrap_or_default();
-        let rest = rest.get(..BLOCK_ACCESSES).unwrap_or(rest);
-        let thread = rest.first().map_or(0, |access| access.thread);
-        let (mut taken, mut ops, mut own, mut writes, mut threads) = (0, 0, 0, 0, 0);
-        // No line begins there.
-        let (mut line_at, mut op, mut index) = (u64::MAX, 0, 0);
-        let mut several = None;
-        for access in rest {
-            let within = access.address & (line_bytes - 1);
-            // Records of no bytes wrap to a huge number here and are sorted out with those of several lines.
-            if within.saturating_add(u64::from(access.bytes).wrapping_sub(1)) >= line_bytes {
-                several = Some(access);
-                break;
-            }
-            let at = access.address - within;
-            let is_own = !SHARDED | (at >> shift & shard.mask == shard.bits);
-            let is_new = (at != line_at) & is_own;
-            let is_write = u64::from(access.is_write() & is_own);
-            own += u64::from(is_own);
-            writes += is_write;
-            threads |= access.thread ^ thread;
-            line_at = select_unpredictable(is_new, at, line_at);
-            op = select_unpredictable(is_new, at | (is_write * FIRST_WRITES), op) | (is_write * WRITES);
-            index = select_unpredictable(is_new, (from + taken) as u32, index);
-            ops += usize::from(is_new);
-            if let (Some(op_at), Some(index_at)) = (stages.asked.ops.get_mut(ops), stages.asked.indexes.get_mut(ops)) {
-                (*op_at, *index_at) = (op, index);
-            }
-            taken += 1;
-        }
-        self.line_accesses += own;
-        if ops > 0 {
-            let is_one = threads == 0 && batch.fields.is_empty();
-            let thread_of = is_one.then_some(index);
-            let block = Block { batch, ops, reads: own - writes, writes, thread_of };
-            self.hierarchy.run_stages(stages, block, &mut self.gain);
-        }
-        if let Some(access) = several {
-            self.run_one(batch, from + taken, access, partial);
-            taken += 1;
-        }
-        from + taken
+    /// Works off what was gathered for its shard.
+    pub(in crate::cache) fn run_block(&mut self, block: Block<'_>) {
+        self.line_accesses += block.gathered.reads + block.gathered.writes;
+        self.hierarchy.run_stages(&mut self.stages, block, &mut self.gain);
     }
 
-    /// Counts a record of which this unit worked on so many lines.
-    fn served(&mut self, batch: Batch<'_>, index: usize, worst: usize, lines: u64, partial: &mut Vec<Partial>) {
-        if lines == 0 || worst == 0 {
-            return;
+    /// Gives each core that is there its caches.
+    fn fit(&mut self, cores: &Cores) {
+        if self.cores < cores.count() {
+            self.cores = cores.count();
+            self.hierarchy.fit_cores(self.cores);
         }
-        let Some(access) = batch.accesses.get(index) else { return };
-        if self.shard.mask != 0 {
-            // The record may have lines in other shards; a level's number fits a byte.
-            partial.push((index as u32, worst as u8));
-            return;
-        }
-        self.gain.note(access.thread, batch.fields.get(index).copied(), worst);
     }
 
     /// The loop for all other configurations.
     fn run_any(&mut self, batch: Batch<'_>, partial: &mut Vec<Partial>) {
-        for (index, access) in batch.accesses.iter().enumerate() {
-            self.run_one(batch, index, access, partial);
+        for index in 0..batch.accesses.len() {
+            self.run_one(batch.record(index), batch.cores, partial);
         }
     }
 
+    /// Works off the lines of a record that are its own.
     #[inline]
-    fn run_one(&mut self, batch: Batch<'_>, index: usize, access: &Access, partial: &mut Vec<Partial>) {
+    pub(in crate::cache) fn run_one(&mut self, record: Option<Record>, cores: &Cores, partial: &mut Vec<Partial>) {
+        let Some(Record { access, index, field, place }) = record else { return };
         let (shift, shard) = (self.hierarchy.first_shift(), self.shard);
-        let core = batch.cores.of(access.thread);
-        let (mut lines, mut worst) = (0, 0);
-        for_each_line(access, shift, |at| {
+        let core = cores.of(access.thread);
+        let mut worst = 0;
+        for_each_line(&access, shift, |at| {
             if at >> shift & shard.mask != shard.bits {
                 return;
             }
@@ -206,14 +190,18 @@ impl Unit {
                     store.tell_next_use(u64::from(next));
                 }
             }
-            lines += 1;
             self.line_accesses += 1;
-            let bytes = touched(access, at, shift);
+            let bytes = touched(&access, at, shift);
             let served = self.hierarchy.access(LineAccess { core, at, is_write: access.is_write(), bytes });
             worst = worst.max(served);
         });
-        self.fetch_strides(access, core, batch.places.get(index).copied());
-        self.served(batch, index, worst, lines, partial);
+        self.fetch_strides(&access, core, place);
+        if worst > 0 && self.shard.mask != 0 {
+            // The record may have lines in other shards.
+            partial.push(Partial { index, served: worst, thread: access.thread, field });
+        } else if worst > 0 {
+            self.gain.note(access.thread, field, worst);
+        }
     }
 
     fn fetch_strides(&mut self, access: &Access, core: usize, place: Option<u64>) {
@@ -296,7 +284,7 @@ fn shards(config: &Config, options: &Options, threads: usize) -> u64 {
     }
     let fits = |shards: u64| config.levels.iter().all(|level| (level.geometry().sets as u64).is_multiple_of(shards));
     let mut shards = 1;
-    while shards * 2 <= threads as u64 && fits(shards * 2) {
+    while shards * 2 <= (threads as u64).min(SHARDS_MAX) && fits(shards * 2) {
         shards *= 2;
     }
     shards

@@ -1,32 +1,24 @@
 //! Few ways, by the order of their last use (LRU) or of their fill (FIFO).
 //!
-//! A set keeps the order of its ways in the nibbles of one number, the latest lowest, and a byte of each line's hash in
-//! two more. So most misses are known from the bytes alone, and no line moves when the order changes.
+//! A set keeps the numbers of its ways in order, the latest first, and with each a byte of its line's hash, its *mark*.
+//! The marks say where in the order a line can be, so that one comparison decides, and no line moves when the order
+//! changes.
+
+mod marks;
 
 use std::hint::select_unpredictable;
 
-use super::{DIRTY, EMPTY, FLAG_BITS, Held, PREFETCHED};
+use super::{DIRTY, EMPTY, Held, PREFETCHED};
 use crate::cache::config::Geometry;
+use marks::{Marks, NOWHERE, moved_first, moved_last};
 
 /// Most ways: nibbles of a number.
-pub(super) const WAYS_MAX: usize = 16;
+pub(in crate::cache) const WAYS_MAX: usize = 16;
 
-/// Bits of an entry that are no flags.
-const LINE: u64 = !((DIRTY | PREFETCHED) as u64);
+/// Bits of an entry that are flags.
+const FLAGS: u64 = (DIRTY | PREFETCHED) as u64;
 
-const NIBBLES: u64 = 0x1111_1111_1111_1111;
-const BYTES: u64 = 0x0101_0101_0101_0101;
-
-/// A set without its lines.
-#[derive(Debug, Clone, Copy)]
-struct Meta {
-    /// Numbers of ways, the latest in the lowest nibble; ways that are empty are the highest.
-    order: u64,
-    /// A byte for each way: 0 where it is empty, else with the highest bit set.
-    marks: [u64; 2],
-}
-
-/// What [`Recency::take`] met.
+/// What [`Row::take`] met.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Taken {
     pub(in crate::cache) is_hit: bool,
@@ -35,230 +27,273 @@ pub(in crate::cache) struct Taken {
 }
 
 impl Taken {
-    /// True where a line had to go.
-    #[inline]
-    pub(in crate::cache) fn is_evicted(self) -> bool {
-        !self.is_hit & (self.gone != EMPTY)
+    /// True where a line was put in and none had to go.
+    #[inline(always)]
+    pub(in crate::cache) fn had_room(self) -> bool {
+        self.gone == EMPTY
     }
 
     /// True where a line had to go that was written.
-    #[inline]
+    #[inline(always)]
     pub(in crate::cache) fn is_dirty(self) -> bool {
         // An empty place is not dirty.
         !self.is_hit & (self.gone & u64::from(DIRTY) != 0)
     }
 
-    /// The line that had to go, where there is one.
-    #[inline]
-    pub(in crate::cache) fn line(self) -> u64 {
-        self.gone >> FLAG_BITS
+    /// First byte of the line that had to go, where there is one.
+    #[inline(always)]
+    pub(in crate::cache) fn at(self) -> u64 {
+        self.gone & !FLAGS
     }
 }
+
+/// A set of up to `N` ways, a power of two.
+#[derive(Debug, Clone)]
+pub(in crate::cache) struct Row<M, const N: usize> {
+    /// Numbers of ways, the latest in the lowest nibble; ways that are empty are the highest.
+    order: u64,
+    /// The mark of each way, in the same order.
+    marks: M,
+    /// Lines by their first byte, with flags in its lowest bits; a line stays where it is.
+    entries: [u64; N],
+}
+
+/// What sets of any number of ways can do.
+pub(in crate::cache) trait Set {
+    /// Uses the line at an address, or puts it in where it is not here. `last` is the number of ways less one; without
+    /// `BY_USE`, using a line does not make it the latest. No branch depends on which it is: where that is a matter of
+    /// chance, wrong guesses of the processor would cost more than all the rest.
+    fn take<const BY_USE: bool>(&mut self, at: u64, flags: u64, last: usize) -> Taken;
+
+    /// Place in the order of the line at an address.
+    fn place_of(&self, at: u64) -> Option<usize>;
+
+    /// The entry at a place in the order.
+    fn entry(&mut self, place: usize) -> &mut u64;
+
+    /// Makes the entry at a place the latest.
+    fn refresh(&mut self, place: usize);
+
+    /// Empties the place of a line, and makes it the last.
+    fn clear(&mut self, place: usize, last: usize) -> u64;
+
+    /// Puts a line in at the last place, and makes it the latest; what was there.
+    fn put(&mut self, entry: u64, last: usize) -> u64;
+
+    /// All entries.
+    fn entries(&self) -> &[u64];
+}
+
+impl<M: Marks, const N: usize> Row<M, N> {
+    fn empty() -> Self {
+        Self { order: 0xfedc_ba98_7654_3210, marks: M::default(), entries: [EMPTY; N] }
+    }
+
+    #[inline(always)]
+    fn way(&self, place: usize) -> usize {
+        (self.order >> (4 * place)) as usize & (N - 1)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search(&self, at: u64) -> usize {
+        (0..N).find(|place| self.entries[self.way(*place)] & !FLAGS == at).unwrap_or(0)
+    }
+}
+
+impl<M: Marks, const N: usize> Set for Row<M, N> {
+    #[inline(always)]
+    fn take<const BY_USE: bool>(&mut self, at: u64, flags: u64, last: usize) -> Taken {
+        let mark = mark_of(at);
+        let candidates = self.marks.equal(mark);
+        // Where there is no candidate, some place is looked at: an entry that is the line is a hit, whichever it is.
+        let mut place = candidates.first() & (N - 1);
+        if candidates.has_more() {
+            // Seldom: two lines have one mark.
+            place = self.search(at);
+        }
+        let way = self.way(place);
+        let is_hit = self.entries[way] & !FLAGS == at;
+        let place = select_unpredictable(is_hit, place, last);
+        let way = select_unpredictable(is_hit, way, self.way(last));
+        let moved = if BY_USE { place } else { select_unpredictable(is_hit, NOWHERE, place) };
+        self.order = moved_first(self.order, moved, way);
+        self.marks = self.marks.moved_first(moved, mark);
+        let gone = self.entries[way];
+        self.entries[way] = at | flags | gone & u64::from(DIRTY) & u64::from(is_hit);
+        Taken { is_hit, gone }
+    }
+
+    #[inline]
+    fn place_of(&self, at: u64) -> Option<usize> {
+        let candidates = self.marks.equal(mark_of(at));
+        let place = if candidates.has_more() { self.search(at) } else { candidates.first() & (N - 1) };
+        (self.entries[self.way(place)] & !FLAGS == at).then_some(place)
+    }
+
+    #[inline]
+    fn entry(&mut self, place: usize) -> &mut u64 {
+        let way = self.way(place);
+        &mut self.entries[way]
+    }
+
+    #[inline]
+    fn refresh(&mut self, place: usize) {
+        self.marks = self.marks.moved_first(place, self.marks.get(place));
+        self.order = moved_first(self.order, place, self.way(place));
+    }
+
+    fn clear(&mut self, place: usize, last: usize) -> u64 {
+        let way = self.way(place);
+        self.marks = self.marks.moved_last(place, last);
+        self.order = moved_last(self.order, place, last, way);
+        std::mem::replace(&mut self.entries[way], EMPTY)
+    }
+
+    #[inline]
+    fn put(&mut self, entry: u64, last: usize) -> u64 {
+        let way = self.way(last);
+        self.order = moved_first(self.order, last, way);
+        self.marks = self.marks.moved_first(last, mark_of(entry & !FLAGS));
+        std::mem::replace(&mut self.entries[way], entry)
+    }
+
+    fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+}
+
+/// The sets, by how many ways they have room for.
+#[derive(Debug, Clone)]
+pub(in crate::cache) enum Sets {
+    Two(Vec<Row<u64, 2>>),
+    Eight(Vec<Row<u64, 8>>),
+    Sixteen(Vec<Row<u128, 16>>),
+}
+
+/// Calls with the sets, whichever they are.
+macro_rules! with_sets {
+    ($of:expr, $sets:ident => $work:expr) => {
+        match $of {
+            Sets::Two($sets) => $work,
+            Sets::Eight($sets) => $work,
+            Sets::Sixteen($sets) => $work,
+        }
+    };
+}
+
+pub(in crate::cache) use with_sets;
 
 /// The lines.
 #[derive(Debug, Clone)]
 pub(in crate::cache) struct Recency {
-    ways: usize,
+    pub(in crate::cache) sets: Sets,
+    /// Ways less one.
+    pub(in crate::cache) last: usize,
     /// True for LRU, false for FIFO.
-    by_use: bool,
-    metas: Vec<Meta>,
-    /// Sets after one another; a line stays where it is.
-    entries: Vec<u64>,
+    pub(in crate::cache) by_use: bool,
+    /// log2 of a line's bytes; 3 at least.
+    shift: u32,
 }
 
 impl Recency {
     pub(super) fn new(geometry: &Geometry, by_use: bool) -> Self {
-        let meta = Meta { order: 0xfedc_ba98_7654_3210, marks: [0; 2] };
-        let Geometry { sets, ways, .. } = *geometry;
-        Self { ways, by_use, metas: vec![meta; sets], entries: vec![EMPTY; ways * sets] }
+        let Geometry { sets, ways, shift } = *geometry;
+        let sets = match ways {
+            0..=2 => Sets::Two(vec![Row::empty(); sets]),
+            3..=8 => Sets::Eight(vec![Row::empty(); sets]),
+            _ => Sets::Sixteen(vec![Row::empty(); sets]),
+        };
+        Self { sets, last: ways.saturating_sub(1), by_use, shift }
     }
 
-    pub(super) fn entries(&self) -> &[u64] {
-        &self.entries
+    /// All lines.
+    pub(super) fn lines(&self) -> Vec<Held> {
+        let held = |entry: &u64| (*entry != EMPTY).then(|| self.held(*entry));
+        with_sets!(&self.sets, sets => sets.iter().flat_map(|set| set.entries().iter().filter_map(held)).collect())
+    }
+
+    fn held(&self, entry: u64) -> Held {
+        Held { line: entry >> self.shift, flags: (entry & FLAGS) as u8 }
     }
 
     /// Uses a line: see [`super::Store::touch`].
     #[inline]
     pub(super) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
-        let way = self.way_of(set, line)?;
-        if self.by_use {
-            let meta = self.metas.get_mut(set)?;
-            meta.order = moved_first(meta.order, way);
-        }
-        let entry = self.entries.get_mut(set * self.ways + way)?;
-        let had = Held::of(*entry).flags;
-        *entry = *entry & !u64::from(PREFETCHED) | u64::from(flags);
-        Some(had)
-    }
-
-    /// True when [`Self::take`] wants `WIDE`.
-    pub(in crate::cache) fn is_wide(&self) -> bool {
-        self.ways > 8
-    }
-
-    /// Uses a line, or puts it in where it is not here. No branch depends on which it is: where that is a matter of
-    /// chance, wrong guesses of the processor would cost more than all the rest.
-    #[inline(always)]
-    pub(in crate::cache) fn take<const WIDE: bool>(&mut self, set: usize, held: Held) -> Taken {
-        let Self { ways, by_use, metas, entries } = self;
-        let Some(meta) = metas.get_mut(set) else { return Taken { is_hit: false, gone: EMPTY } };
-        let base = set * *ways;
-        let wanted = held.line << FLAG_BITS;
-        let marked = mark_of(held.line);
-        let [low, high] = candidates::<WIDE>(meta, marked);
-        let found = low.trailing_zeros() as usize / 8;
-        let beyond = 8 + high.trailing_zeros() as usize / 8;
-        // Where there is no candidate, some way is looked at: an entry that is the line is a hit, whichever it is. One of
-        // another set never is.
-        let mut found = if WIDE { select_unpredictable(low != 0, found, beyond & 15) } else { found & 7 };
-        let mut is_hit = entries.get(base + found).is_some_and(|entry| entry & LINE == wanted);
-        let others = low & low.wrapping_sub(1) | if WIDE { high & high.wrapping_sub(1) | low.min(high) } else { 0 };
-        if others != 0 && !is_hit {
-            // Seldom: another line has the same mark.
-            let way = way_of(meta, entries, base, held.line);
-            is_hit = way.is_some();
-            found = way.unwrap_or(0);
-        }
-        let victim = (meta.order >> (4 * (*ways - 1)) & 15) as usize;
-        let way = select_unpredictable(is_hit, found, victim);
-        let moved = moved_first(meta.order, way);
-        meta.order = select_unpredictable(is_hit & !*by_use, meta.order, moved);
-        mark::<WIDE>(meta, way, marked);
-        let Some(entry) = entries.get_mut(base + way) else { return Taken { is_hit, gone: EMPTY } };
-        let gone = *entry;
-        *entry = wanted | u64::from(held.flags) | gone & u64::from(DIRTY) & u64::from(is_hit);
-        Taken { is_hit, gone }
+        let (at, by_use) = (line << self.shift, self.by_use);
+        with_sets!(&mut self.sets, sets => {
+            let set = sets.get_mut(set)?;
+            let place = set.place_of(at)?;
+            let entry = set.entry(place);
+            let had = (*entry & FLAGS) as u8;
+            *entry = *entry & !u64::from(PREFETCHED) | u64::from(flags);
+            if by_use {
+                set.refresh(place);
+            }
+            Some(had)
+        })
     }
 
     pub(super) fn probe(&self, set: usize, line: u64) -> Option<u8> {
-        let way = self.way_of(set, line)?;
-        self.entries.get(set * self.ways + way).map(|entry| Held::of(*entry).flags)
+        let at = line << self.shift;
+        with_sets!(&self.sets, sets => {
+            let set = sets.get(set)?;
+            set.place_of(at)?;
+            set.entries().iter().find(|entry| *entry & !FLAGS == at).map(|entry| (entry & FLAGS) as u8)
+        })
     }
 
     pub(super) fn remove(&mut self, set: usize, line: u64) -> Option<u8> {
-        let way = self.way_of(set, line)?;
-        let last = self.ways as u32 - 1;
-        let meta = self.metas.get_mut(set)?;
-        mark::<true>(meta, way, 0);
-        meta.order = moved_last(meta.order, way, last);
-        let entry = self.entries.get_mut(set * self.ways + way)?;
-        let had = Held::of(*entry).flags;
-        *entry = EMPTY;
-        Some(had)
+        let (at, last) = (line << self.shift, self.last);
+        with_sets!(&mut self.sets, sets => {
+            let set = sets.get_mut(set)?;
+            let place = set.place_of(at)?;
+            Some((set.clear(place, last) & FLAGS) as u8)
+        })
     }
 
     pub(super) fn clean(&mut self, set: usize, line: u64) {
-        let at = self.way_of(set, line).map(|way| set * self.ways + way);
-        if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
-            *entry &= !u64::from(DIRTY);
-        }
+        let at = line << self.shift;
+        with_sets!(&mut self.sets, sets => {
+            let Some(set) = sets.get_mut(set) else { return };
+            let Some(place) = set.place_of(at) else { return };
+            *set.entry(place) &= !u64::from(DIRTY);
+        });
     }
 
     /// Puts a line in: see [`super::Store::insert`].
     #[inline]
     pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
-        let last = self.ways as u32 - 1;
-        let meta = self.metas.get_mut(set)?;
-        // The last in order is the victim, or empty.
-        let way = (meta.order >> (4 * last) & 15) as usize;
-        let shown = u64::MAX >> (60 - 4 * last);
-        meta.order = (meta.order << 4 | way as u64) & shown | meta.order & !shown;
-        mark::<true>(meta, way, mark_of(held.line));
-        let entry = self.entries.get_mut(set * self.ways + way)?;
-        let gone = std::mem::replace(entry, held.entry());
-        (gone != EMPTY).then(|| Held::of(gone))
-    }
-
-    fn way_of(&self, set: usize, line: u64) -> Option<usize> {
-        way_of(self.metas.get(set)?, &self.entries, set * self.ways, line)
+        let (entry, last) = (held.line << self.shift | u64::from(held.flags), self.last);
+        let gone = with_sets!(&mut self.sets, sets => sets.get_mut(set)?.put(entry, last));
+        (gone != EMPTY).then(|| self.held(gone))
     }
 }
 
-/// The way of a line in a set whose entries begin at `base`.
-fn way_of(meta: &Meta, entries: &[u64], base: usize, line: u64) -> Option<usize> {
-    let wanted = Held { line, flags: 0 }.entry();
-    for (word, mut candidates) in candidates::<true>(meta, mark_of(line)).into_iter().enumerate() {
-        while candidates != 0 {
-            let way = word * 8 + candidates.trailing_zeros() as usize / 8;
-            if entries.get(base + way).is_some_and(|entry| entry & LINE == wanted) {
-                return Some(way);
-            }
-            candidates &= candidates - 1;
-        }
-    }
-    None
-}
-
-/// The ways whose marks are one, by the highest bit of each byte. A byte above such a one may be set wrongly.
+/// The byte that stands for a line.
 #[inline(always)]
-fn candidates<const WIDE: bool>(meta: &Meta, wanted: u64) -> [u64; 2] {
-    let equal = |marks: u64| {
-        let differing = marks ^ (BYTES * wanted);
-        differing.wrapping_sub(BYTES) & !differing & (BYTES << 7)
-    };
-    let [low, high] = meta.marks;
-    [equal(low), if WIDE { equal(high) } else { 0 }]
-}
-
-/// The byte that stands for a line; its highest bit is set.
-#[inline]
-fn mark_of(line: u64) -> u64 {
-    line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57 | 0x80
-}
-
-#[inline]
-fn mark<const WIDE: bool>(meta: &mut Meta, way: usize, mark: u64) {
-    let shift = way % 8 * 8;
-    if let Some(word) = meta.marks.get_mut(if WIDE { way / 8 } else { 0 }) {
-        *word = *word & !(0xff << shift) | mark << shift;
-    }
-}
-
-/// Which nibble of an order a way is in, as a number of bits.
-#[inline]
-fn place_of(order: u64, way: usize) -> u32 {
-    let differing = order ^ (NIBBLES * way as u64);
-    let equal = differing.wrapping_sub(NIBBLES) & !differing & (NIBBLES << 3);
-    // The lowest is right, whatever a borrow does to those above.
-    equal.trailing_zeros() & !3
-}
-
-/// The order with a way moved to its front.
-#[inline]
-fn moved_first(order: u64, way: usize) -> u64 {
-    let at = place_of(order, way);
-    let newer = order & ((1 << at) - 1);
-    let older = order & (u64::MAX << at << 4);
-    older | newer << 4 | way as u64
-}
-
-/// The order with a way moved behind the others up to nibble `last`.
-fn moved_last(order: u64, way: usize, last: u32) -> u64 {
-    let at = place_of(order, way);
-    let newer = order & ((1 << at) - 1);
-    let shown = u64::MAX >> (60 - 4 * last);
-    let older = (order & shown & (u64::MAX << at << 4)) >> 4;
-    order & !shown | (way as u64) << (4 * last) | older | newer
+fn mark_of(at: u64) -> u8 {
+    (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn orders_are_moved_by_nibbles() {
-        assert_eq!(moved_first(0xfedc_ba98_7654_3210, 15), 0xedcb_a987_6543_210f);
-        assert_eq!(moved_first(0xfedc_ba98_7654_3210, 0), 0xfedc_ba98_7654_3210);
-        assert_eq!(moved_first(0x3210, 2), 0x3102);
-        assert_eq!(moved_last(0xfedc_ba98_7654_3210, 1, 3), 0xfedc_ba98_7654_1320);
-        assert_eq!(moved_last(0xfedc_ba98_7654_3210, 0, 15), 0x0fed_cba9_8765_4321);
-        assert_eq!(moved_last(0xfedc_ba98_7654_3210, 15, 15), 0xfedc_ba98_7654_3210);
+    fn take(of: &mut Recency, set: usize, held: Held) -> Taken {
+        let (at, flags, last, by_use) = (held.line << of.shift, u64::from(held.flags), of.last, of.by_use);
+        with_sets!(&mut of.sets, sets => match by_use {
+            true => sets[set].take::<true>(at, flags, last),
+            false => sets[set].take::<false>(at, flags, last),
+        })
     }
 
     #[test]
     fn a_line_taken_is_one_touched_or_put_in() {
         let mut x = 88_172_645_463_325_252_u64;
-        for (ways, by_use) in [(1, true), (3, true), (8, true), (8, false), (11, true), (16, true), (16, false)] {
+        let shapes =
+            [(1, true), (2, false), (2, true), (3, true), (8, true), (8, false), (11, true), (16, true), (16, false)];
+        for (ways, by_use) in shapes {
             let geometry = Geometry { sets: 3, ways, shift: 6 };
             let (mut slow, mut fast) = (Recency::new(&geometry, by_use), Recency::new(&geometry, by_use));
             for _ in 0..20_000 {
@@ -269,12 +304,18 @@ mod tests {
                 let set = (held.line % 3) as usize;
                 let is_hit = slow.touch(set, held.line, held.flags).is_some();
                 let gone = if is_hit { None } else { slow.insert(set, held) };
-                let taken = if ways > 8 { fast.take::<true>(set, held) } else { fast.take::<false>(set, held) };
-                assert_eq!((taken.is_hit, taken.is_evicted()), (is_hit, gone.is_some()));
+                let taken = take(&mut fast, set, held);
+                assert_eq!((taken.is_hit, taken.had_room()), (is_hit, !is_hit && gone.is_none()));
                 assert_eq!(taken.is_dirty(), gone.is_some_and(|gone| gone.flags & DIRTY != 0));
-                assert!(gone.is_none_or(|gone| gone.line == taken.line()));
+                assert!(gone.is_none_or(|gone| gone.line << 6 == taken.at()));
+                if x >> 50 & 7 == 0 {
+                    let line = (x >> 30) % (ways as u64 * 6);
+                    let set = (line % 3) as usize;
+                    assert_eq!(slow.probe(set, line), fast.probe(set, line));
+                    assert_eq!(slow.remove(set, line), fast.remove(set, line));
+                }
             }
-            assert_eq!(slow.entries, fast.entries);
+            assert_eq!(slow.lines(), fast.lines());
         }
     }
 }
