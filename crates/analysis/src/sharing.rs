@@ -41,7 +41,7 @@ use cache::Cache;
 pub use fields::FieldName;
 use fields::Fields;
 pub use found::{ContendedLine, Found, LineCore, MesiStats};
-use lines::{Copy, Entry, Kind, Lost, SharedLine, State};
+use lines::{Copy, Entry, Kind, Lost, SharedLine, Solo, State};
 use pairs::{Cost, Pairs};
 pub use pairs::{Pair, Side};
 
@@ -189,7 +189,7 @@ impl<'a> Sharing<'a> {
         let next = u32::try_from(self.entries.len()).map_err(|_| Error::limit("more than 2^32 distinct lines"))?;
         let at = *self.by_number.entry(number).or_insert(next);
         if at == next {
-            self.entries.push(Entry { number, kind: Kind::Solo(Copy::new(core)) });
+            self.entries.push(Entry { number, kind: Kind::Solo(Solo::new(core)) });
         }
         self.latest = Some((number, at));
         Ok((at, at == next))
@@ -200,9 +200,11 @@ impl<'a> Sharing<'a> {
         let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
         if let Kind::Solo(copy) = &mut entry.kind {
             if copy.core == touch.core {
+                // Another core may take the line next, when what lives here now may be gone.
+                copy.last = Some(self.fields.look(touch.access, touch.is_straddling));
                 let is_hit = copy.state != State::Invalid;
                 let is_write = touch.access.is_write();
-                copy.count(is_write, touch.mask);
+                copy.uses.count(is_write, touch.mask);
                 copy.state = match (is_write, is_hit) {
                     (true, _) => State::Modified,
                     (false, false) => State::Exclusive,
@@ -217,8 +219,8 @@ impl<'a> Sharing<'a> {
                 self.use_cache(touch.core, touch.number, at, is_hit);
                 return Ok(());
             }
-            let first = std::mem::replace(copy, Copy::new(0));
-            entry.kind = Kind::Shared(Box::new(SharedLine::new(first)));
+            let last = copy.last.map(|seen| self.fields.touch(&seen, copy.core));
+            entry.kind = Kind::Shared(Box::new(SharedLine::new(copy, last)));
         }
         self.touch_shared(touch, at);
         Ok(())
@@ -255,7 +257,8 @@ impl<'a> Sharing<'a> {
 
     fn touch_shared(&mut self, touch: &LineTouch<'_>, at: u32) {
         let is_atomic = touch.access.flags.has(AccessFlags::ATOMIC);
-        let this = self.fields.touch(touch.access, touch.core, is_atomic, touch.is_straddling);
+        let seen = self.fields.look(touch.access, touch.is_straddling);
+        let this = self.fields.touch(&seen, touch.core);
         let line_address = touch.number.wrapping_mul(self.options.line_bytes);
         let is_write = touch.access.is_write();
         let Some(Entry { kind: Kind::Shared(line), .. }) = self.entries.get_mut(at as usize) else { return };
@@ -263,7 +266,7 @@ impl<'a> Sharing<'a> {
         line.atomics += u64::from(is_atomic);
         line.straddles += u64::from(touch.is_straddling);
         let Some(copy) = line.copies.get_mut(place) else { return };
-        copy.count(is_write, touch.mask);
+        copy.uses.count(is_write, touch.mask);
         copy.last = Some(this);
         let before = copy.state;
         let lost = copy.lost.take();
@@ -404,10 +407,10 @@ fn contended(number: u64, line: SharedLine, line_bytes: u64) -> ContendedLine {
         .into_iter()
         .map(|copy| LineCore {
             core: copy.core,
-            reads: copy.reads,
-            writes: copy.writes,
-            read_bytes: copy.read_bytes,
-            written_bytes: copy.written_bytes,
+            reads: copy.uses.reads,
+            writes: copy.uses.writes,
+            read_bytes: copy.uses.read_bytes,
+            written_bytes: copy.uses.written_bytes,
         })
         .collect();
     cores.sort_unstable_by_key(|core| core.core);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anytrace_core::Error;
-use anytrace_core::access::{Access, RegionAdded, RegionRemoved, TypeNumber};
+use anytrace_core::access::{Access, AccessFlags, RegionAdded, RegionRemoved, TypeNumber};
 use anytrace_core::layout::Layouts;
 
 use crate::elements::TypeTable;
@@ -25,6 +25,15 @@ pub(super) struct Field {
     pub(super) bytes: u16,
     /// Bytes of an element.
     pub(super) element_bytes: u64,
+}
+
+/// What an access touches, before it has a number: most of memory is never shared, and numbers are for what is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    field: Field,
+    instance: u64,
+    is_atomic: bool,
+    is_straddling: bool,
 }
 
 /// Who touched what.
@@ -74,24 +83,22 @@ impl<'a> Fields<'a> {
     }
 
     /// What an access touches now.
-    pub(super) fn touch(&mut self, access: &Access, core: u32, is_atomic: bool, is_straddling: bool) -> Touch {
-        let found = self.live.find(access.thread, access.address).copied();
-        let (field, instance) = match found {
-            None => {
-                let (offset, bytes) = (access.address, access.bytes);
-                (Field { type_number: None, offset, bytes, element_bytes: 0 }, 0)
-            }
-            Some(region) => {
-                let offset = region.offset_in_element(access.address);
-                let field = Field {
-                    type_number: Some(region.type_number),
-                    offset,
-                    bytes: access.bytes,
-                    element_bytes: region.element_bytes,
-                };
-                (field, access.address.wrapping_sub(offset))
-            }
+    pub(super) fn look(&mut self, access: &Access, is_straddling: bool) -> Seen {
+        let is_atomic = access.flags.has(AccessFlags::ATOMIC);
+        let (offset, bytes) = (access.address, access.bytes);
+        let Some(region) = self.live.find(access.thread, access.address) else {
+            let field = Field { type_number: None, offset, bytes, element_bytes: 0 };
+            return Seen { field, instance: 0, is_atomic, is_straddling };
         };
+        let offset = region.offset_in_element(access.address);
+        let (type_number, element_bytes) = (Some(region.type_number), region.element_bytes);
+        let instance = access.address.wrapping_sub(offset);
+        Seen { field: Field { type_number, offset, bytes, element_bytes }, instance, is_atomic, is_straddling }
+    }
+
+    /// What was seen, as something that others compare with.
+    pub(super) fn touch(&mut self, seen: &Seen, core: u32) -> Touch {
+        let Seen { field, instance, is_atomic, is_straddling } = *seen;
         Touch { core, field: self.id(field), instance, is_atomic, is_straddling }
     }
 

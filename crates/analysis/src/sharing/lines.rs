@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::fields::Touch;
+use super::fields::{Seen, Touch};
 
 /// Up to so many cores of a line are searched one after another.
 const SEARCHED_MAX: usize = 16;
@@ -25,38 +25,17 @@ pub(super) struct Lost {
     pub(super) by: Touch,
 }
 
-/// A core and a line.
-#[derive(Debug, Clone)]
-pub(super) struct Copy {
-    pub(super) core: u32,
-    pub(super) state: State,
+/// What a core did with a line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Uses {
     pub(super) reads: u64,
     pub(super) writes: u64,
     /// A bit a byte.
     pub(super) read_bytes: u128,
     pub(super) written_bytes: u128,
-    /// The latest touch; not known while no other core has touched the line.
-    pub(super) last: Option<Touch>,
-    pub(super) lost: Option<Lost>,
-    /// Place among the line's holders, while it is one.
-    holder: usize,
 }
 
-impl Copy {
-    pub(super) fn new(core: u32) -> Self {
-        Self {
-            core,
-            state: State::Invalid,
-            reads: 0,
-            writes: 0,
-            read_bytes: 0,
-            written_bytes: 0,
-            last: None,
-            lost: None,
-            holder: 0,
-        }
-    }
-
+impl Uses {
     pub(super) fn count(&mut self, is_write: bool, mask: u128) {
         let (count, bytes) = match is_write {
             true => (&mut self.writes, &mut self.written_bytes),
@@ -64,6 +43,41 @@ impl Copy {
         };
         *count += 1;
         *bytes |= mask;
+    }
+}
+
+/// A line and the only core that has touched it so far.
+#[derive(Debug)]
+pub(super) struct Solo {
+    pub(super) core: u32,
+    pub(super) state: State,
+    pub(super) uses: Uses,
+    /// The latest touch.
+    pub(super) last: Option<Seen>,
+}
+
+impl Solo {
+    pub(super) fn new(core: u32) -> Self {
+        Self { core, state: State::Invalid, uses: Uses::default(), last: None }
+    }
+}
+
+/// A core and a line that others touch, too.
+#[derive(Debug, Clone)]
+pub(super) struct Copy {
+    pub(super) core: u32,
+    pub(super) state: State,
+    pub(super) uses: Uses,
+    /// The latest touch.
+    pub(super) last: Option<Touch>,
+    pub(super) lost: Option<Lost>,
+    /// Place among the line's holders, while it is one.
+    holder: usize,
+}
+
+impl Copy {
+    fn new(core: u32) -> Self {
+        Self { core, state: State::Invalid, uses: Uses::default(), last: None, lost: None, holder: 0 }
     }
 }
 
@@ -98,10 +112,12 @@ pub(super) struct SharedLine {
 }
 
 impl SharedLine {
-    /// A line that its first core shares from now on.
-    pub(super) fn new(first: Copy) -> Self {
-        let holders = if first.state == State::Invalid { Vec::new() } else { vec![0] };
-        Self { writes: first.writes, copies: vec![first], holders, ..Self::default() }
+    /// A line that its first core shares from now on, with what that touched last.
+    pub(super) fn new(first: &Solo, last: Option<Touch>) -> Self {
+        let Solo { core, state, uses, .. } = *first;
+        let holders = if state == State::Invalid { Vec::new() } else { vec![0] };
+        let copy = Copy { state, uses, last, ..Copy::new(core) };
+        Self { writes: uses.writes, copies: vec![copy], holders, ..Self::default() }
     }
 
     /// The place of a core; a core that is new gets one.
@@ -167,7 +183,7 @@ impl SharedLine {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// One core has touched it so far.
-    Solo(Copy),
+    Solo(Solo),
     /// Several have.
     Shared(Box<SharedLine>),
 }

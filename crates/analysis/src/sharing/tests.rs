@@ -157,10 +157,26 @@ proptest! {
         let of_pairs = |count: fn(&Pair) -> u64| found.pairs.iter().map(count).sum::<u64>();
         prop_assert_eq!(of_pairs(|pair| pair.false_misses), found.stats.false_sharing_misses);
         prop_assert_eq!(of_pairs(|pair| pair.true_misses), found.stats.true_sharing_misses);
+        prop_assert_eq!(of_pairs(|pair| pair.invalidations), found.stats.invalidations);
         for line in &found.contended {
             prop_assert!(line.cores.is_sorted_by_key(|core| core.core) && line.ping_pong() <= 100.0);
         }
     }
+}
+
+#[test]
+fn the_first_core_of_a_line_is_in_its_first_pair_with_what_it_touched_then() {
+    let mut sharing = typed(64, 1);
+    sharing.accesses(&[access(1, 0, 0x1000, 8, true)]).unwrap();
+    sharing.region_removed(&RegionRemoved { seq: 2, address: 0x1000, thread: 0 }).unwrap();
+    sharing.accesses(&[access(3, 1, 0x1008, 8, true)]).unwrap();
+    let found = sharing.finish();
+    let [pair] = found.pairs.as_slice() else { panic!("{:?}", found.pairs) };
+    assert_eq!(
+        pair.sides.clone().map(|side| (side.core, side.field.to_string())),
+        [(1, "0x1008+8".to_owned()), (0, "struct.Counters 0+8".to_owned())]
+    );
+    assert_eq!((pair.invalidations, found.stats.invalidations), (1, 1));
 }
 
 /// Two threads in turn, with a region of a type under their addresses.
