@@ -3,8 +3,9 @@
 //!
 //! Time counts records. Reads before the first write are looked for in regions that the trace records as one element, as
 //! `malloc` gives them; what `calloc` gives is written by it, but one element of it looks as from `malloc`. A remove with
-//! an add of the type behind it is a `realloc`, which keeps what was written. Memory follows live and removed regions and, for what is
-//! written, their bytes, up to [`MASK_BYTES_MAX`].
+//! an add of the type behind it is a `realloc`, which keeps what was written, by `calloc` too; regions that were not watched
+//! count as written. Memory follows live and removed regions and, for what is written, their bytes, up to
+//! [`MASK_BYTES_MAX`].
 
 mod masks;
 mod places;
@@ -18,8 +19,8 @@ use crate::elements::TypeTable;
 use crate::live_regions::{LiveRegion, LiveRegions};
 use crate::quantiles::{Quantiles, Sorted};
 use crate::type_profile::{Series, region_bytes};
-use masks::Masks;
 pub use masks::{MASK_BYTES_MAX, REGION_BYTES_MAX};
+use masks::{Masks, Written};
 use places::Graves;
 
 /// Most findings of a kind that are kept with their place; all are counted.
@@ -229,7 +230,7 @@ pub struct LifetimeWatch<'a> {
     masks: Masks,
     graves: Graves,
     /// The region removed last: the record, who, the type, and what of it was written.
-    latest: Option<(u64, ThreadNumber, TypeNumber, Vec<u64>)>,
+    latest: Option<(u64, ThreadNumber, TypeNumber, Written)>,
     live: Living,
     records: u64,
     after_remove: Vec<AfterRemove>,
@@ -278,7 +279,7 @@ impl<'a> LifetimeWatch<'a> {
                 leaked.push(left);
             }
             self.bury(&region);
-            self.masks.take(region.id);
+            self.masks.take(region.id, left.bytes);
             if let Some(one) = self.types.get_mut(region.type_number as usize) {
                 one.leaked += 1;
                 one.leaked_bytes = one.leaked_bytes.saturating_add(left.bytes);
@@ -476,11 +477,12 @@ impl AccessSink for LifetimeWatch<'_> {
             return Ok(());
         };
         let used = self.bury(&region);
-        self.latest = Some((removed.seq, removed.thread, region.type_number, self.masks.take(region.id)));
         if let Some(last) = region.last {
             self.graves.dig(region, last, removed.seq, used.element_bytes);
         }
         let bytes = region_bytes(&region);
+        let written = self.masks.take(region.id, bytes);
+        self.latest = Some((removed.seq, removed.thread, region.type_number, written));
         self.live.change(removed.seq, self.live.bytes.saturating_sub(bytes));
         let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
         one.lifetimes.push(removed.seq.saturating_sub(region.seq));

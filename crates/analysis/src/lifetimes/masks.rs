@@ -21,6 +21,15 @@ struct Mask {
     written: Vec<u64>,
 }
 
+/// What of a region that ended was written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Bits of 64 bytes each; none where nothing was.
+    Bits(Vec<u64>),
+    /// The region was not watched, being by `calloc` or too long: all of its so many bytes count as written.
+    All(u64),
+}
+
 impl Masks {
     /// Begins to watch a region; false when it, or all together, are too long.
     pub(super) fn begin(&mut self, region: u64, bytes: u64) -> bool {
@@ -32,44 +41,58 @@ impl Masks {
         true
     }
 
-    /// Ends watching a region; gives what of it was written, bits of 64 bytes each.
-    pub(super) fn take(&mut self, region: u64) -> Vec<u64> {
-        let Some(mask) = self.by_region.remove(&region) else { return Vec::new() };
+    /// Ends watching a region of so many bytes; gives what of it was written.
+    pub(super) fn take(&mut self, region: u64, bytes: u64) -> Written {
+        let Some(mask) = self.by_region.remove(&region) else { return Written::All(bytes) };
         self.bytes = self.bytes.saturating_sub(mask.bytes);
-        mask.written
+        Written::Bits(mask.written)
     }
 
     /// A region begins with what another had, as far as it reaches.
-    pub(super) fn inherit(&mut self, region: u64, mut written: Vec<u64>) {
+    pub(super) fn inherit(&mut self, region: u64, written: Written) {
         let Some(mask) = self.by_region.get_mut(&region) else { return };
-        written.resize(usize::try_from(mask.bytes.div_ceil(64)).unwrap_or(0), 0);
-        mask.written = written;
+        match written {
+            Written::All(bytes) => mask.write(0, bytes),
+            Written::Bits(mut bits) => {
+                bits.resize(mask.words(), 0);
+                mask.written = bits;
+            }
+        }
     }
 
     /// Bytes from an offset were written.
     pub(super) fn write(&mut self, region: u64, offset: u64, bytes: u16) {
         let Some(mask) = self.by_region.get_mut(&region) else { return };
-        let words = usize::try_from(mask.bytes.div_ceil(64)).unwrap_or(0);
-        if mask.written.is_empty() {
-            mask.written = vec![0; words];
-        }
-        for (word, bits) in parts(offset, bytes, mask.bytes) {
-            if let Some(word) = mask.written.get_mut(word) {
-                *word |= bits;
-            }
-        }
+        mask.write(offset, u64::from(bytes));
     }
 
     /// True when any of the bytes was never written, as far as the region is watched.
     pub(super) fn is_unwritten(&self, region: u64, offset: u64, bytes: u16) -> bool {
         let Some(mask) = self.by_region.get(&region) else { return false };
-        parts(offset, bytes, mask.bytes).any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
+        parts(offset, u64::from(bytes), mask.bytes).any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
+    }
+}
+
+impl Mask {
+    fn words(&self) -> usize {
+        usize::try_from(self.bytes.div_ceil(64)).unwrap_or(0)
+    }
+
+    fn write(&mut self, offset: u64, bytes: u64) {
+        if self.written.is_empty() {
+            self.written = vec![0; self.words()];
+        }
+        for (word, bits) in parts(offset, bytes, self.bytes) {
+            if let Some(word) = self.written.get_mut(word) {
+                *word |= bits;
+            }
+        }
     }
 }
 
 /// Words and bits of a range; what is behind the end is left out.
-fn parts(offset: u64, bytes: u16, end: u64) -> impl Iterator<Item = (usize, u64)> {
-    let last = offset.saturating_add(u64::from(bytes)).min(end);
+fn parts(offset: u64, bytes: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+    let last = offset.saturating_add(bytes).min(end);
     let words = offset / 64..last.div_ceil(64).max(offset / 64);
     words.filter(move |_| offset < last).filter_map(move |word| {
         let (from, to) = (offset.max(word * 64) - word * 64, last.min(word * 64 + 64) - word * 64);
@@ -93,10 +116,23 @@ mod tests {
         assert!(!masks.is_unwritten(7, 0, 200) && !masks.is_unwritten(7, 199, 100));
         assert!(!masks.is_unwritten(7, 300, 8) && !masks.is_unwritten(7, 3, 0) && !masks.is_unwritten(8, 0, 1));
         assert!(!masks.begin(8, REGION_BYTES_MAX + 1));
-        let written = masks.take(7);
-        assert_eq!((masks.bytes, written.len()), (0, 4));
+        let written = masks.take(7, 200);
+        assert!(masks.bytes == 0 && matches!(&written, Written::Bits(bits) if bits.len() == 4));
         assert!(masks.begin(9, 300));
         masks.inherit(9, written);
         assert!(!masks.is_unwritten(9, 0, 200) && masks.is_unwritten(9, 256, 1));
+    }
+
+    #[test]
+    fn what_was_not_watched_counts_as_written_as_far_as_it_reached() {
+        let mut masks = Masks::default();
+        let written = masks.take(7, 70);
+        assert_eq!(written, Written::All(70));
+        assert!(masks.begin(8, 100));
+        masks.inherit(8, written);
+        assert!(!masks.is_unwritten(8, 0, 70) && masks.is_unwritten(8, 70, 1));
+        assert!(masks.begin(9, 60));
+        masks.inherit(9, Written::All(u64::MAX));
+        assert!(!masks.is_unwritten(9, 0, 60));
     }
 }

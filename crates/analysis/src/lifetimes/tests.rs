@@ -129,3 +129,21 @@ fn what_realloc_keeps_stays_written() {
     let places: Vec<_> = found.unwritten.iter().map(|one| (one.offset_bytes, one.first.seq)).collect();
     assert_eq!(places, [(8, 5), (0, 9)]);
 }
+
+#[test]
+fn realloc_of_what_calloc_gave_keeps_that_it_was_written() {
+    let found = play(|p| {
+        p.add(1000, 24, 3);
+        p.remove(1000);
+        p.add(2000, 100, 1);
+        p.touch(Read, 2000, 8);
+        p.touch(Read, 2064, 8);
+        p.touch(Read, 2068, 8);
+        p.touch(Read, 2072, 8);
+        p.remove(2000);
+        p.add(3000, 100, 1);
+        p.touch(Read, 3064, 8);
+    });
+    let places: Vec<_> = found.unwritten.iter().map(|one| (one.offset_bytes, one.first.seq)).collect();
+    assert_eq!(places, [(68, 5), (72, 6)]);
+}
