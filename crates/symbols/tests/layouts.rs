@@ -130,6 +130,33 @@ fn c_plus_plus_programs_have_the_offsets_that_the_compiler_says() {
 }
 
 #[test]
+fn members_whose_types_are_in_units_of_their_own_have_their_names() {
+    for (compiler, version) in
+        [("g++", "-gdwarf-4"), ("g++", "-gdwarf-5"), ("clang++-14", "-gdwarf-4"), ("clang++-14", "-gdwarf-5")]
+    {
+        let to = format!("type-units-{compiler}{version}");
+        let options = [version, "-fdebug-types-section", "-w", "-std=c++17"];
+        let Some(program) = compiled(compiler, &options, "type_units.cpp", &to) else { continue };
+        with_type_data(&[&program], InputOptions::default(), |data| {
+            let outer = layout(data, "Outer", &to);
+            for (path, wanted) in [
+                ("Below", "Below"),
+                ("pair", "Pair<Pair<char>>"),
+                ("pair.first", "Pair<char>"),
+                ("plain", "Plain"),
+                ("next", "Plain*"),
+            ] {
+                let field = (0..outer.fields.len()).find(|number| outer.path(*number) == path).map(|n| &outer.fields[n]);
+                // Compilers put spaces between what closes.
+                let named = field.map(|field| field.type_name.replace(' ', ""));
+                assert_eq!(named.as_deref(), Some(wanted), "{to}: {outer:#?}");
+            }
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn rust_programs_have_the_offsets_that_the_compiler_says() {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     for extra in ["debuginfo=2", "dwarf-version=5"] {

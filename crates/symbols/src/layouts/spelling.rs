@@ -1,6 +1,6 @@
 //! How the types of members are written.
 
-use gimli::constants as d;
+use gimli::{AttributeValue, constants as d};
 
 use super::index::{Index, Place, attribute};
 
@@ -15,6 +15,13 @@ pub(super) fn type_name(index: &Index<'_>, place: Option<Place>) -> String {
         let Some(at) = place else { return format!("void{suffix}") };
         let Some(unit) = index.unit(at.unit) else { break };
         let Ok(entry) = unit.entry(at.offset) else { break };
+        // In an own unit: what stands here only says which.
+        if let Some(AttributeValue::DebugTypesRef(signature)) = attribute(&entry.attrs, d::DW_AT_signature)
+            && let Some(own) = index.signed(signature).filter(|own| *own != at)
+        {
+            place = Some(own);
+            continue;
+        }
         let name = attribute(&entry.attrs, d::DW_AT_name)
             .and_then(|value| index.dwarf.attr_string(&unit, value).ok())
             .map(|name| name.to_string_lossy().into_owned());
