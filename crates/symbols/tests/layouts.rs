@@ -171,6 +171,18 @@ fn rust_programs_have_the_offsets_that_the_compiler_says() {
                 assert!(paths.iter().any(|path| path == wanted), "{wanted} in {paths:?}");
             }
             assert!(shape.fields.iter().any(|field| field.role == Role::Variant), "{shape:?}");
+            // A variant without fields has no bytes: what is touched is the tag, or another variant's.
+            let touched = |layout: &Layout, offset: u64| -> Vec<String> {
+                layout.touched(offset, 1).into_iter().map(|number| layout.path(number)).collect()
+            };
+            let dot = shape.fields.iter().find(|field| field.name == "Dot").unwrap();
+            assert_eq!((dot.role, dot.bytes), (Role::Variant, 0), "{shape:?}");
+            let tag = shape.fields.iter().find(|field| field.role == Role::Tag).unwrap();
+            assert!(touched(&shape, tag.offset_bytes).contains(&"<tag>".to_owned()), "{shape:?}");
+            let circle = shape.leaves().find(|(number, _)| shape.path(*number) == "Circle.0.x").unwrap().1;
+            assert!(!touched(&shape, circle.offset_bytes).contains(&"Dot".to_owned()), "{shape:?}");
+            let mixed = layout(data, "facts::inner::Mixed", "rust");
+            assert_eq!(touched(&mixed, 0), ["<tag>"], "{mixed:?}");
         })
         .unwrap();
     }

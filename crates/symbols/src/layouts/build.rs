@@ -259,7 +259,11 @@ impl<'a> Builder<'_, 'a> {
             return;
         }
         let type_place = attribute(attributes, d::DW_AT_type).and_then(|value| self.index.place(child.place, value));
-        let Some(form) = self.form(type_place) else { return };
+        let Some(mut form) = self.form(type_place) else { return };
+        if child.role == Role::Variant && form.record.is_some_and(|(record, _)| self.is_without_data(record, 0)) {
+            // Only the tag says that it is there: the bytes are those of others.
+            form.bytes = 0;
+        }
         let name = self.name(child).unwrap_or_default();
         let is_artificial = has_flag(attributes, d::DW_AT_artificial);
         let role = match child.role {

@@ -3,6 +3,7 @@ use std::mem::{offset_of, size_of};
 mod inner {
     pub struct Point { pub x: f64, pub y: f32, pub tag: u8 }
     pub enum Shape { Dot, Circle(Point, f32), Text { name: String, at: (u8, u64) } }
+    pub enum Mixed { A(u32), B { x: u64, y: u8 }, C }
     #[repr(u8)]
     pub enum Plain { A, B }
     #[repr(C)]
@@ -20,10 +21,12 @@ fn main() {
         Fixed { a: 1, words: [[0; 3]; 2], s: "x", slice: &[1] }, Bits { i: 1 },
         Generic { value: 3, next: None, marker: std::marker::PhantomData });
     let all = [Shape::Dot, Shape::Circle(Point { x: 0.0, y: 0.0, tag: 0 }, 1.0)];
-    std::hint::black_box((&keep, &all));
+    let mixed = [Mixed::A(1), Mixed::B { x: 2, y: 3 }, Mixed::C];
+    std::hint::black_box((&keep, &all, &mixed));
     size!("facts::inner::Point", Point); field!("facts::inner::Point", Point, x); field!("facts::inner::Point", Point, y);
     field!("facts::inner::Point", Point, tag); size!("facts::inner::Shape", Shape);
     size!("facts::inner::Fixed", Fixed); field!("facts::inner::Fixed", Fixed, a);
     size!("facts::inner::Bits", Bits); size!("facts::inner::Generic<u16>", Generic<u16>); size!("Point", Point);
     field!("facts::inner::Generic<u16>", Generic<u16>, value); size!("facts::inner::Plain", Plain);
+    size!("facts::inner::Mixed", Mixed);
 }
