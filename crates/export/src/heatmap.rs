@@ -24,6 +24,9 @@ const PLOT_HEIGHT: usize = 560;
 const LEGEND_WIDTH: usize = 150;
 const BOTTOM: usize = 64;
 
+/// Where the legend's last line stands.
+const LEGEND_END: usize = TOP + 14 + COLOURS.len() * 18 + 16;
+
 /// Pixels between rows that do not follow each other.
 const GAP: usize = 3;
 
@@ -104,7 +107,9 @@ fn class_of(count: u64, most: u64) -> usize {
 fn draw(grid: &Grid, text: &mut String) -> std::fmt::Result {
     let places = row_places(&grid.rows);
     let plot_height = places.last().map_or(40.0, |(at, height)| at + height);
-    let (width, height) = (LEFT + PLOT_WIDTH + LEGEND_WIDTH, TOP as f64 + plot_height + BOTTOM as f64);
+    // Few rows are less high than the legend beside them.
+    let height = (TOP as f64 + plot_height + BOTTOM as f64).max((LEGEND_END + 12) as f64);
+    let width = LEFT + PLOT_WIDTH + LEGEND_WIDTH;
     writeln!(
         text,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" viewBox=\"0 0 {width} {height:.0}\" font-family=\"sans-serif\" font-size=\"11\">"
@@ -221,7 +226,7 @@ fn legend(grid: &Grid, most: u64, text: &mut String) -> std::fmt::Result {
         }
         label_before = label;
     }
-    let y = TOP + 14 + 10 * 18 + 16;
+    let y = LEGEND_END;
     writeln!(text, "<text x=\"{x}\" y=\"{y}\" fill=\"#555555\">most: {most}</text>")
 }
 
@@ -233,8 +238,8 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // XML has no other control characters, not even escaped.
-            c if c.is_control() => out.push('\u{fffd}'),
+            // XML has no others, not even escaped.
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -275,6 +280,18 @@ mod tests {
         assert!(
             text.starts_with("<svg") && !text.contains("NaN") && !text.contains("inf") && text.contains('\u{fffd}')
         );
+    }
+
+    #[test]
+    fn the_legend_is_in_the_picture_however_few_rows_there_are() {
+        for rows in [1, 2, 3, 40] {
+            let cells = (0..rows).map(|row| (row, 0, 1000)).collect();
+            let text = picture(&Grid { rows: vec![Row::default(); rows], columns: 1, cells, ..Grid::default() });
+            let number = |text: &str| text.split('"').next().and_then(|text| text.parse::<f64>().ok()).unwrap();
+            let height = number(text.split(" height=\"").nth(1).unwrap());
+            let lowest = text.split(" y=\"").skip(1).map(number).fold(0.0, f64::max);
+            assert!(text.contains("most: 1000") && lowest < height, "{rows}: {lowest} {height}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::opening;
 use super::types::is_called;
 use crate::Verdict;
-use crate::arguments::InputArguments;
+use crate::arguments::{InputArguments, byte_count};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::units::{counted, grouped};
@@ -43,8 +43,8 @@ pub(crate) struct HeatmapArguments {
     /// With --by line: so many lines, those with most accesses
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000))]
     lines: usize,
-    /// With --by line: bytes of a line, 8 to 4096
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u64).range(8..=4096))]
+    /// With --by line: bytes of a line, a power of two from 8 to 4096
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line_bytes)]
     line_bytes: u64,
     #[command(flatten)]
     input: InputArguments,
@@ -57,6 +57,11 @@ enum By {
     Time,
     /// Lines over the bytes in them
     Line,
+}
+
+fn line_bytes(text: &str) -> Result<u64, String> {
+    let is_good = |bytes: &u64| bytes.is_power_of_two() && (8..=4096).contains(bytes);
+    byte_count(text).ok().filter(is_good).ok_or_else(|| "expected a power of two from 8 to 4096".to_owned())
 }
 
 pub(crate) fn run(options: &HeatmapArguments) -> Result<Verdict, Failure> {
@@ -141,7 +146,7 @@ fn by_line(by: &ByLine) -> Grid {
     });
     let others = match by.others {
         0 => String::new(),
-        others => format!("; {} to other lines", plural(others, "access to a byte", "accesses to bytes")),
+        others => format!("; {} on other lines", plural(others, "access to a byte", "accesses to bytes")),
     };
     Grid {
         title: String::new(),
