@@ -20,7 +20,7 @@ use plotters::prelude::{
     Text, WHITE,
 };
 
-use crate::plot::{Panel, draw_panel};
+use crate::plot::{Panel, draw_panel, shown_text};
 
 /// Most lines drawn: what can be told apart.
 pub const LINES_MAX: usize = 8;
@@ -75,7 +75,7 @@ fn draw(title: &str, chart: &Chart, panel: Option<&Panel>, text: &mut String) ->
     let height = TITLE_HEIGHT + CHART_HEIGHT + if panel.is_some() { PANEL_HEIGHT } else { 0 };
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
-    let root = root.titled(title, ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let root = root.titled(&shown_text(title), ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
     let (upper, lower) = root.split_vertically(CHART_HEIGHT);
     draw_chart(chart, &upper)?;
     if let Some(panel) = panel {
@@ -122,7 +122,7 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
             PathElement::new(vec![(place, from), (place, from + 0.02)], BLACK.mix(0.5))
         });
         context.draw_series(dashes).map_err(|error| failed(&error))?;
-        let label = Text::new(format!("{name} {}", size(*at)), (place + 0.06, 1.03), ("sans-serif", 13).into_font());
+        let label = Text::new(format!("{} {}", shown_text(name), size(*at)), (place + 0.06, 1.03), ("sans-serif", 13).into_font());
         context.draw_series([label]).map_err(|error| failed(&error))?;
     }
     for (line, colour) in chart.lines.iter().zip(COLOURS) {
@@ -131,7 +131,7 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
             .map_err(|error| failed(&error))?;
         if chart.lines.len() > 1 {
             drawn
-                .label(&line.name)
+                .label(shown_text(&line.name))
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], colour.stroke_width(2)));
         }
     }
@@ -178,6 +178,22 @@ mod tests {
         let mut out = Vec::new();
         svg("a \"title\" & <more>", chart, panel, &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_xml_cannot_have_is_in_no_picture() {
+        let name = "a\0\u{1b}[31m\n\u{ffff}<b>".to_owned();
+        let lines = vec![
+            Line { name: name.clone(), points: vec![(64, 1.0)] },
+            Line { name: "b".to_owned(), points: vec![(64, 0.5)] },
+        ];
+        let series = |name: &str| Series { name: name.to_owned(), values: vec![(0, 1), (1, 2)] };
+        let panel = Panel { title: name.clone(), series: vec![series(&name), series("b")] };
+        let mut out = Vec::new();
+        svg(&name, &Chart { lines, marks: vec![(name.clone(), 4096)] }, Some(&panel), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
+        assert!(!text.contains(is_bad) && text.matches("a\\u{0}\\u{1b}[31m\\u{a}\u{fffd}&lt;b&gt;").count() == 5, "{text}");
     }
 
     #[test]

@@ -60,6 +60,11 @@ pub fn svg(title: &str, axis: &str, panels: &[Panel], out: &mut dyn Write) -> io
     out.write_all(text.as_bytes())
 }
 
+/// Text as a picture may have it: what would move or hide it is escaped, and XML has no U+FFFE and U+FFFF.
+pub(crate) fn shown_text(text: &str) -> String {
+    anytrace_core::text::printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
+
 /// First place, last place and the greatest value.
 fn range(panels: &[Panel]) -> (f64, f64) {
     let places = || panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values).map(|(at, _)| *at);
@@ -73,7 +78,7 @@ fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<
     let height = TITLE_HEIGHT + PANEL_HEIGHT * u32::try_from(panels.len().max(1)).unwrap_or(1);
     let root = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
     root.fill(&WHITE).map_err(|error| failed(&error))?;
-    let root = root.titled(title, ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
+    let root = root.titled(&shown_text(title), ("sans-serif", 20).into_font()).map_err(|error| failed(&error))?;
     let (first, last) = range(panels);
     for (panel, area) in panels.iter().zip(root.split_evenly((panels.len().max(1), 1))) {
         draw_over(panel, axis, (first, last), &area)?;
@@ -95,7 +100,7 @@ fn draw_over(
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let most = panel.series.iter().flat_map(|series| &series.values).map(|(_, value)| *value).max().unwrap_or(0);
     let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, ("sans-serif", 14))
+        .caption(shown_text(&panel.title), ("sans-serif", 14))
         .margin(6)
         .x_label_area_size(26)
         .y_label_area_size(80)
@@ -103,7 +108,7 @@ fn draw_over(
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
-        .x_desc(axis)
+        .x_desc(shown_text(axis))
         .x_labels(12)
         .y_labels(5)
         .x_label_formatter(&|place| format!("{place:.0}"))
@@ -116,7 +121,7 @@ fn draw_over(
         let drawn = chart.draw_series(line).map_err(|error| failed(&error))?;
         if panel.series.len() > 1 {
             drawn
-                .label(&series.name)
+                .label(shown_text(&series.name))
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], colour.stroke_width(2)));
         }
     }

@@ -55,8 +55,9 @@ fn windows(file: &str, line_bytes: u64, working_set: &WorkingSet, out: &mut dyn 
     Ok(())
 }
 
-/// A field of RFC 4180.
+/// A field: in quotes where it has to be (RFC 4180), and safe on any terminal.
 fn quoted(text: &str) -> String {
+    let text = anytrace_core::text::printable(text);
     let is_plain = !text.contains([',', '"', '\n', '\r']);
-    if is_plain { text.to_owned() } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+    if is_plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }
