@@ -223,9 +223,12 @@ impl Simulation {
 
 impl AccessSink for Simulation {
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        let was_only = self.threads.only().is_some();
         self.threads.add(number, id);
-        if let Some(workers) = &mut self.workers {
-            // Chunks keep the cores they were made with.
+        let has_private = self.configs.iter().flat_map(|c| c.levels.iter().chain(&c.tlb)).any(|level| level.is_private);
+        if let Some(workers) = self.workers.as_mut().filter(|_| was_only || has_private) {
+            // Chunks keep the cores they were made with, and the list of cores is copied while a chunk has it: where a
+            // new core changes nothing, that would be a copy for each of many threads.
             workers.flush(&self.cores)?;
         }
         Arc::make_mut(&mut self.cores).thread(number, id);

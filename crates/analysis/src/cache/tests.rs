@@ -214,6 +214,38 @@ fn fewest_misses(lines: &[u64], held: &[u64]) -> u64 {
     each.min().unwrap()
 }
 
+/// Threads that are told right before their first access, as traces tell them.
+fn with_new_threads(config: &Config, threads: usize, steps: &[Step]) -> Results {
+    let mut simulation = Simulation::new(vec![config.clone()], Options { threads, ..Options::default() }).unwrap();
+    let mut told = 0;
+    for (step, seq) in steps.iter().zip(0..) {
+        if step.3 >= told {
+            simulation.thread(told, Some(u64::from(told))).unwrap();
+            told += 1;
+        }
+        simulation.accesses(&[access(*step, seq)]).unwrap();
+    }
+    simulation.finish().unwrap()
+}
+
+#[test]
+fn tens_of_thousands_of_threads_take_no_more_than_a_moment_and_count_the_same_on_any_number_of_processors() {
+    // One thread at first, then a new one with each access: what is under way when the second comes stays whole.
+    let steps: Vec<Step> = (0..60_000_u32).map(|n| (u64::from(n % 700) * 40, 8, n % 3 == 0, n.saturating_sub(50))).collect();
+    for is_private in [false, true] {
+        let mut level = Level::new("L1", 1024, 64, 2);
+        level.is_private = is_private;
+        let config = Config::new("c", vec![level, Level::new("L2", 8192, 64, 4)]);
+        // With caches of their own threads are few: cores have an end.
+        let steps = steps.get(..if is_private { 300 } else { steps.len() }).unwrap();
+        let first = with_new_threads(&config, 1, steps);
+        assert_eq!((first.configs[0].threads[0].total.accesses(), first.accesses), (51, steps.len() as u64));
+        for threads in [2, 4] {
+            assert_eq!(with_new_threads(&config, threads, steps), first, "{threads} {is_private}");
+        }
+    }
+}
+
 #[test]
 fn two_threads_that_write_one_line_in_turn_invalidate_each_other() {
     let mut level = Level::new("L1", 4096, 64, 4);
