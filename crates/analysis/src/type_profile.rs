@@ -116,6 +116,8 @@ pub struct TypeProfile {
     pub past_end: u64,
     /// Number of records from which time is counted to: one more than the last seen.
     pub records: u64,
+    /// Accesses of no bytes, which are to nothing.
+    pub zero_size: u64,
     /// Instruction fetches, which are left out.
     pub fetches: u64,
     /// What the caches did in all.
@@ -171,6 +173,7 @@ impl<'a> TypeProfiler<'a> {
             after_remove: 0,
             past_end: 0,
             records: 0,
+            zero_size: 0,
             fetches: 0,
             caches: None,
         };
@@ -206,11 +209,15 @@ impl<'a> TypeProfiler<'a> {
     }
 
     fn access(&mut self, access: &Access) {
-        let is_straddle = access.bytes > 0 && access.address / self.line_bytes != access.last() / self.line_bytes;
         if access.kind == AccessKind::Fetch {
             self.profile.fetches += 1;
             return;
         }
+        if access.bytes == 0 {
+            self.profile.zero_size += 1;
+            return;
+        }
+        let is_straddle = access.address / self.line_bytes != access.last() / self.line_bytes;
         let Some(region) = self.regions.find(access.thread, access.address) else {
             self.profile.untyped.take(access, is_straddle);
             self.profile.after_remove += u64::from(self.regions.is_removed(access.address));

@@ -51,6 +51,26 @@ fn every_access_is_in_a_type_or_untyped() {
 }
 
 #[test]
+fn accesses_of_no_bytes_are_told_apart_and_both_verbs_count_the_same() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cacheray/corpus/broken/access-size-0.trace");
+    let trace = trace.display().to_string();
+    let found = json(&["types", &trace, "--format", "json"]);
+    let simulated = json(&["sim", &trace, "--types", "--config", "zen3", "--format", "json"]);
+    let (of_types, untyped) =
+        (&simulated["results"]["zen3.types"]["types"], &simulated["results"]["zen3.types"]["untyped"]);
+    let zero = found["zero_size_records"].as_u64().unwrap();
+    assert!(zero > 0 && simulated["results"]["zen3"]["zero_size_records"] == zero, "{simulated:#}");
+    let of = |one: &Value| [one["reads"].as_u64().unwrap(), one["writes"].as_u64().unwrap()];
+    for one in found["types"].as_array().unwrap() {
+        assert!(one["offsets"].as_object().unwrap().keys().all(|key| !key.ends_with("+0")), "{one:#}");
+        let same = of_types.as_array().unwrap().iter().find(|other| other["type"] == one["type"]);
+        assert_eq!(same.map_or([0, 0], of), of(one), "{one:#} {of_types:#}");
+    }
+    assert_eq!(of(&found["untyped"]), of(untyped));
+    assert!(text(&run(&["types", &trace])).contains("of no bytes, and to nothing"));
+}
+
+#[test]
 fn advise_splits_what_is_cold_with_and_without_type_data() {
     let (trace, types) = (sample("layouts.trace.gz"), sample("layouts.dwarf.json"));
     for (with, node, particle) in

@@ -22,6 +22,7 @@ pub(super) fn object(results: &Results) -> Value {
         "accesses_to_removed_regions": profile.after_remove,
         "accesses_past_the_end": profile.past_end,
         "fetches_left_out": profile.fetches,
+        "zero_size_records": profile.zero_size,
         "types": results.shown.iter().map(|number| type_object(results, *number)).collect::<Vec<_>>(),
     })
 }

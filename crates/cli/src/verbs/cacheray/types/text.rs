@@ -45,6 +45,9 @@ pub(super) fn page(results: &Results, top: usize, is_named: bool) -> String {
     if profile.past_end > 0 {
         out.push_str(&format!("  {} past the end of their region\n", counted_accesses(profile.past_end)));
     }
+    if profile.zero_size > 0 {
+        out.push_str(&format!("  {} of no bytes, and to nothing\n", counted_accesses(profile.zero_size)));
+    }
     let shown = if is_named { results.shown.len() } else { top };
     for &number in results.shown.iter().take(shown) {
         out.push('\n');
