@@ -116,6 +116,8 @@ fn a_proposal_gives_sim_the_figures_that_advise_told() {
     };
     assert_eq!(Value::from(missed(&[])), split["before"]["missed_lines"]["L1"]);
     assert_eq!(Value::from(missed(&["--remap", &file])), split["after"]["missed_lines"]["L1"]);
+    std::fs::write(&file, value["together"]["remap"].to_string()).unwrap();
+    assert_eq!(Value::from(missed(&["--remap", &file])), value["together"]["missed_lines"]["L1"]);
 }
 
 #[test]

@@ -53,7 +53,7 @@ struct Advice {
     before: Measured,
     tried: Vec<Tried>,
     /// With the best advice for each type, when there are several.
-    together: Option<Measured>,
+    together: Option<(Vec<TypePlan>, Measured)>,
 }
 
 pub(crate) fn run(options: &AdviseArguments) -> Result<Verdict, Failure> {
@@ -96,7 +96,8 @@ fn advise(
     let mut tried = again.try_all(proposals, &before)?;
     rank(&mut tried);
     let best = best_of_each(&tried);
-    let together = if best.len() > 1 { again.simulate(vec![best])?.pop() } else { None };
+    let all = if best.len() > 1 { again.simulate(vec![best.clone()])?.pop() } else { None };
+    let together = all.map(|found| (best, found));
     let advice = Advice { name, format, config, surveyed, before, tried, together };
     Ok((advice, verdict))
 }

@@ -1,6 +1,7 @@
 //! `advise` for programs. Keys are never removed; `remap` is what `sim --remap` takes.
 
 use anytrace_analysis::advise::{Measured, Tried};
+use anytrace_analysis::remap::TypePlan;
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
@@ -23,8 +24,16 @@ pub(super) fn object(advice: &Advice) -> Value {
         "before": measured(&advice.before),
         "advice": of(true),
         "tried": of(false),
-        "together": advice.together.as_ref().map(measured),
+        "together": advice.together.as_ref().map(|(plans, found)| together(plans, found)),
     })
+}
+
+/// What all of them gain, and a file for `sim --remap` that has them all.
+fn together(plans: &[TypePlan], found: &Measured) -> Value {
+    let types: Vec<Value> = plans.iter().map(remapping::written).collect();
+    let mut value = measured(found);
+    value["remap"] = json!({"version": VERSION, "types": types});
+    value
 }
 
 fn measured(measured: &Measured) -> Value {

@@ -29,7 +29,7 @@ pub(super) fn page(advice: &Advice) -> String {
     for (number, one) in (1..).zip(&good) {
         out.push_str(&proposal(number, one));
     }
-    if let Some(together) = &advice.together {
+    if let Some((_, together)) = &advice.together {
         out.push_str("\nThe best of each type together\n");
         out.push_str(&changes(&advice.before, together));
     }
