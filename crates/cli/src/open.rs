@@ -20,6 +20,11 @@ pub(crate) enum Opened {
 
 /// Opens an input and finds its format.
 pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
+    open_where(path, options, |_| true)
+}
+
+/// The same, for a verb that some formats cannot have: they do not count where several formats are equally sure.
+fn open_where(path: &Path, options: &InputArguments, fits: fn(&dyn Format) -> bool) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
     if let Some(wanted) = &options.input_format {
@@ -36,7 +41,11 @@ pub(crate) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
         Recognised::Trace(format) => Ok(Opened::Trace(format, input)),
         Recognised::Jsonl(format) => Ok(Opened::Jsonl(format, input)),
         Recognised::Ambiguous(names) => {
-            Err(Failure::usage(format!("{name}: could be {}; --input-format chooses", names.join(" or "))))
+            let fitting: Vec<_> = names.iter().filter_map(|name| by_name(name)).filter(|one| fits(*one)).collect();
+            match fitting.as_slice() {
+                [only] => Ok(Opened::Trace(*only, input)),
+                _ => Err(Failure::usage(format!("{name}: could be {}; --input-format chooses", names.join(" or ")))),
+            }
         }
         Recognised::Unknown => Err(Failure::usage(format!(
             "{name}: fits no format; tried {} on {}{}; --input-format overrides",
@@ -53,7 +62,16 @@ pub(crate) type Found = Result<(&'static dyn Format, Input), Vec<Diagnostic>>;
 /// Opens an input that must be a trace. An empty one is `Err` with what is wrong with its compression, if
 /// anything is.
 pub(crate) fn open_trace(path: &Path, options: &InputArguments) -> Result<Found, Failure> {
-    match open(path, options)? {
+    open_trace_where(path, options, |_| true)
+}
+
+/// The same, for a verb that some formats cannot have: they do not count where several formats are equally sure.
+pub(crate) fn open_trace_where(
+    path: &Path,
+    options: &InputArguments,
+    fits: fn(&dyn Format) -> bool,
+) -> Result<Found, Failure> {
+    match open_where(path, options, fits)? {
         Opened::Empty(damage) => Ok(Err(damage)),
         Opened::Trace(format, input) => Ok(Ok((format, input))),
         Opened::Jsonl(format, _) => Err(Failure::usage(format!(

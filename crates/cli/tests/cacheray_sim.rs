@@ -199,8 +199,11 @@ fn every_broken_sample_and_preset_ends() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "trace") {
             let words = ["sim", "--config", "skylake", "--types", "--classes", "--per-thread", path.to_str().unwrap()];
-            let code = run(&words).status.code();
-            assert!(matches!(code, Some(0..=2)), "{}: {code:?}", path.display());
+            let output = run(&words);
+            assert!(matches!(output.status.code(), Some(0..=2)), "{}: {output:?}", path.display());
+            // Where nothing but the verb says which format it is, the verb says it.
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(!stderr.contains("--input-format"), "{}: {stderr}", path.display());
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     let reporter = |format| Reporter::new(&name, format, Way::Stderr, options.limit);
-    let (format, input) = match open::open_trace(path, options)? {
+    let (format, input) = match open::open_trace_where(path, options, |format| format.has_accesses())? {
         Ok(found) => found,
         Err(damage) => return empty(reporter(None), damage),
     };
