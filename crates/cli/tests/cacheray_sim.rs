@@ -163,6 +163,22 @@ fn wrong_configurations_are_named_with_file_and_key() {
 }
 
 #[test]
+fn sizes_that_are_no_whole_sets_are_simulated_with_a_note() {
+    let files = TempDir::new().unwrap();
+    let config = files.path().join("odd.json");
+    std::fs::write(&config, r#"{"odd": {"levels": [{"size": 4096, "ways": 3}]}}"#).unwrap();
+    let trace = corpus().join("traces/conflict.up14-O0.trace");
+    let (config, trace) = (config.to_str().unwrap(), trace.to_str().unwrap());
+    for words in [&["sim", "--config", config, trace][..], &["types", "--config", config, trace]] {
+        let output = run(words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        let note = "odd.json: odd.levels[0].size: 4096 bytes are no whole number of sets of 3 lines of 64 bytes: 4032";
+        assert!(stderr.contains(note), "{stderr}");
+    }
+}
+
+#[test]
 fn opt_is_a_bound_and_needs_a_file() {
     let files = TempDir::new().unwrap();
     let config = files.path().join("bound.json");

@@ -253,6 +253,26 @@ impl Config {
         Ok(())
     }
 
+    /// What levels do not use of their size, because that is no whole number of sets.
+    pub fn left_over(&self) -> Vec<Wrong> {
+        let caches = self.levels.iter().enumerate().filter_map(|(at, level)| {
+            let Geometry { sets, ways, .. } = level.geometry();
+            let used = (sets as u64).saturating_mul(ways as u64).saturating_mul(level.line);
+            let Level { size, line, .. } = level;
+            let what = format!(
+                "{size} bytes are no whole number of sets of {ways} lines of {line} bytes: {used} are simulated, in {sets} sets"
+            );
+            (used != *size).then(|| Wrong::new(format!("levels[{at}].size"), what))
+        });
+        let pages = self.tlb.iter().enumerate().filter_map(|(at, level)| {
+            let Geometry { sets, ways, .. } = level.geometry();
+            let (entries, used) = (level.size.checked_div(level.line).unwrap_or(0), (sets as u64) * (ways as u64));
+            let what = format!("{entries} are no whole number of sets of {ways}: {used} are simulated, in {sets} sets");
+            (used != entries).then(|| Wrong::new(format!("tlb[{at}].entries"), what))
+        });
+        caches.chain(pages).collect()
+    }
+
     fn check_lines_equal(&self) -> Result<(), Wrong> {
         let first = self.levels.first().map_or(0, |level| level.line);
         match self.levels.iter().position(|level| level.line != first) {
@@ -337,6 +357,20 @@ mod tests {
         assert!(wrong(|c| c.levels[1].policy = Policy::Opt).starts_with("levels[1].policy"));
         assert!(wrong(|c| c.levels[1].name = "L1".into()).contains("twice"));
         assert!(wrong(|c| (c.inclusion, c.levels[1].line) = (Inclusion::Exclusive, 128)).contains("exclusive"));
+    }
+
+    #[test]
+    fn what_is_no_whole_set_is_told() {
+        let mut config = Config::new("c", vec![Level::new("L1", 48 << 10, 64, 12), Level::new("L2", 4096, 64, 3)]);
+        config.tlb = vec![Level::new("T", 65 << 12, 4096, 4), Level::new("S", 65 << 12, 4096, 0)];
+        let told: Vec<String> = config.left_over().iter().map(Wrong::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "levels[1].size: 4096 bytes are no whole number of sets of 3 lines of 64 bytes: 4032 are simulated, in 21 sets",
+                "tlb[0].entries: 65 are no whole number of sets of 4: 64 are simulated, in 16 sets",
+            ]
+        );
     }
 
     #[test]

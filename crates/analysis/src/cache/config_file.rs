@@ -28,7 +28,7 @@ use super::config_ini;
 pub struct Found {
     /// The configurations, checked; by name.
     pub configs: Vec<Config>,
-    /// What was passed over: keys that are not known.
+    /// What was passed over: keys that are not known, and parts of sizes that make no whole set.
     pub notes: Vec<String>,
 }
 
@@ -55,6 +55,7 @@ pub fn parse(text: &str, stem: &str) -> Result<Found, Wrong> {
     }
     for config in &configs {
         config.check().map_err(|wrong| Wrong::new(format!("{}.{}", config.name, wrong.key), wrong.what))?;
+        notes.extend(config.left_over().iter().map(|left| format!("{}.{left}", config.name)));
     }
     Ok(Found { configs, notes })
 }
@@ -63,8 +64,12 @@ fn of_object(object: &Map<String, Value>, stem: &str, notes: &mut Vec<String>) -
     if let Some(Value::Array(caches)) = object.get("caches") {
         return Ok(vec![java(caches, stem, notes)?]);
     }
-    if object.get("levels").is_some_and(Value::is_array) {
-        return Ok(vec![config(stem, object, notes)?]);
+    match object.get("levels") {
+        // A configuration may be called so.
+        Some(Value::Object(named)) if named.contains_key("levels") => {}
+        Some(Value::Array(_)) => return Ok(vec![config(stem, object, notes)?]),
+        Some(other) => return Err(Wrong::new("levels", format!("expected an array, found {}", shown(other)))),
+        None => {}
     }
     let each = object.iter().filter(|(name, _)| !is_remark(name)).map(|(name, value)| match value {
         Value::Object(inner) => config(name, inner, notes),
@@ -379,6 +384,8 @@ mod tests {
         assert!(wrong(&level(r#""size": 4096, "ways": 4, "policy": "mru""#)).contains("one of lru, fifo, plru"));
         assert!(wrong(&level(r#""size": 4096, "ways": 400"#)).starts_with("x.levels[0].ways: expected at most 64"));
         assert!(wrong(&level(r#""size": 1e300, "ways": 4"#)).starts_with("x.levels[0].size"));
+        assert_eq!(wrong(r#"{"levels": {}}"#), "levels: expected an array, found an object");
+        assert_eq!(wrong(r#"{"levels": {"levels": [{"size": 4096, "ways": 4}]}}"#), "fine");
         assert_eq!(wrong("{}"), "(top): expected a configuration, found none");
     }
 
@@ -388,6 +395,8 @@ mod tests {
         assert_eq!(found.notes, ["c.levels[0].wyas: this key is not known and is passed over"]);
         let level = &found.configs[0].levels[0];
         assert_eq!((level.name.as_str(), level.size, level.line), ("L1", 1536, 64));
+        let found = parse(r#"{"levels": [{"size": 4100, "ways": 4}]}"#, "c").unwrap();
+        assert!(found.notes.len() == 1 && found.notes[0].starts_with("c.levels[0].size: 4100 bytes are no whole"));
     }
 
     #[test]

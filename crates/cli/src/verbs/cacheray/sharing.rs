@@ -14,7 +14,7 @@ use super::opening;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, byte_count};
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, paint};
 
 /// `cacheray sharing`.
 #[derive(Debug, Args)]
@@ -66,6 +66,12 @@ pub(crate) fn run(options: &SharingArguments) -> Result<Verdict, Failure> {
         return Err(Failure::usage(format!(
             "--size, --line and --ways make {sets} sets; 1 to {SETS_MAX} are possible"
         )));
+    }
+    let used = sets * options.ways * options.line;
+    if used != options.size {
+        let (size, ways, line) = (options.size, options.ways, options.line);
+        let made = format!("--size {size} is no whole number of sets of {ways} lines of {line} bytes");
+        paint::complain("note", format!("{made}: {used} bytes are simulated, in {sets} sets"));
     }
     options.type_data.with(|layouts| run_with(options, layouts))
 }
