@@ -99,6 +99,37 @@ fn pictures_appear_whole_and_replace_nothing_unasked() {
 }
 
 #[test]
+fn a_picture_on_standard_output_is_alone_there() {
+    let picture = ended(&["mrc", "--plot=-", "--by=type", LAYOUTS], 0);
+    assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{picture}");
+    for form in ["--format=csv", "--format=json"] {
+        assert_eq!(ended(&["mrc", "--plot=-", form, LAYOUTS], 2), "");
+    }
+}
+
+#[test]
+fn names_with_control_characters_are_safe_in_tables_and_pictures() {
+    let trace = "crates/cacheray/corpus/broken/name-nul-newline-escape.trace";
+    for form in ["--plot=-", "--format=csv"] {
+        let output = run(&["mrc", "--by=type", form, trace]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n') && text.contains("\\u{0}"), "{form}: {text}");
+    }
+}
+
+#[test]
+fn a_cache_that_is_no_whole_sets_is_simulated_with_a_note() {
+    let output = run(&["sharing", "--ways=3", FALSE_SHARING]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(
+        stderr.contains("--size 4096 is no whole number of sets of 3 lines of 64 bytes: 4032 bytes are"),
+        "{stderr}"
+    );
+    assert_eq!(run(&["sharing", FALSE_SHARING]).stderr, b"");
+}
+
+#[test]
 fn damage_ends_with_one_and_wrong_options_with_two() {
     let output = run(&["mrc", CUT]);
     assert_eq!(output.status.code(), Some(1));

@@ -53,7 +53,8 @@ pub(crate) struct MrcArguments {
     /// Form of the result
     #[arg(long, value_enum, default_value_t = FormArgument::Text)]
     format: FormArgument,
-    /// Draw the curves into this file, as SVG, with the working set below them if that is asked for
+    /// Draw the curves into this file, as SVG, with the working set below them if that is asked for; - is standard
+    /// output, where nothing else is written then
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
     /// A cache that the picture and the table show; may be repeated
@@ -114,6 +115,10 @@ pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
     if options.private && options.by == Some(ByArgument::Type) {
         return Err(Failure::usage("--private is for threads; types have no caches of their own"));
     }
+    let is_plot_only = options.plot.as_deref() == Some(Path::new("-"));
+    if is_plot_only && options.format != FormArgument::Text {
+        return Err(Failure::usage("--plot - writes the picture to standard output: there is no room for --format"));
+    }
     let mut plot = options.plot.as_ref().map(|path| Output::create(path, options.force)).transpose()?;
     let mut told = Vec::new();
     let verdict = for_each_file(&options.files, |file| {
@@ -123,7 +128,7 @@ pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
         }
         if options.format == FormArgument::Json {
             told.push(json::object(file, &found, options));
-        } else {
+        } else if !is_plot_only {
             print(file, &found, options)?;
         }
         Ok(verdict)
