@@ -54,6 +54,11 @@ fn dwarf2json_is_read_and_its_holes_are_filled() {
         // Its last member has no size: elements are taken as the trace has them.
         let open = data.layout("Open", 24).unwrap();
         assert_eq!((open.bytes, open.element_bytes(24)), (0, 24));
+        // What is behind its start is its own, as far as anybody knows.
+        assert_eq!(
+            [(0, 4), (4, 4), (8, 4), (20, 4)].map(|(at, bytes)| open.describe(at, bytes)),
+            ["n", "(padding)", "f", "f"]
+        );
         assert!(data.layout("struct.Missing", 0).is_none());
     })
     .unwrap();
@@ -65,7 +70,8 @@ fn what_is_no_type_data_is_refused_with_a_reason() {
         ("empty", &b""[..], "EOF"),
         ("text", b"hello", "expected value"),
         ("version", br#"{"version":3,"structs":[]}"#, "version 3"),
-        ("keys", br#"{"version":1}"#, "version 1 is not known"),
+        ("keys", br#"{"version":1}"#, "types: expected a list"),
+        ("structs", br#"{"version":4}"#, "structs: expected a list"),
         ("kind", br#"{"version":1,"types":[{"name":"A","kind":"thing","size":1}]}"#, "thing"),
         ("size", br#"{"version":1,"types":[{"name":"A","kind":"struct"}]}"#, "size"),
         ("list", br#"{"version":4,"structs":7}"#, "structs: expected a list"),

@@ -29,6 +29,10 @@ impl Layout {
         }
         let range = (offset, offset.saturating_add(bytes));
         for (number, field) in self.leaves() {
+            if self.bytes == 0 && field.bytes == 0 && field.dimensions.is_empty() && field.offset_bytes < range.1 {
+                // Neither it nor the type has a known size: nothing says where it ends.
+                hits.push(Hit { field: number, offset_bytes: field.offset_bytes, indices: Vec::new() });
+            }
             if field.bytes == 0 || field.offset_bytes >= range.1 {
                 continue;
             }

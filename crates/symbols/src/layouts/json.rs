@@ -93,6 +93,8 @@ pub fn read_layouts(file: &Binary) -> Result<Named, Error> {
     let all = match (version, value.get("types"), value.get("structs")) {
         (Some(1), Some(types), _) => list(types, "types", &refused)?.iter().map(|one| own(one, &refused)).collect(),
         (Some(4), _, Some(_)) => upstream(&value, &refused),
+        (Some(1), None, _) => Err(refused("types: expected a list".to_owned())),
+        (Some(4), _, None) => Err(refused("structs: expected a list".to_owned())),
         (Some(version), _, _) => Err(refused(format!("version {version} is not known: 1 and dwarf2json's 4 are"))),
         _ => Err(refused("expected the keys version and types, or structs".to_owned())),
     }?;

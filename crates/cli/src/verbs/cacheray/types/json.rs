@@ -60,7 +60,7 @@ fn type_object(results: &Results, number: TypeNumber) -> Value {
         "type": profile.table.name(number),
         "name": layout.map(|layout| layout.name.as_str()),
         "kind": layout.map(|layout| layout.kind.word()),
-        "size": layout.map(|layout| layout.bytes),
+        "size": layout.filter(|layout| layout.bytes > 0 || layout.fields.is_empty()).map(|layout| layout.bytes),
         "element_sizes": one.element_bytes.iter().map(|(bytes, regions)| json!({"size": bytes, "regions": regions})).collect::<Vec<_>>(),
         "regions": one.regions,
         "elements": one.elements,

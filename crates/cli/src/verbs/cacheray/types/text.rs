@@ -126,7 +126,7 @@ fn type_page(results: &Results, at: TypeNumber) -> String {
     let line = results.config.levels.first().map_or(64, |level| level.line);
     let mut out = printable(profile.table.name(at));
     if let Some(layout) = layout {
-        out.push_str(&format!(" ({} of {})", layout.kind.word(), counted(layout.bytes, "byte")));
+        out.push_str(&format!(" ({} of {})", layout.kind.word(), size_of(layout)));
     }
     out.push_str(&format!(
         ": {} in {}, {} read, {} written\n",
@@ -158,7 +158,7 @@ fn remarks(layout: Option<&Layout>, one: &TypeCounts, line: u64) -> String {
     if let Some(layout) = layout {
         let others = one.element_bytes.iter().filter(|(bytes, _)| *bytes != layout.bytes);
         let regions: u64 = others.map(|(_, regions)| regions).sum();
-        if regions > 0 && !layout.is_open() {
+        if regions > 0 && layout.bytes > 0 && !layout.is_open() {
             let size = counted(layout.bytes, "byte");
             out.push_str(&format!(
                 "  in {} elements are no multiple of {size}: taken as the trace has them\n",
@@ -274,6 +274,12 @@ fn short(name: &str) -> String {
     cut
 }
 
+/// The size of a type; dwarf2json does not know all.
+fn size_of(layout: &Layout) -> String {
+    let is_known = layout.bytes > 0 || layout.fields.is_empty();
+    if is_known { counted(layout.bytes, "byte") } else { "unknown size".to_owned() }
+}
+
 /// A type without a trace: offsets, sizes, holes, lines.
 pub(super) fn declaration(layout: &Layout, line: u64) -> String {
     let mut table = Table::new(&[("offset", Align::Right), ("size", Align::Right), ("field", Align::Left)]);
@@ -288,7 +294,7 @@ pub(super) fn declaration(layout: &Layout, line: u64) -> String {
         table.row(vec![offset(row), size(row), label(row)]);
     }
     let name = printable(&layout.name);
-    let mut out = format!("{} {name}, {}\n{}", layout.kind.word(), counted(layout.bytes, "byte"), table.render());
+    let mut out = format!("{} {name}, {}\n{}", layout.kind.word(), size_of(layout), table.render());
     for base in &layout.virtual_bases {
         out.push_str(&format!("  virtual base {}: its place is not in debug data\n", printable(base)));
     }
