@@ -220,6 +220,7 @@ fn mistakes_are_told_with_exit_code_2() {
         (vec!["types", &trace, "--binary", &trace], "no type data"),
         (vec!["types", &trace, "--config", "no-such"], "cannot read the configuration no-such"),
         (vec!["advise", "-"], "needs a file"),
+        (vec!["heatmap", &trace, "--by", "line", "--line-bytes", "48"], "expected a power of two from 8 to 4096"),
     ] {
         let output = run(&arguments);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

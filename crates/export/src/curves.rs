@@ -122,7 +122,11 @@ fn draw_chart(chart: &Chart, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Resul
             PathElement::new(vec![(place, from), (place, from + 0.02)], BLACK.mix(0.5))
         });
         context.draw_series(dashes).map_err(|error| failed(&error))?;
-        let label = Text::new(format!("{} {}", shown_text(name), size(*at)), (place + 0.06, 1.03), ("sans-serif", 13).into_font());
+        let label = Text::new(
+            format!("{} {}", shown_text(name), size(*at)),
+            (place + 0.06, 1.03),
+            ("sans-serif", 13).into_font(),
+        );
         context.draw_series([label]).map_err(|error| failed(&error))?;
     }
     for (line, colour) in chart.lines.iter().zip(COLOURS) {
@@ -193,7 +197,10 @@ mod tests {
         svg(&name, &Chart { lines, marks: vec![(name.clone(), 4096)] }, Some(&panel), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let is_bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
-        assert!(!text.contains(is_bad) && text.matches("a\\u{0}\\u{1b}[31m\\u{a}\u{fffd}&lt;b&gt;").count() == 5, "{text}");
+        assert!(
+            !text.contains(is_bad) && text.matches("a\\u{0}\\u{1b}[31m\\u{a}\u{fffd}&lt;b&gt;").count() == 5,
+            "{text}"
+        );
     }
 
     #[test]

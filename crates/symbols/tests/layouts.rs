@@ -146,7 +146,8 @@ fn members_whose_types_are_in_units_of_their_own_have_their_names() {
                 ("plain", "Plain"),
                 ("next", "Plain*"),
             ] {
-                let field = (0..outer.fields.len()).find(|number| outer.path(*number) == path).map(|n| &outer.fields[n]);
+                let field =
+                    (0..outer.fields.len()).find(|number| outer.path(*number) == path).map(|n| &outer.fields[n]);
                 // Compilers put spaces between what closes.
                 let named = field.map(|field| field.type_name.replace(' ', ""));
                 assert_eq!(named.as_deref(), Some(wanted), "{to}: {outer:#?}");

@@ -231,7 +231,8 @@ fn with_new_threads(config: &Config, threads: usize, steps: &[Step]) -> Results 
 #[test]
 fn tens_of_thousands_of_threads_take_no_more_than_a_moment_and_count_the_same_on_any_number_of_processors() {
     // One thread at first, then a new one with each access: what is under way when the second comes stays whole.
-    let steps: Vec<Step> = (0..60_000_u32).map(|n| (u64::from(n % 700) * 40, 8, n % 3 == 0, n.saturating_sub(50))).collect();
+    let steps: Vec<Step> =
+        (0..60_000_u32).map(|n| (u64::from(n % 700) * 40, 8, n % 3 == 0, n.saturating_sub(50))).collect();
     for is_private in [false, true] {
         let mut level = Level::new("L1", 1024, 64, 2);
         level.is_private = is_private;

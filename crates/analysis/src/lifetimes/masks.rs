@@ -69,7 +69,8 @@ impl Masks {
     /// True when any of the bytes was never written, as far as the region is watched.
     pub(super) fn is_unwritten(&self, region: u64, offset: u64, bytes: u16) -> bool {
         let Some(mask) = self.by_region.get(&region) else { return false };
-        parts(offset, u64::from(bytes), mask.bytes).any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
+        parts(offset, u64::from(bytes), mask.bytes)
+            .any(|(word, bits)| mask.written.get(word).copied().unwrap_or(0) & bits != bits)
     }
 }
 

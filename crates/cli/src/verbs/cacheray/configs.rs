@@ -32,7 +32,7 @@ pub(super) struct ConfigArguments {
     #[arg(long)]
     pub(super) list_presets: bool,
     /// Cores: N, that threads take in turn, or ID=CORE,… for threads by their ids. Where no level is private, all but
-    /// the last become so [default: each thread has its own core]
+    /// the last become so, or the only one [default: each thread has its own core]
     #[arg(long, value_name = "N|ID=CORE,…", value_parser = core_plan)]
     cores: Option<CorePlan>,
     /// Instruction fetches are reads, instead of being left out
