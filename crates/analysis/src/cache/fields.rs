@@ -19,7 +19,8 @@ pub(super) struct Key {
 /// The fields met, with their reads and writes.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// Open addressing, a power of two of entries, at most half of them in use.
+    /// Open addressing, a power of two of entries, at most a quarter of them in use: the first one looked at is nearly
+    /// always right.
     table: Vec<u32>,
     rows: Vec<Row>,
 }
@@ -81,8 +82,8 @@ impl Fields {
     fn add(&mut self, key: Key, is_write: bool) -> u32 {
         let number = u32::try_from(self.rows.len()).unwrap_or(NONE - 1).min(NONE - 1);
         self.rows.push(Row { key, counts: [u64::from(!is_write), u64::from(is_write)] });
-        if self.rows.len() * 2 > self.table.len() {
-            self.table = vec![NONE; self.table.len() * 2];
+        if self.rows.len() * 4 > self.table.len() {
+            self.table = vec![NONE; self.table.len() * 4];
             let all: Vec<_> = self.iter().map(|(number, key, _)| (number, key)).collect();
             all.into_iter().for_each(|(number, key)| self.enter(number, key));
         } else {
