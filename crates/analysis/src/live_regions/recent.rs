@@ -13,13 +13,13 @@ use super::granules::Granules;
 const GRANULE_BITS: u32 = 4;
 
 /// log2 of a page's bytes.
-const PAGE_BITS: u32 = 12;
+const PAGE_BITS: u32 = 14;
 
 /// Granules of a page.
 const GRANULES: usize = 1 << (PAGE_BITS - GRANULE_BITS);
 
 /// log2 of the places for pages, at least and at most; their granules are 64 MiB at most.
-const PAGES_BITS: (u32, u32) = (6, 16);
+const PAGES_BITS: (u32, u32) = (4, 14);
 
 /// Threads whose latest answer is kept; others share a place.
 const THREADS: usize = 64;
