@@ -11,8 +11,8 @@
 //! | OTLP JSON | OpenTelemetry collectors and what stands behind them | [`otlp`] |
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
-//! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
-//! | SVG flame graph of a trace | browsers | [`svg`] |
+//! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
+//! | SVG flame graph of a trace | browsers | [`timeline`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
 //! | SVG plots | browsers | [`plot`], [`curves`] |
 //! | Dinero's two forms | Dinero III and IV, other cache simulators | [`accesses`] |
@@ -38,7 +38,7 @@ pub mod curves;
 mod din;
 pub mod firefox;
 pub mod flame;
-pub mod folded;
+mod folded;
 pub mod heatmap;
 pub mod json;
 pub mod junit;
@@ -52,7 +52,8 @@ pub mod sarif;
 pub mod speedscope;
 pub mod spool;
 mod stacks;
-pub mod svg;
+mod svg;
+mod tally;
 pub mod timeline;
 
 use std::collections::BTreeMap;

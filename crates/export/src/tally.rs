@@ -1,37 +1,66 @@
-//! Folded stacks: a line a stack, its names with `;` between and its self time, as `flamegraph.pl` reads them.
+//! Self time by stack: what [`crate::folded`] and [`crate::svg`] write.
 //!
 //! Memory grows with distinct stacks. The first name of each is its thread. Values are nanoseconds, or units where the
-//! trace has no clock. Names are made safe for the form by [`crate::flame::frame`]. Calls deeper than [`DEPTH_MAX`]
-//! count for the name `[deeper]` there, so that the output of a deep recursion stays of a sensible size.
-
-use std::io::Write;
+//! trace has no clock. Names are made safe for the folded form by [`crate::flame::frame`]. Calls deeper than
+//! [`DEPTH_MAX`] count for the name `[deeper]` there, so that the output of a deep recursion stays of a sensible size.
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::flame::frame;
-use crate::pen::Pen;
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::Timeline;
 use crate::timeline::clock::Clock;
 use crate::timeline::words::{Fragments, full_label, shown};
 
 /// Most names of a stack.
-pub const DEPTH_MAX: usize = 1024;
+const DEPTH_MAX: usize = 1024;
 
 /// Stands for everything below the deepest name.
 const DEEPER: u32 = u32::MAX;
 
-/// Self time by stack, as it is counted.
-pub struct Folded<'a> {
-    pen: Pen<'a>,
+/// An output of self time by stack: counts as edges come, and writes all when they are over.
+pub(crate) struct Counted<W> {
     tally: Tally,
+    write: W,
 }
 
-impl<'a> Folded<'a> {
-    /// Begins; all is written in [`Timeline::finish`].
-    pub fn new(out: &'a mut dyn Write) -> Self {
-        Self { pen: Pen::new(out), tally: Tally::default() }
+impl<W: FnMut(&Tally) -> Result<(), Error>> Counted<W> {
+    /// Begins; `write` is called in [`Timeline::finish`].
+    pub(crate) fn new(write: W) -> Self {
+        Self { tally: Tally::default(), write }
+    }
+}
+
+impl<W: FnMut(&Tally) -> Result<(), Error>> SpanSink for Counted<W> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.tally.clock = Clock::new(source);
+        Ok(())
+    }
+
+    fn wants_attributes(&self) -> bool {
+        false
+    }
+
+    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
+        self.tally.track(track);
+        Ok(())
+    }
+
+    fn name(&mut self, _id: NameId, name: &[u8], _location: Option<&Location>) -> Result<(), Error> {
+        self.tally.name(name);
+        Ok(())
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        batch.edges().iter().for_each(|edge| self.tally.edge(edge));
+        Ok(())
+    }
+}
+
+impl<W: FnMut(&Tally) -> Result<(), Error>> Timeline for Counted<W> {
+    fn finish(&mut self) -> Result<(), Error> {
+        (self.write)(&self.tally)
     }
 }
 
@@ -67,22 +96,18 @@ impl Tally {
         self.clock.note()
     }
 
-    pub(crate) fn source(&mut self, source: &SpanSource) {
-        self.clock = Clock::new(source);
-    }
-
-    pub(crate) fn track(&mut self, track: &Track) {
+    fn track(&mut self, track: &Track) {
         self.threads.push(Thread::default());
         self.labels.add(|out| out.extend_from_slice(frame(full_label(track).as_bytes()).as_bytes()));
     }
 
-    pub(crate) fn name(&mut self, name: &[u8]) {
+    fn name(&mut self, name: &[u8]) {
         self.names.add(|out| out.extend_from_slice(frame(shown(name).as_bytes()).as_bytes()));
     }
 
     /// Counts one edge.
     #[inline]
-    pub(crate) fn edge(&mut self, edge: &Edge) {
+    fn edge(&mut self, edge: &Edge) {
         let is_begin = match edge.kind {
             EdgeKind::Begin => true,
             EdgeKind::End => false,
@@ -152,43 +177,5 @@ impl Tally {
             (_, DEEPER) => b"[deeper]",
             (_, name) => self.names.get(name),
         }
-    }
-}
-
-impl SpanSink for Folded<'_> {
-    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        self.tally.source(source);
-        Ok(())
-    }
-
-    fn wants_attributes(&self) -> bool {
-        false
-    }
-
-    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
-        self.tally.track(track);
-        Ok(())
-    }
-
-    fn name(&mut self, _id: NameId, name: &[u8], _location: Option<&Location>) -> Result<(), Error> {
-        self.tally.name(name);
-        Ok(())
-    }
-
-    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        batch.edges().iter().for_each(|edge| self.tally.edge(edge));
-        Ok(())
-    }
-}
-
-impl Timeline for Folded<'_> {
-    fn finish(&mut self) -> Result<(), Error> {
-        let Self { pen, tally } = self;
-        tally.each_line(|line| {
-            pen.bytes.extend_from_slice(line);
-            pen.push("\n");
-            pen.rest()
-        })?;
-        pen.finish()
     }
 }

@@ -1,0 +1,22 @@
+//! Folded stacks: a line a stack, its names with `;` between and its self time, as `flamegraph.pl` reads them.
+//!
+//! Counted as [`crate::tally`] says.
+
+use std::io::Write;
+
+use crate::pen::Pen;
+use crate::tally::Counted;
+use crate::timeline::Timeline;
+
+/// Begins folded stacks; all is written in [`Timeline::finish`].
+pub(crate) fn open<'a>(out: &'a mut dyn Write) -> impl Timeline + 'a {
+    let mut pen = Pen::new(out);
+    Counted::new(move |tally| {
+        tally.each_line(|line| {
+            pen.bytes.extend_from_slice(line);
+            pen.push("\n");
+            pen.rest()
+        })?;
+        pen.finish()
+    })
+}
