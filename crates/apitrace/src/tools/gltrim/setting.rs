@@ -1,5 +1,6 @@
 //! State: what sets it, on which level of `glPushAttrib` it stands, what reads it.
 
+use crate::tools::gl::attribute_groups::{ENABLE, TEXTURE, of_capability};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{Model, UNIT};
@@ -10,7 +11,7 @@ impl Model {
     /// The numbers that choose what is set.
     fn selectors(&mut self, state: states::State, values: &Values<'_>) -> u64 {
         let mut parts = [0_u64; 5];
-        if state.on != On::Nothing && state.groups == states::TEXTURE {
+        if state.on != On::Nothing && state.groups == TEXTURE {
             parts[0] = u64::from(self.state().unit);
         }
         for (at, part) in parts.iter_mut().skip(1).take(state.selectors).enumerate() {
@@ -22,12 +23,16 @@ impl Model {
     /// A function of the table.
     pub(super) fn set_state(&mut self, row: u16, values: &Values<'_>) {
         let Some(state) = STATES.get(usize::from(row)).copied() else { return };
-        if state.groups == states::TEXTURE && state.on != On::Nothing {
+        if state.groups == TEXTURE && state.on != On::Nothing {
             self.read_unit();
         }
         let key = self.selectors(state, values);
         let subject = states::subject(row);
-        if let Some(family) = self.set_level(state.groups).map(|node| self.family(node, subject)) {
+        let is_capability = state.groups == ENABLE;
+        let own = values.integer(0).filter(|_| is_capability).and_then(|number| u32::try_from(number).ok());
+        if let Some(family) =
+            self.set_level(own.map_or(state.groups, of_capability)).map(|node| self.family(node, subject))
+        {
             let node = if state.selectors == 0 && state.on == On::Nothing {
                 family
             } else {
