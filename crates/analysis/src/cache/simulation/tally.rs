@@ -28,13 +28,14 @@ impl Threads {
     /// Counts accesses; how many are fetches that are left out.
     pub(super) fn count(&mut self, batch: &[Access], with_fetches: bool) -> u64 {
         let Some(first) = batch.first() else { return 0 };
-        let (mut others, mut writes, mut is_odd) = (0, 0, false);
+        let (mut any, mut all, mut kinds, mut writes, mut least) = (0, first.thread, 0, 0, u16::MAX);
         for access in batch {
-            others |= access.thread ^ first.thread;
-            writes += u64::from(access.is_write());
-            is_odd |= (access.bytes == 0) | (access.kind == AccessKind::Fetch);
+            (any, all) = (any | access.thread, all & access.thread);
+            // Where there are no fetches, their sum is the number of writes.
+            (kinds, writes) = (kinds | access.kind as u8, writes + access.kind as u64);
+            least = least.min(access.bytes);
         }
-        if others == 0 && !is_odd {
+        if any == all && kinds < AccessKind::Fetch as u8 && least > 0 {
             // Nearly always.
             self.note(first.thread, batch.len() as u64 - writes, writes);
             return 0;
