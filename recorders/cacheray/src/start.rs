@@ -189,6 +189,10 @@ pub(crate) fn welcome(me: &Local) {
 /// The end of a thread.
 unsafe extern "C" fn at_thread_end(_: *mut c_void) {
     thread::with(|me| {
+        // A thread that was cancelled in the middle of a record must not keep the log.
+        if me.is_inside() {
+            log::take_over(me);
+        }
         signals::take_stack(me);
         if !me.has_spilled() {
             me.release();

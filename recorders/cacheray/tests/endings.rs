@@ -107,6 +107,18 @@ fn handlers_that_interrupt_the_recorder_are_recorded_too() {
 }
 
 #[test]
+fn handlers_that_jump_out_of_the_recorder_leave_it_at_work() {
+    let bench = Bench::new();
+    let program = program(&bench);
+    for mode in ["jump-back", "jump-back-stack"] {
+        let run = bench.run(&program, &[mode], "malloc=0");
+        assert!(run.output.status.success(), "{mode}: {}", run.complaint());
+        let found = (run.inside("child").len(), run.inside("handled").len(), run.inside("counted").len());
+        assert_eq!(found, (50, 100, 1000), "{mode}: {}", run.complaint());
+    }
+}
+
+#[test]
 fn a_library_loaded_at_run_time_records_into_the_same_trace() {
     let bench = Bench::new();
     let plugin = bench.compile("gcc", "plugin.c", &["-O1", "-fPIC"]);
