@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use crate::log::hot;
 use crate::options::Options;
 use crate::record;
-use crate::regions::{Region, Regions};
+use crate::regions::{Event, Region, Regions};
 use crate::start;
 use crate::sys;
 use crate::target::{Fault, Target};
@@ -142,7 +142,7 @@ impl Inner {
         if !self.is_open(me) {
             return;
         }
-        self.settle(me, address, usize::from(size));
+        self.settle_for(Event::Access, me, address, usize::from(size));
         self.put(&[&record::access(tag, address as u64, size, me.id())]);
     }
 
@@ -196,13 +196,17 @@ impl Inner {
         }
     }
 
-    /// Writes the adds that must stand before an event of this thread.
+    /// Writes the adds that must stand before this thread allocates, frees or tells a type.
     pub(crate) fn settle(&mut self, me: &Local, address: usize, bytes: usize) {
+        self.settle_for(Event::Region, me, address, bytes);
+    }
+
+    fn settle_for(&mut self, event: Event, me: &Local, address: usize, bytes: usize) {
         if !self.regions.as_ref().is_some_and(Regions::is_waiting) {
             return;
         }
         let token = me.token();
-        while let Some(Some(due)) = self.change(|regions| regions.due(token, address, bytes)) {
+        while let Some(Some(due)) = self.change(|regions| regions.due(event, token, address, bytes)) {
             self.add_region(me, due);
         }
     }
