@@ -6,7 +6,7 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
-use crate::{alloc, real, signals};
+use crate::{alloc, real, signals, spawn};
 
 /// Defines functions that jump to ours, with the return address in one more register.
 macro_rules! with_site {
@@ -139,6 +139,7 @@ plain! {
     "signal" signal => signals::signal;
     "bsd_signal" bsd_signal => signals::signal;
     "ssignal" ssignal => signals::signal;
+    "pthread_create" pthread_create => spawn::pthread_create;
     "_exit" exit_now => signals::exit_now;
     "_Exit" exit_now_too => signals::exit_now;
 }

@@ -76,14 +76,28 @@ impl Inner {
             return false;
         }
         if me.id() == NO_ID {
-            me.set_id(self.next_id);
-            self.next_id += 1;
+            let id = me.take_given_id().unwrap_or_else(|| self.take_id());
+            me.set_id(id);
             start::welcome(me);
         }
         if std::mem::take(&mut self.must_replay) {
             self.replay(me);
         }
         true
+    }
+
+    /// The next thread's id.
+    pub(crate) fn take_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// Takes back the id of a thread that could not be created, unless the next one has been taken meanwhile.
+    pub(crate) fn give_back_id(&mut self, id: u64) {
+        if self.next_id == id + 1 {
+            self.next_id = id;
+        }
     }
 
     /// True when this thread need not ask again.

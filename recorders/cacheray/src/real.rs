@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use crate::sys::{self, sigaction_t};
 
+/// A thread's function, which may be left by unwinding.
+pub(crate) type Run = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
 /// Looks a function up once.
 #[inline(always)]
 fn find(cache: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
@@ -51,6 +54,8 @@ macro_rules! real {
 
 real! {
     sigaction(signal: c_int, new: *const sigaction_t, old: *mut sigaction_t) -> c_int, else -1;
+    pthread_create(to: *mut c_void, attributes: *const c_void, run: Run, argument: *mut c_void) -> c_int,
+        else sys::EAGAIN;
     realloc(old: *mut c_void, bytes: usize) -> *mut c_void, else no_memory();
     posix_memalign(to: *mut *mut c_void, align: usize, bytes: usize) -> c_int, else sys::ENOMEM;
     aligned_alloc(align: usize, bytes: usize) -> *mut c_void, else no_memory();

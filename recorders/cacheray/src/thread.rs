@@ -31,6 +31,8 @@ const RING_BYTES: usize = 1 << 20;
 pub(crate) struct Local {
     state: AtomicUsize,
     id: AtomicU64,
+    /// The id that the thread was created with, until it records.
+    given: AtomicU64,
     /// Calls of `__tsan_ignore_thread_begin` without their end.
     pub(crate) quiet: AtomicUsize,
     /// What `free` was given last, to tell an annotation that follows it from one of its own.
@@ -60,6 +62,7 @@ thread_local! {
         Local {
             state: AtomicUsize::new(FRESH),
             id: AtomicU64::new(NO_ID),
+            given: AtomicU64::new(NO_ID),
             quiet: AtomicUsize::new(0),
             freed: AtomicUsize::new(0),
             scope: AtomicPtr::new(std::ptr::null_mut()),
@@ -133,6 +136,16 @@ impl Local {
 
     pub(crate) fn set_id(&self, id: u64) {
         self.id.store(id, Relaxed);
+    }
+
+    /// Keeps the id that the thread's creator took for it.
+    pub(crate) fn give_id(&self, id: u64) {
+        self.given.store(id, Relaxed);
+    }
+
+    /// Takes the id that [`Self::give_id`] kept.
+    pub(crate) fn take_given_id(&self) -> Option<u64> {
+        Some(self.given.swap(NO_ID, Relaxed)).filter(|id| *id != NO_ID)
     }
 
     /// True while the thread is inside the recorder.
@@ -232,6 +245,7 @@ impl Local {
     /// Forgets what belongs to the process before a fork.
     pub(crate) fn begin_anew(&self) {
         self.id.store(NO_ID, Relaxed);
+        self.given.store(NO_ID, Relaxed);
         self.freed.store(0, Relaxed);
         self.drained.store(self.written.load(Relaxed), Relaxed);
         if !self.is_inside() {

@@ -55,6 +55,7 @@ sources! {
     "regions.rs",
     "signals.rs",
     "sites.rs",
+    "spawn.rs",
     "start.rs",
     "sys.rs",
     "target.rs",
