@@ -320,7 +320,7 @@ impl Inner {
         if let Err(fault) = sent {
             self.give_up(fault);
         }
-        self.swallow_sigpipe();
+        self.swallow_signals();
         // SAFETY: as above.
         unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &before, null_mut()) };
     }
@@ -367,13 +367,14 @@ impl Inner {
         self.stop();
     }
 
-    /// Takes back the signal that writing to a pipe without a reader sends to the writer.
-    fn swallow_sigpipe(&self) {
+    /// Takes back the signals that are sent to who writes to a pipe without a reader, or a file beyond the limit: what
+    /// becomes of the trace is not the program's fault.
+    fn swallow_signals(&self) {
         if self.phase == Phase::Running {
             return;
         }
         let mut set = sys::sigset_t::NONE;
-        set.0[0] = 1 << (sys::SIGPIPE - 1);
+        set.0[0] = 1 << (sys::SIGPIPE - 1) | 1 << (sys::SIGXFSZ - 1);
         let now = sys::timespec { sec: 0, nsec: 0 };
         // SAFETY: both structures live during the call; null is allowed for the second.
         unsafe { sys::sigtimedwait(&set, null_mut(), &now) };

@@ -150,7 +150,8 @@ pub(crate) fn may_open_again(to: Option<&Destination>) -> bool {
     use std::os::unix::fs::FileTypeExt;
     match to {
         Some(Destination::File(path)) => {
-            std::fs::metadata(std::ffi::OsStr::from_bytes(path)).is_ok_and(|meta| meta.file_type().is_char_device())
+            let meta = std::fs::metadata(std::ffi::OsStr::from_bytes(path));
+            meta.is_ok_and(|meta| meta.file_type().is_char_device() || meta.file_type().is_socket())
         }
         Some(Destination::Unix(_) | Destination::Tcp(..)) => true,
         Some(Destination::Fd(_)) | None => false,

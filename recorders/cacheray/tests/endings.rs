@@ -160,3 +160,14 @@ fn a_trace_that_cannot_be_written_is_said_and_the_program_runs_on() {
     assert!(run.output.status.success());
     assert!(run.complaint().contains("cannot write the trace"), "{}", run.complaint());
 }
+
+#[test]
+fn a_limit_of_the_files_length_ends_the_recording_and_not_the_program() {
+    let bench = Bench::new();
+    let run = bench.run(&program(&bench), &["limit"], "malloc=0");
+    assert!(run.output.status.success(), "{:?}", run.output.status);
+    assert!(run.complaint().contains("cannot write the trace"), "{}", run.complaint());
+    // Whole records only.
+    assert!(bench.path("t.trace").metadata().unwrap().len() > 8100);
+    assert!(run.records.len() > 400);
+}

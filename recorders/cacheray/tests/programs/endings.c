@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -136,6 +137,10 @@ int main(int argc, char **argv)
         for (int i = 0; i < 200000; i++)
             after[i & 7] = i;
         return write(mine, "mine\n", 5) == 5 ? 0 : 98;
+    }
+    if (!strcmp(mode, "limit")) {
+        struct rlimit limit = {8192, 8192};
+        setrlimit(RLIMIT_FSIZE, &limit);
     }
     if (!strcmp(mode, "handler")) {
         tick(in_handler, 100);
