@@ -177,7 +177,7 @@ impl Gatherer {
             }
             *latest = Latest { at, place };
             if let Some(op) = ops.get_mut(next as usize) {
-                *op = at | write * FIRST_WRITES;
+                *op = at | (write * FIRST_WRITES);
             }
             if let Some(op) = ops.get_mut(place as usize) {
                 *op |= write * WRITES;
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn shards_have_the_lines_of_their_low_bits() {
-        let accesses: Vec<_> = (0..3000).map(|n| access(n * 48 & !7, 8, n % 3 == 0)).collect();
+        let accesses: Vec<_> = (0..3000).map(|n| access((n * 48) & !7, 8, n % 3 == 0)).collect();
         let (mut whole, mut parts) = (Gatherer::new(&config(64), 1), Gatherer::new(&config(64), 4));
         let mut from = 0;
         while from < accesses.len() {
