@@ -21,6 +21,9 @@ const UNREGISTERED: [&str; 7] = [
     "wglSwapMultipleBuffers",
 ];
 
+/// Most bytes of a packed line's text: with its quotes and comma it is as long as lines of source may be.
+const PACKED_BYTES_MAX: usize = 113;
+
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let is_check = match arguments {
         [] => false,
@@ -57,18 +60,41 @@ fn types_table() -> String {
         }
         rows.insert(name.trim().trim_end_matches("</name>").to_owned(), types);
     }
-    let mut text = String::from(
-        "//! C types of OpenGL's functions by name, sorted. Written by `cargo xtask callflags`.\n\n\
-         /// Names, and a letter for what is returned and for each parameter; `p` stands before what it points to.\n\
-         #[rustfmt::skip]\n\
-         pub(super) static TYPES: &[(&str, &str)] = &[\n",
+    packed(
+        "//! C types of OpenGL's functions by name, sorted. Written by `cargo xtask callflags`.",
+        "/// Names, and a letter for what is returned and for each parameter; `p` stands before what it points to.",
+        "TYPES",
+        rows.iter().map(|(name, types)| format!("{name}={types}")),
+    )
+}
+
+/// The text of a constant table of words, in lines as long as they may be.
+fn packed(module: &str, table: &str, name: &str, words: impl Iterator<Item = String>) -> String {
+    let mut text = format!(
+        "{module}\n\nuse crate::tools::packed::Packed;\n\n\
+         {table}\n#[rustfmt::skip]\npub(super) static {name}: Packed = &[\n",
     );
-    for (name, types) in rows {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "    (\"{name}\", \"{types}\"),");
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() && line.len() + 1 + word.len() > PACKED_BYTES_MAX {
+            end_line(&mut line, &mut text);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
     }
+    end_line(&mut line, &mut text);
     text.push_str("];\n");
     text
+}
+
+fn end_line(line: &mut String, text: &mut String) {
+    if !line.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "    \"{line}\",");
+        line.clear();
+    }
 }
 
 /// The letters of a type as the registry declares it, `x` for what no trace can hold.
@@ -111,18 +137,12 @@ fn table(observed: &str) -> Result<String, String> {
         }
         rows.insert(name, flags);
     }
-    let mut text = String::from(
-        "//! Flags of functions by name, sorted. Written by `cargo xtask callflags`.\n\n\
-         /// Names and the numbers of their flags.\n\
-         #[rustfmt::skip]\n\
-         pub(super) static CALL_FLAGS: &[(&str, u16)] = &[\n",
-    );
-    for (name, flags) in rows.iter().filter(|(name, _)| !is_of_a_family(name)) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "    (\"{name}\", {flags}),");
-    }
-    text.push_str("];\n");
-    Ok(text)
+    Ok(packed(
+        "//! Flags of functions by name, sorted. Written by `cargo xtask callflags`.",
+        "/// Names and the numbers of their flags.",
+        "CALL_FLAGS",
+        rows.iter().filter(|(name, _)| !is_of_a_family(name)).map(|(name, flags)| format!("{name}={flags}")),
+    ))
 }
 
 /// True for names whose flags follow from a pattern; a coarser net than the patterns themselves, so it is the
@@ -171,6 +191,14 @@ fn registered() -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_as_full_as_they_may_be() {
+        let words = |bytes: &[usize]| packed("", "", "T", bytes.iter().map(|bytes| "x".repeat(*bytes)));
+        let lines = |bytes: &[usize]| words(bytes).lines().filter(|line| line.contains('x')).map(str::len).collect();
+        let found: [Vec<usize>; 4] = [lines(&[]), lines(&[50, 62]), lines(&[50, 63, 1]), lines(&[200, 1])];
+        assert_eq!(found, [vec![], vec![120], vec![57, 72], vec![207, 8]]);
+    }
 
     #[test]
     fn the_table_in_the_crate_is_what_is_written() {

@@ -32,6 +32,7 @@ pub mod lifetimes;
 pub mod live_regions;
 pub mod longest;
 pub mod matching;
+pub mod mesi;
 pub mod migrations;
 pub mod nest;
 pub mod overview;

@@ -9,6 +9,7 @@
 //! Memory follows the number of live regions, and of removed ones that nothing has overlapped since; both together are
 //! limited to [`REGIONS_MAX`].
 
+mod granules;
 mod pieces;
 mod recent;
 mod removed;
@@ -54,8 +55,12 @@ impl LiveRegion {
     #[inline]
     pub fn offset_in_element(&self, address: u64) -> u64 {
         let offset = address.wrapping_sub(self.start);
-        // Most regions are one element, and divisions are slow.
-        if offset < self.element_bytes { offset } else { offset.checked_rem(self.element_bytes).unwrap_or(0) }
+        // Divisions of short numbers are fast; whether one is needed at all, the processor could not guess.
+        match ((offset | self.element_bytes) >> 32, self.element_bytes) {
+            (_, 0) => 0,
+            (0, element_bytes) => u64::from(offset as u32 % element_bytes as u32),
+            (_, element_bytes) => offset % element_bytes,
+        }
     }
 }
 
@@ -179,8 +184,7 @@ impl LiveRegions {
     /// `numbers` is memory to be used again.
     #[inline]
     pub fn locate_all(&mut self, batch: &[Access], numbers: &mut Vec<u32>, mut tell: impl FnMut(&Access, Located<'_>)) {
-        numbers.clear();
-        numbers.extend(batch.iter().map(|access| self.recent.number(access.address)));
+        self.recent.numbers(batch.iter().map(|access| access.address), numbers);
         // Regions are touched in a loop so short that the processor waits for many of them at once.
         let last = self.slots.len().saturating_sub(1);
         let start_of = |number: &u32| self.slots.get((*number as usize).min(last)).map_or(0, |slot| slot.region.start);

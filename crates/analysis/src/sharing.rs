@@ -20,7 +20,7 @@
 //! sharing.thread(1, Some(1)).unwrap();
 //! sharing.accesses(&[write(0, 0, 0x1000), write(1, 1, 0x1008), write(2, 0, 0x1000)]).unwrap();
 //! let found = sharing.finish();
-//! assert_eq!((found.stats.invalidations, found.stats.false_sharing_misses), (2, 1));
+//! assert_eq!((found.stats.coherence.invalidations, found.stats.coherence.false_sharing_misses), (2, 1));
 //! ```
 
 mod cache;
@@ -37,6 +37,7 @@ use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessFlags, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::layout::Layouts;
 
+use crate::mesi::CoherenceCounts;
 use cache::Cache;
 pub use fields::FieldName;
 use fields::Fields;
@@ -212,9 +213,9 @@ impl<'a> Sharing<'a> {
                 };
                 self.count_access(is_write, is_hit);
                 if !is_hit && is_new {
-                    self.stats.cold_misses += 1;
+                    self.stats.coherence.cold_misses += 1;
                 } else if !is_hit {
-                    self.stats.replacement_misses += 1;
+                    self.stats.coherence.replacement_misses += 1;
                 }
                 self.use_cache(touch.core, touch.number, at, is_hit);
                 return Ok(());
@@ -252,7 +253,7 @@ impl<'a> Sharing<'a> {
                 line.release(place)
             }
         };
-        self.stats.writebacks += u64::from(state == State::Modified);
+        self.stats.coherence.writebacks += u64::from(state == State::Modified);
     }
 
     fn touch_shared(&mut self, touch: &LineTouch<'_>, at: u32) {
@@ -274,25 +275,25 @@ impl<'a> Sharing<'a> {
         if !is_hit {
             match lost {
                 Some(lost) => {
-                    self.stats.coherence_misses += 1;
+                    self.stats.coherence.coherence_misses += 1;
                     let written = line.written_since(&lost, touch.mask);
                     let cost = if written.is_some() { Cost::TrueMiss } else { Cost::FalseMiss };
                     if written.is_some() {
-                        self.stats.true_sharing_misses += 1;
+                        self.stats.coherence.true_sharing_misses += 1;
                         line.true_misses += 1;
                     } else {
-                        self.stats.false_sharing_misses += 1;
+                        self.stats.coherence.false_sharing_misses += 1;
                         line.false_misses += 1;
                     }
                     self.pairs.count(&this, &written.unwrap_or(lost.by), cost, line_address);
                 }
-                None if is_new => self.stats.cold_misses += 1,
-                None => self.stats.replacement_misses += 1,
+                None if is_new => self.stats.coherence.cold_misses += 1,
+                None => self.stats.coherence.replacement_misses += 1,
             }
         }
         let state = if is_write {
-            self.stats.upgrades += u64::from(before == State::Shared);
-            invalidate_others(line, place, &this, &mut self.stats, |other| {
+            self.stats.coherence.upgrades += u64::from(before == State::Shared);
+            invalidate_others(line, place, &this, &mut self.stats.coherence, |other| {
                 if let Some(cache) = self.caches.get_mut(other.core as usize) {
                     cache.drop_line(touch.number, at, self.sets);
                 }
@@ -305,7 +306,7 @@ impl<'a> Sharing<'a> {
         } else if is_hit {
             before
         } else {
-            share_with_others(line, place, &mut self.stats)
+            share_with_others(line, place, &mut self.stats.coherence)
         };
         if let Some(copy) = line.copies.get_mut(place) {
             copy.state = state;
@@ -356,7 +357,7 @@ fn invalidate_others(
     line: &mut SharedLine,
     place: usize,
     by: &fields::Touch,
-    stats: &mut MesiStats,
+    counts: &mut CoherenceCounts,
     mut taken: impl FnMut(&Copy),
 ) {
     let mut keeps = false;
@@ -367,13 +368,13 @@ fn invalidate_others(
         }
         let Some(copy) = line.copies.get_mut(holder) else { continue };
         if copy.state == State::Modified {
-            stats.interventions += 1;
-            stats.writebacks += 1;
+            counts.interventions += 1;
+            counts.writebacks += 1;
             line.handovers += 1;
         }
         copy.state = State::Invalid;
         copy.lost = Some(Lost { writes_before: line.writes, by: *by });
-        stats.invalidations += 1;
+        counts.invalidations += 1;
         line.invalidations += 1;
         taken(copy);
     }
@@ -383,7 +384,7 @@ fn invalidate_others(
 }
 
 /// The state of a copy that is read, and what its reading does to the others.
-fn share_with_others(line: &mut SharedLine, place: usize, stats: &mut MesiStats) -> State {
+fn share_with_others(line: &mut SharedLine, place: usize, counts: &mut CoherenceCounts) -> State {
     let mut state = State::Exclusive;
     // At most one copy is changed or exclusive, and then there is no other.
     let alone = if line.holders.len() == 1 { line.holders.first().copied() } else { None };
@@ -392,8 +393,8 @@ fn share_with_others(line: &mut SharedLine, place: usize, stats: &mut MesiStats)
     }
     if let Some(copy) = alone.and_then(|holder| line.copies.get_mut(holder)) {
         if copy.state == State::Modified {
-            stats.interventions += 1;
-            stats.writebacks += 1;
+            counts.interventions += 1;
+            counts.writebacks += 1;
             line.handovers += 1;
         }
         copy.state = State::Shared;

@@ -1,8 +1,9 @@
 //! Calls as JSON lines and back: nothing that the format's own tools show is lost.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod peer;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anytrace_apitrace::Reader;
@@ -11,6 +12,7 @@ use anytrace_apitrace::tools::from_jsonl::from_jsonl;
 use anytrace_apitrace::tools::jsonl::{BlobForm, JsonlOptions, jsonl};
 use anytrace_core::testing::shared_corpus;
 use anytrace_core::{Collect, Error, Input, Limits, MemoryTarget, OpenOptions, TargetOptions};
+use peer::Peer;
 use serde_json::{Value, json};
 
 fn corpus() -> PathBuf {
@@ -111,11 +113,8 @@ fn the_whole_corpus_comes_back_the_same() {
 /// What the installed apitrace prints of the trace that came back.
 #[test]
 fn the_installed_apitrace_dumps_alike() {
-    if Command::new("apitrace").arg("help").output().is_err() {
-        eprintln!("skipped: apitrace is not installed");
-        return;
-    }
-    let shown = |path: &Path, verb: &[&str]| Command::new("apitrace").args(verb).arg(path).output().unwrap().stdout;
+    let Some(peer) = Peer::installed() else { return };
+    let shown = |path: &Path, verb: &[&str]| peer.run([verb, &[path.to_str().unwrap()]].concat()).stdout;
     for name in
         ["allvals_v1", "allvals_v6", "interleave", "many_open", "threads", "peer/rnd105_v5_snappy", "peer/numbers"]
     {

@@ -1,14 +1,16 @@
 //! `apitrace repack`: the raw stream stays, to the byte.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod peer;
+mod traces;
+
+use std::io::Read;
 
 use anytrace_apitrace::tools::repack::{RepackOptions, Repacked, repack};
 use anytrace_apitrace::{Container, Reader, Visitor};
-use anytrace_core::testing::{dripping, shared_corpus};
+use anytrace_core::testing::dripping;
 use anytrace_core::{Collect, Input, Kind, MemoryTarget, OpenOptions};
+use peer::Peer;
 
 fn packed(input: Input, container: Container, level: Option<i32>, workers: usize) -> (Vec<u8>, Repacked, Collect) {
     let (mut out, mut sink) = (MemoryTarget::default(), Collect::default());
@@ -46,27 +48,6 @@ fn unpacked(bytes: &[u8], container: Container) -> Vec<u8> {
     out
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "trace") {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
-fn samples() -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
-    if let Some(root) = shared_corpus("apitrace") {
-        files(&root, &mut found);
-    }
-    found.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
-}
-
 /// Bytes that compress a little, of several pieces.
 fn long() -> Vec<u8> {
     let mut bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00\x01\x00\x00".to_vec();
@@ -80,7 +61,8 @@ fn long() -> Vec<u8> {
 
 #[test]
 fn the_raw_stream_of_every_trace_stays_in_every_container() {
-    for (name, bytes) in samples() {
+    for path in traces::all() {
+        let (name, bytes) = (path.display().to_string(), std::fs::read(&path).unwrap());
         let plain = raw(&bytes);
         for (container, _) in Container::ALL {
             if bytes.len() > 200_000 && container == Container::Brotli {
@@ -112,7 +94,7 @@ fn threads_and_windows_change_no_byte() {
 
 #[test]
 fn every_level_is_taken_and_no_other() {
-    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/leak.trace")).unwrap();
+    let bytes = std::fs::read(traces::own("leak")).unwrap();
     let plain = raw(&bytes);
     for (container, levels) in
         [(Container::Gzip, 0..=9), (Container::Brotli, 0..=11), (Container::ZstdSeekable, 1..=22)]
@@ -172,18 +154,12 @@ fn a_chunk_that_is_damaged_leaves_a_gap_and_the_rest_is_there() {
 
 #[test]
 fn apitrace_reads_what_is_written_and_we_read_what_it_writes() {
-    if Command::new("apitrace").arg("--help").output().is_err() {
-        let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("anytrace-repack-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (ours, theirs) = (folder.join("ours.trace"), folder.join("theirs.trace"));
-    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/leak.trace")).unwrap();
+    let Some(peer) = Peer::installed() else { return };
+    let (ours, theirs) = (peer.file("ours.trace"), peer.file("theirs.trace"));
+    let bytes = std::fs::read(traces::own("leak")).unwrap();
     for (container, option) in [(Container::Snappy, "-s"), (Container::Gzip, "-z"), (Container::Brotli, "--brotli=5")] {
         std::fs::write(&ours, packed(input(&bytes), container, Some(5).filter(|_| option != "-s"), 2).0).unwrap();
-        let status = Command::new("apitrace").arg("repack").arg(option).arg(&ours).arg(&theirs).status().unwrap();
-        assert!(status.success());
+        assert!(peer.run(["repack".as_ref(), option.as_ref(), &*ours, &*theirs]).status.success());
         let theirs = std::fs::read(&theirs).unwrap();
         assert!(raw(&theirs) == raw(&bytes), "{container:?}");
         let mut reader = Reader::new(input(&theirs), &OpenOptions::default()).unwrap();
@@ -196,5 +172,4 @@ fn apitrace_reads_what_is_written_and_we_read_what_it_writes() {
             assert_eq!(packed(input(&theirs), container, None, 0).0.len(), std::fs::read(&ours).unwrap().len());
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -2,18 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
-
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod peer;
+mod traces;
 
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::dump::{DumpOptions, dump};
 use anytrace_apitrace::tools::sed::{Replacement, SedOptions, sed};
 use anytrace_apitrace::{Apitrace, Container, Reader};
-use anytrace_core::testing::{dripping, examine, rewrite, shared_corpus};
+use anytrace_core::testing::{dripping, examine, rewrite};
 use anytrace_core::{Collect, Error, Input, Kind, Limits, MemoryTarget, OpenOptions, Outcome, Plan, TargetOptions};
 use build::{Build, enum_known, enum_new, leb, string, text, uint};
+use peer::Peer;
 
 fn input(bytes: &[u8]) -> Input {
     Input::from_bytes("x.trace", bytes.to_vec())
@@ -55,28 +54,6 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     let mut reader = Reader::new(input(bytes), &OpenOptions::default()).unwrap();
     dump(&mut reader, &how, &mut out, None, &mut Collect::default()).unwrap();
     String::from_utf8_lossy(&out).lines().map(str::to_owned).collect()
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("broken") && !path.ends_with("bad") {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "trace") {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
-fn samples() -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
-    if let Some(root) = shared_corpus("apitrace") {
-        files(&root, &mut found);
-    }
-    let read = found.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap()));
-    read.filter(|(name, bytes)| bytes.len() < 400_000 && !name.contains("future_v7")).collect()
 }
 
 const E: [(&str, u64); 4] = [("A", 1), ("B", 2), ("C", 1), ("D", 200)];
@@ -280,7 +257,7 @@ fn properties_are_set_added_and_taken_away() {
 
 #[test]
 fn a_trace_without_anything_to_replace_is_the_same_trace() {
-    for (name, bytes) in samples() {
+    for (name, bytes) in traces::whole() {
         let reader = Reader::new(input(&bytes), &OpenOptions::default()).unwrap();
         for expressions in [vec![], vec!["s/no such name/x/", "s/0x123456789abc/0x1/"]] {
             let (out, outcome, sink) = edited(input(&bytes), &options(&expressions), &OpenOptions::default()).unwrap();
@@ -320,21 +297,14 @@ fn words(lines: &[String]) -> Vec<String> {
 /// The calls come out of apitrace's own sed with the same values.
 #[test]
 fn apitrace_replaces_the_same_values() {
-    if Command::new("apitrace").arg("--help").output().is_err() {
-        let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("anytrace-sed-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (source, theirs) = (folder.join("in.trace"), folder.join("out.trace"));
+    let Some(peer) = Peer::installed() else { return };
     let (mut compared, mut state) = (0, 1_u64);
     let mut below = |limit: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(state >> 33).unwrap() % limit
     };
     for name in ["allvals_v3", "allvals_v6", "interleave", "leak", "nested", "threads"] {
-        let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.trace"))).unwrap();
-        std::fs::write(&source, &bytes).unwrap();
+        let bytes = std::fs::read(traces::own(name)).unwrap();
         let words = words(&lines(&bytes));
         for _ in 0..12 {
             if words.len() < 2 {
@@ -351,13 +321,9 @@ fn apitrace_replaces_the_same_values() {
                 }
                 expressions.push(format!("s\u{1}{from}\u{1}{to}\u{1}"));
             }
-            let mut command = Command::new("apitrace");
-            command.arg("sed").arg("-o").arg(&theirs);
-            command.args(expressions.iter().flat_map(|one| ["-e", one])).arg(&source);
+            let options: Vec<_> = expressions.iter().flat_map(|one| ["-e".to_owned(), one.clone()]).collect();
             // It ends where a bit mask does not know the replacement.
-            if !command.output().unwrap().status.success() {
-                continue;
-            }
+            let Some(theirs) = peer.edited("sed", &options, &bytes) else { continue };
             let expressions: Vec<&str> = expressions.iter().map(String::as_str).collect();
             // It gives calls new numbers, and makes null values of null pointers.
             let plain = |bytes: &[u8]| -> Vec<String> {
@@ -365,21 +331,19 @@ fn apitrace_replaces_the_same_values() {
                 let bare = lines.map(|line| line.replace(" // incomplete", "").replace("0x0", "NULL"));
                 bare.map(|line| line.trim_start_matches(|first: char| first.is_ascii_digit()).to_owned()).collect()
             };
-            let theirs = plain(&std::fs::read(&theirs).unwrap());
+            let theirs = plain(&theirs);
             let ours = plain(&after(&bytes, &expressions));
             assert_eq!(ours, theirs, "{name}: {expressions:?}");
             compared += 1;
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
     assert!(compared > 30, "{compared}");
 }
 
 #[test]
 fn any_changed_byte_ends_well() {
     for name in ["allvals_v6", "allvals_v2", "interleave", "threads"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.trace"));
-        let bytes = raw(&std::fs::read(path).unwrap());
+        let bytes = raw(&std::fs::read(traces::own(name)).unwrap());
         for at in (0..bytes.len()).step_by((bytes.len() / 300).max(1)) {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
+mod peer;
+mod traces;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::dump::{DumpOptions, dump};
@@ -15,6 +15,7 @@ use anytrace_apitrace::{Apitrace, Container, Reader};
 use anytrace_core::testing::{dripping, examine, rewrite, shared_corpus};
 use anytrace_core::{Collect, Input, Limits, MemoryTarget, OpenOptions, Outcome, Plan, Severity, TargetOptions};
 use build::{Build, blob, enum_known, enum_new, leb, string, uint};
+use peer::Peer;
 
 fn input(bytes: &[u8]) -> Input {
     Input::from_bytes("x.trace", bytes.to_vec())
@@ -88,29 +89,6 @@ fn selected(calls: &[Line], options: &TrimOptions) -> Vec<Line> {
     found
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("broken") && !path.ends_with("bad") {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "trace") {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
-/// The samples, and those of the shared corpus that are not too long for many trials.
-fn samples() -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
-    if let Some(root) = shared_corpus("apitrace") {
-        files(&root, &mut found);
-    }
-    let read = found.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap()));
-    read.filter(|(name, bytes)| bytes.len() < 400_000 && !name.contains("future_v7")).collect()
-}
-
 /// Numbers that look random and are the same each time.
 struct Dice(u64);
 
@@ -140,7 +118,7 @@ impl Dice {
 #[test]
 fn what_is_selected_is_what_a_slow_look_at_the_dump_selects() {
     let mut dice = Dice(1);
-    for (name, bytes) in samples() {
+    for (name, bytes) in traces::whole() {
         let calls = lines(&bytes);
         let frames = calls.iter().filter(|call| call_flags(call.2.as_bytes()).has(CallFlags::END_FRAME)).count() as u64;
         for _ in 0..6 {
@@ -163,7 +141,7 @@ fn what_is_selected_is_what_a_slow_look_at_the_dump_selects() {
 
 #[test]
 fn all_of_a_trace_is_the_trace() {
-    for (name, bytes) in samples() {
+    for (name, bytes) in traces::whole() {
         let everything = TrimOptions::default();
         assert_eq!(raw(&part(&bytes, &everything)), raw(&bytes), "{name}");
         for options in [options("*", "", &[]), options("", "0-", &[])] {
@@ -351,8 +329,7 @@ fn shared_broken() -> PathBuf {
 #[test]
 fn any_changed_byte_ends_well() {
     for name in ["allvals_v6", "allvals_v2", "interleave", "threads"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.trace"));
-        let bytes = raw(&std::fs::read(path).unwrap());
+        let bytes = raw(&std::fs::read(traces::own(name)).unwrap());
         for at in (0..bytes.len()).step_by((bytes.len() / 300).max(1)) {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
@@ -368,18 +345,10 @@ fn any_changed_byte_ends_well() {
 /// The calls that apitrace's own trim keeps are kept, and those it loses besides: late, never left.
 #[test]
 fn everything_that_apitrace_keeps_is_kept() {
-    if Command::new("apitrace").arg("--help").output().is_err() {
-        let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("anytrace-trim-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (source, theirs) = (folder.join("in.trace"), folder.join("out.trace"));
+    let Some(peer) = Peer::installed() else { return };
     let mut compared = 0;
     for name in ["allvals_v2", "allvals_v6", "interleave", "leak", "many_open", "nested", "threads"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.trace"));
-        let bytes = std::fs::read(path).unwrap();
-        std::fs::write(&source, &bytes).unwrap();
+        let bytes = std::fs::read(traces::own(name)).unwrap();
         for (calls, frames, threads) in [
             ("", "0-1", vec![]),
             ("", "1", vec![]),
@@ -388,17 +357,10 @@ fn everything_that_apitrace_keeps_is_kept() {
             ("", "1-2", vec![0]),
             ("*", "", vec![1, 2]),
         ] {
-            let mut command = Command::new("apitrace");
-            command.arg("trim").arg("-o").arg(&theirs);
-            command.args(
-                [("--calls=", calls), ("--frames=", frames)]
-                    .iter()
-                    .filter(|(_, set)| !set.is_empty())
-                    .map(|(o, s)| format!("{o}{s}")),
-            );
-            command.args(threads.iter().map(|thread| format!("--thread={thread}"))).arg(&source);
-            assert!(command.output().unwrap().status.success());
-            let theirs = lines(&std::fs::read(&theirs).unwrap());
+            let sets = [("--calls=", calls), ("--frames=", frames)].into_iter().filter(|(_, set)| !set.is_empty());
+            let sets = sets.map(|(option, set)| format!("{option}{set}"));
+            let select: Vec<_> = sets.chain(threads.iter().map(|thread| format!("--thread={thread}"))).collect();
+            let theirs = lines(&peer.edited("trim", &select, &bytes).unwrap());
             let ours = lines(&part(&bytes, &options(calls, frames, &threads)));
             // The null pointer becomes the null value in apitrace's hands.
             let strip =
@@ -411,7 +373,6 @@ fn everything_that_apitrace_keeps_is_kept() {
             }
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
     assert!(compared > 1000, "{compared}");
 }
 

@@ -63,6 +63,24 @@ fn what_is_set_again_goes_and_the_last_stays() {
 }
 
 #[test]
+fn textures_are_switched_on_for_each_unit() {
+    let mut gl = Gl::default();
+    let zero = gl.numbers("glActiveTexture", &[0x84c0]);
+    let off = gl.numbers("glDisable", &[TEXTURE]);
+    let first = gl.numbers("glEnable", &[TEXTURE]);
+    let one = gl.numbers("glActiveTexture", &[0x84c1]);
+    let second = gl.numbers("glEnable", &[TEXTURE]);
+    // This one is of no unit.
+    let depth = gl.numbers("glEnable", &[0xb71]);
+    gl.numbers("glActiveTexture", &[0x84c0]);
+    let no_depth = gl.numbers("glDisable", &[0xb71]);
+    last_frame(&mut gl);
+    let kept = kept(&gl, "1");
+    assert!([zero, first, one, second, no_depth].iter().all(|call| kept.contains(call)), "{kept:?}");
+    assert!([off, depth].iter().all(|call| !kept.contains(call)), "{kept:?}");
+}
+
+#[test]
 fn one_frame_is_kept_before_those_wanted_and_ends_as_it_did() {
     let mut gl = Gl::default();
     gl.numbers("glClear", &[CLEAR_ALL]);

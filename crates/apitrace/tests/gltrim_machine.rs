@@ -149,7 +149,11 @@ impl Machine {
             Op::PopAttrib => {
                 let Some((groups, switches, color, clear, bound)) = self.saved.pop() else { return };
                 let has = |group: u64| groups & group != 0;
-                self.switches = if has(0x2000) { switches } else { std::mem::take(&mut self.switches) };
+                for (switch, own) in [(SCISSOR, 0x8_0000), (DEPTH, 0x100), (LIGHT, 0x40)] {
+                    if has(0x2000 | own) {
+                        self.switches.insert(switch, switches.get(&switch).copied().unwrap_or(false));
+                    }
+                }
                 self.color = if has(1) { color } else { self.color };
                 self.clear = if has(0x4000) { clear } else { self.clear };
                 self.bound = if has(0x4_0000) { bound } else { self.bound };
@@ -320,7 +324,7 @@ fn program(choices: &[(u8, u8, u8)]) -> Vec<Op> {
             28 if pushes < 3 => Op::Push,
             29 if pushes > 0 => Op::Pop,
             30 => Op::Identity,
-            31 if attribs < 3 => Op::PushAttrib([0xf_ffff, 0x2000, 0x4001, 0x4_0000][usize::from(*a) % 4]),
+            31 if attribs < 3 => Op::PushAttrib([0xf_ffff, 0x2000, 0x4001, 0x4_0040, 0x8_0100][usize::from(*a) % 5]),
             32 if attribs > 0 => Op::PopAttrib,
             33 if a % 3 == 0 => Op::NewList(1 + u64::from(*b % 2)),
             _ => Op::Swap,
@@ -396,4 +400,24 @@ fn frames_that_begin_anew_need_little_of_those_before() {
     let count = kept(&ops, "150").iter().filter(|is_kept| **is_kept).count();
     assert!(count < 24, "{count}");
     check(&ops, 150);
+}
+
+#[test]
+fn a_switch_that_its_own_group_saved_comes_back() {
+    for (switch, own) in [(SCISSOR, 0x8_0000), (DEPTH, 0x100), (LIGHT, 0x40), (LIGHT, 0x2000)] {
+        let ops = [
+            Op::Enable(switch, true),
+            Op::PushAttrib(own),
+            Op::Enable(switch, false),
+            Op::Draw,
+            Op::PopAttrib,
+            Op::Swap,
+            Op::ClearColor(7),
+            Op::Clear(true, true),
+            Op::Draw,
+            Op::Swap,
+        ];
+        check(&ops, 0);
+        check(&ops, 1);
+    }
 }

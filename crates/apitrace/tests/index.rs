@@ -3,8 +3,7 @@
 
 mod build;
 mod random;
-
-use std::path::{Path, PathBuf};
+mod traces;
 
 use anytrace_apitrace::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use anytrace_apitrace::tools::callset::CallSet;
@@ -15,7 +14,7 @@ use anytrace_apitrace::tools::jsonl::{JsonlOptions, jsonl};
 use anytrace_apitrace::tools::pickle::{PickleOptions, pickle};
 use anytrace_apitrace::tools::trim::{TrimOptions, trim};
 use anytrace_apitrace::{Event, Reader, Signatures, Totals, Visitor};
-use anytrace_core::testing::{rewrite, shared_corpus};
+use anytrace_core::testing::rewrite;
 use anytrace_core::{Collect, Diagnostic, Error, Input, MemoryTarget, OpenOptions, Plan, Sink, TargetOptions};
 use random::{Random, random_stream};
 
@@ -236,32 +235,11 @@ fn assert_trims_alike(name: &str, bytes: &[u8], threads: usize, index: &Index, r
     late
 }
 
-fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            traces(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "trace") {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
-fn all_traces() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    traces(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
-    if let Some(root) = shared_corpus("apitrace") {
-        traces(&root, &mut found);
-    }
-    found
-}
-
 #[test]
 fn every_trace_reads_with_an_index_as_without() {
     let mut random = Random(7);
     let mut sought = 0;
-    for path in all_traces() {
+    for path in traces::all() {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.display().to_string();
         // What takes seconds token by token is left to larger distances.

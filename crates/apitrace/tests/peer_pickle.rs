@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
+mod peer;
 mod unpickle;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
@@ -13,6 +13,7 @@ use anytrace_apitrace::tools::pickle::{PickleOptions, pickle};
 use anytrace_core::testing::{dripping, shared_corpus};
 use anytrace_core::{Collect, Input, OpenOptions};
 use build::Build;
+use peer::Peer;
 use serde_json::{Value, json};
 
 fn corpus() -> PathBuf {
@@ -85,18 +86,15 @@ fn the_whole_corpus_is_pickled_as_apitrace_pickles_it() {
 /// The installed apitrace says the same today, whatever was stored.
 #[test]
 fn the_installed_apitrace_pickles_the_same() {
-    if Command::new("apitrace").arg("help").output().is_err() {
-        eprintln!("skipped: apitrace is not installed");
-        return;
-    }
+    let Some(peer) = Peer::installed() else { return };
     for name in ["threads", "leak", "interleave", "many_open", "allvals_v2", "upstream_zlib-no-eof", "peer/callflags"] {
         let trace = corpus().join(format!("{name}.trace"));
         let bytes = std::fs::read(&trace).unwrap();
         for (is_symbolic, options) in [(false, &[][..]), (true, &["-s"][..])] {
-            let theirs = Command::new("apitrace").arg("pickle").args(options).arg(&trace).output().unwrap();
+            let theirs = peer.run([&["pickle"], options, &[trace.to_str().unwrap()]].concat());
             assert!(pickled(&bytes, &compatible(is_symbolic)) == theirs.stdout, "{name} {options:?}");
         }
-        let theirs = Command::new("apitrace").args(["pickle", "--calls=0-20/2,frame"]).arg(&trace).output().unwrap();
+        let theirs = peer.run(["pickle", "--calls=0-20/2,frame", trace.to_str().unwrap()]);
         let calls = CallSet::parse(["0-20/2,frame"], &mut |_| Err(std::io::Error::other("none"))).unwrap();
         assert!(pickled(&bytes, &PickleOptions { calls, ..compatible(false) }) == theirs.stdout, "{name} with a set");
     }

@@ -1,30 +1,18 @@
 //! Every file of the shared corpus, against what is known of it.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::path::{Path, PathBuf};
+mod traces;
+
+use std::path::Path;
 
 use anytrace_apitrace::Apitrace;
 use anytrace_core::testing::{Exam, assert_repairs, examine, rewrite, shared_corpus, through_jsonl};
 use anytrace_core::{Collect, Format, Input, OpenOptions, Plan, Severity, TargetOptions};
 
-fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            traces(&path, found);
-        } else if path.extension().is_some_and(|e| e == "trace") {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
 /// The traces of a folder, `broken` or not.
 fn files(is_broken: bool) -> Vec<(String, Vec<u8>)> {
     let Some(root) = shared_corpus("apitrace") else { return Vec::new() };
-    let mut found = Vec::new();
-    traces(&root, &mut found);
-    found
+    traces::below(&root)
         .iter()
         .map(|path| (path.strip_prefix(&root).unwrap().display().to_string(), path))
         .filter(|(name, _)| name.starts_with("broken") == is_broken)

@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
+mod traces;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::{Apitrace, Context, Event, EventKind, Pairing, Reader, Signatures, Token, Visitor};
 use anytrace_core::span::{
     EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, TimeUnit, Track, TrackId, Value,
 };
-use anytrace_core::testing::{dripping, shared_corpus};
+use anytrace_core::testing::dripping;
 use anytrace_core::{Collect, Error, Format, Input, OpenOptions, Sink, SpanOptions, SpanSink};
 use build::{Build, string, uint};
 use proptest::prelude::*;
@@ -187,24 +187,9 @@ fn assert_told(name: &str, bytes: &[u8]) -> usize {
     told.spans.iter().filter(|span| span.is_deduced && span.call.is_some()).count()
 }
 
-fn traces(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            traces(&path, found);
-        } else if path.extension().is_some_and(|end| end == "trace") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn every_sample_is_told_as_its_events_say() {
-    let mut found = Vec::new();
-    traces(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
-    if let Some(root) = shared_corpus("apitrace") {
-        traces(&root, &mut found);
-    }
+    let found = traces::all();
     assert!(found.len() > 20);
     for path in found {
         let bytes = std::fs::read(&path).unwrap();

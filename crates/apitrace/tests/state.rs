@@ -353,6 +353,27 @@ fn attributes_are_given_back() {
 }
 
 #[test]
+fn switches_are_given_back_by_their_group_and_by_that_of_all_switches() {
+    let switches = [("GL_BLEND", 0x0be2), ("GL_LIGHT0", 0x4000), ("GL_DEPTH_CLAMP", 0x864f), ("GL_DEPTH_TEST", 0x0b71)];
+    // All switches, the color buffer, lighting, transformation with the depth buffer.
+    for (mask, given_back) in [(0x2000, "YYYY"), (0x4000, "YNNN"), (0x40, "NYNN"), (0x1100, "NNYY")] {
+        let mut it = begin();
+        for (name, number) in switches {
+            it.call(0, "glDisable", &[("cap", V::N(name, number))], None);
+        }
+        it.call(0, "glPushAttrib", &[("mask", V::M(mask))], None);
+        for (name, number) in switches {
+            it.call(0, "glEnable", &[("cap", V::N(name, number))], None);
+        }
+        it.call(0, "glPopAttrib", &[], None);
+        let json = json_at(&it.bytes(), None);
+        let found: String =
+            switches.iter().map(|(name, _)| if parameter(&json, name) == "GL_FALSE" { 'Y' } else { 'N' }).collect();
+        assert_eq!(found, given_back, "{mask:#x}");
+    }
+}
+
+#[test]
 fn display_lists_act_when_they_are_called() {
     let mut it = begin();
     it.plain(0, "glGenLists", &[2], Some(1));

@@ -4,9 +4,9 @@
 mod build;
 mod calls;
 mod machine;
+mod traces;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::dump::{DumpOptions, dump};
@@ -15,7 +15,7 @@ use anytrace_apitrace::tools::stats::{
     By, Column, Figures, Label, Printed, Statistics, StatsForm, StatsOptions, stats, write,
 };
 use anytrace_apitrace::{Context, Event, EventKind, Pairing, Reader, Signatures, Token, Visitor};
-use anytrace_core::testing::{dripping, shared_corpus};
+use anytrace_core::testing::dripping;
 use anytrace_core::{Collect, Error, Input, OpenOptions, Sink};
 use build::Build;
 use calls::trace;
@@ -152,35 +152,16 @@ fn assert_counted(what: &str, bytes: &[u8]) {
     assert_eq!(states, found.total.redundant, "{what}");
 }
 
-fn samples() -> Vec<PathBuf> {
-    fn add(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                add(&path, found);
-            } else if path.extension().is_some_and(|end| end == "trace") {
-                found.push(path);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    add(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut found);
-    if let Some(root) = shared_corpus("apitrace") {
-        add(&root, &mut found);
-    }
-    found
-}
-
 #[test]
 fn every_sample_is_counted_as_its_tokens_say() {
-    for path in samples() {
+    for path in traces::all() {
         assert_counted(&path.display().to_string(), &std::fs::read(&path).unwrap());
     }
 }
 
 #[test]
 fn functions_have_as_many_calls_as_the_dump_has_lines() {
-    for path in samples() {
+    for path in traces::all() {
         let bytes = std::fs::read(&path).unwrap();
         let mut text = Vec::new();
         let mut options = DumpOptions::default();
@@ -280,7 +261,7 @@ fn printed(found: &Statistics, by: By, sort: Option<Column>, top: Option<usize>,
 
 #[test]
 fn the_three_forms_have_the_same_figures() {
-    for path in samples() {
+    for path in traces::all() {
         let found = counted(&std::fs::read(&path).unwrap());
         for by in [By::Function, By::Frame, By::Thread, By::State] {
             let rows = found.rows(by).sorted(Column::Calls);

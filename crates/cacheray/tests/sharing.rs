@@ -24,10 +24,10 @@ fn mesi(found: &Found) -> (Value, BTreeMap<String, Value>) {
     let s = &found.stats;
     let stats = json!({
         "read_hits": s.read_hits, "read_misses": s.read_misses, "write_hits": s.write_hits,
-        "write_misses": s.write_misses, "cold_misses": s.cold_misses, "replacement_misses": s.replacement_misses,
-        "coherence_misses": s.coherence_misses, "false_sharing_misses": s.false_sharing_misses,
-        "true_sharing_misses": s.true_sharing_misses, "upgrades": s.upgrades, "invalidations": s.invalidations,
-        "interventions": s.interventions, "writebacks": s.writebacks, "evictions": s.evictions,
+        "write_misses": s.write_misses, "cold_misses": s.coherence.cold_misses, "replacement_misses": s.coherence.replacement_misses,
+        "coherence_misses": s.coherence.coherence_misses, "false_sharing_misses": s.coherence.false_sharing_misses,
+        "true_sharing_misses": s.coherence.true_sharing_misses, "upgrades": s.coherence.upgrades, "invalidations": s.coherence.invalidations,
+        "interventions": s.coherence.interventions, "writebacks": s.coherence.writebacks, "evictions": s.evictions,
     });
     let line = |line: &anytrace_analysis::sharing::ContendedLine| {
         let cores = line.cores.iter().map(|core| {
@@ -100,7 +100,7 @@ fn what_a_producer_and_a_consumer_hand_over_is_named() {
     for field in ["struct.Ring 0+4", "struct.Ring 4+4"] {
         assert!(named.contains(&vec![(1, field.to_owned()), (2, field.to_owned())]), "{field}: {named:?}");
     }
-    assert_eq!(found.stats.false_sharing_misses, 0);
+    assert_eq!(found.stats.coherence.false_sharing_misses, 0);
 }
 
 #[test]
@@ -112,7 +112,8 @@ fn damaged_and_odd_traces_are_told_as_far_as_they_can_be_read() {
         if is_trace && std::fs::metadata(&path).unwrap().len() > 0 {
             let found = found(&path);
             let stats = &found.stats;
-            let misses = stats.cold_misses + stats.replacement_misses + stats.coherence_misses;
+            let misses =
+                stats.coherence.cold_misses + stats.coherence.replacement_misses + stats.coherence.coherence_misses;
             assert_eq!(misses, stats.read_misses + stats.write_misses, "{}", path.display());
         }
     }

@@ -231,3 +231,36 @@ fn the_recorder_is_built_once_and_named_by_the_environment() {
     assert_eq!(without.status.code(), Some(2));
     assert!(err(&without).contains("no-such-compiler cannot be run"), "{}", err(&without));
 }
+
+#[test]
+fn a_toolchain_beside_rustups_own_programs_builds_where_those_fail() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let script = |path: PathBuf, text: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let sysroot = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--print", "sysroot"])
+        .output()
+        .unwrap();
+    let real = format!("#!/bin/sh\nexec '{}/bin/rustc' \"$@\"\n", out(&sysroot).trim());
+    script(bench.path(".cargo/bin/rustc"), "#!/bin/sh\necho no default is configured >&2\nexit 1\n");
+    script(bench.path(".rustup/toolchains/stable-here/bin/rustc"), &real);
+    let print = |home: &str, path: &str| {
+        let mut command = Command::new(bench.path("anytrace"));
+        command.args(["cacheray", "cc", "--print-folder"]).env("HOME", bench.path(home)).env("PATH", path);
+        command.env_remove("ANYTRACE_CACHERAY_RECORDER").env_remove("XDG_CACHE_HOME").env_remove("RUSTC");
+        command.output().unwrap()
+    };
+    let own = bench.path(".cargo/bin");
+    let output = print("empty", &format!("{}:/usr/bin:/bin", own.display()));
+    assert!(output.status.success(), "{}", err(&output));
+    let folder = PathBuf::from(out(&output).trim());
+    assert!(folder.join("libanytrace_cacheray_recorder.so").is_file(), "{}", folder.display());
+    std::fs::remove_dir_all(bench.path(".rustup")).unwrap();
+    let output = print("other", &format!("{}:/usr/bin:/bin", own.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("no default is configured"), "{}", err(&output));
+}

@@ -151,9 +151,9 @@ fn two_layouts_of_one_trace_stand_side_by_side() {
     assert_eq!(compare(&["--base-remap", &node, &trace]), (with_node, as_traced));
     assert_eq!(compare(&["--base-remap", &node, "--remap", &particle, &trace]), (with_node, with_particle));
     assert_eq!(compare(&["--remap", &node, &trace, &trace]), (as_traced, with_node));
-    let page = text(&run(&["compare", "--config", "zen3", "--remap", &node, &trace]));
-    let title = format!("{trace} as {node} lays it out against {trace}\n");
-    assert!(page.starts_with(&title) && page.contains("struct.Node (part 2)"), "{page}");
+    let page = text(&run(&["compare", "--config", "zen3", "--remap", &particle, &trace]));
+    let title = format!("{trace} as {particle} lays it out against {trace}\n");
+    assert!(page.starts_with(&title) && page.contains("struct.Particle (part 2)"), "{page}");
     let stdin = run(&["compare", "--config", "zen3", "--remap", &node, "-"]);
     assert_eq!(stdin.status.code(), Some(2), "standard input cannot be read twice");
 }

@@ -5,10 +5,11 @@
 
 use std::io::Write;
 
-use anytrace_core::access::{Access, AccessFlags, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
 use anytrace_core::{AccessSink, Error};
 
-use crate::{din, lackey};
+use crate::access_text::AccessText;
+use crate::din::Din;
+use crate::lackey::Lackey;
 
 /// An output of accesses being written.
 pub trait AccessWriter: AccessSink {
@@ -37,86 +38,25 @@ pub static OUTPUTS: [AccessOutput; 3] = [
         name: "din",
         extension: "din",
         help: "Dinero's traditional form: kind and address (dineroIV -informat d)",
-        open: |out| Box::new(din::Din::traditional(out)),
+        open: |out| Box::new(AccessText::new(out, Din::traditional())),
     },
     AccessOutput {
         name: "lackey",
         extension: "lackey",
         help: "as Valgrind's lackey prints accesses: kind, address and size",
-        open: |out| Box::new(lackey::Lackey::new(out)),
+        open: |out| Box::new(AccessText::new(out, Lackey::default())),
     },
     AccessOutput {
         name: "xdin",
         extension: "xdin",
         help: "Dinero IV's extended form: kind, address and size (dineroIV -informat D)",
-        open: |out| Box::new(din::Din::extended(out)),
+        open: |out| Box::new(AccessText::new(out, Din::extended())),
     },
 ];
 
 /// The output of a name.
 pub fn by_name(name: &str) -> Option<&'static AccessOutput> {
     OUTPUTS.iter().find(|output| output.name == name)
-}
-
-/// Counts what a form of bare accesses has no room for.
-#[derive(Debug, Default)]
-pub(crate) struct LeftOut {
-    threads: u64,
-    types: u64,
-    regions_added: u64,
-    regions_removed: u64,
-    flags: u64,
-}
-
-impl LeftOut {
-    pub(crate) fn thread(&mut self, _number: ThreadNumber) {
-        self.threads += 1;
-    }
-
-    pub(crate) fn type_name(&mut self, _number: TypeNumber) {
-        self.types += 1;
-    }
-
-    pub(crate) fn region_added(&mut self, _region: &RegionAdded) {
-        self.regions_added += 1;
-    }
-
-    pub(crate) fn region_removed(&mut self, _region: &RegionRemoved) {
-        self.regions_removed += 1;
-    }
-
-    #[inline]
-    pub(crate) fn access(&mut self, access: &Access) {
-        self.flags += u64::from(access.flags != AccessFlags::NONE);
-    }
-
-    /// What was left out, a sentence each.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let Self { threads, types, regions_added, regions_removed, flags } = *self;
-        let regions = regions_added + regions_removed;
-        let all = [
-            (threads > 1, format!("the accesses of {threads} threads stand in one stream: the form names no threads")),
-            (
-                regions > 0,
-                format!("left out: {regions_added} beginnings and {regions_removed} ends of regions, of {types} types"),
-            ),
-            (flags > 0, format!("left out: that {flags} accesses are atomic or unaligned")),
-        ];
-        all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect()
-    }
-}
-
-/// Appends lower-case hex digits without `0x`, at least so many.
-#[inline]
-pub(crate) fn push_address(out: &mut Vec<u8>, address: u64, digits_min: u32) {
-    let digits = (64 - address.leading_zeros()).div_ceil(4).max(digits_min).max(1);
-    let mut text = [0_u8; 16];
-    let mut rest = address;
-    for place in text.iter_mut().rev() {
-        *place = b"0123456789abcdef"[(rest & 15) as usize];
-        rest >>= 4;
-    }
-    out.extend_from_slice(&text[text.len() - (digits as usize).min(text.len())..]);
 }
 
 #[cfg(test)]
@@ -133,18 +73,5 @@ mod tests {
             assert!(out.is_empty());
         }
         assert!(by_name("chrome").is_none());
-    }
-
-    #[test]
-    fn addresses_have_as_many_digits_as_they_need_and_as_are_asked_for() {
-        let shown = |address, digits| {
-            let mut out = Vec::new();
-            push_address(&mut out, address, digits);
-            String::from_utf8(out).unwrap()
-        };
-        for address in [0, 1, 15, 16, 0xffff_ffff, 0x1_0000_0000, u64::MAX] {
-            assert_eq!(shown(address, 0), format!("{address:x}"));
-            assert_eq!(shown(address, 8), format!("{address:08x}"));
-        }
     }
 }

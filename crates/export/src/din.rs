@@ -5,19 +5,14 @@
 //! form (`-informat D`) is a letter, an address and a size, both hexadecimal: `r`, `w`, `i`. Known from the forms'
 //! readers in Dinero IV release 7 (`dinfmt.c`, `xdinfmt.c`).
 
-use std::io::Write;
+use anytrace_core::access::Access;
 
-use anytrace_core::Error;
-use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use crate::access_text::{AccessLines, push_address};
 
-use crate::accesses::{AccessWriter, LeftOut, push_address};
-use crate::pen::Pen;
-
-/// Accesses being written in one of Dinero's forms.
-pub struct Din<'a> {
-    pen: Pen<'a>,
+/// The lines of one of Dinero's forms.
+#[derive(Debug, Default)]
+pub(crate) struct Din {
     is_extended: bool,
-    left_out: LeftOut,
     /// Accesses that are not four bytes at a multiple of four.
     resized: u64,
     /// Accesses past 2^32.
@@ -26,30 +21,26 @@ pub struct Din<'a> {
     empty: u64,
 }
 
-impl<'a> Din<'a> {
+impl Din {
     /// The traditional form.
-    pub fn traditional(out: &'a mut dyn Write) -> Self {
-        Self::new(out, false)
+    pub(crate) fn traditional() -> Self {
+        Self::default()
     }
 
     /// The extended form.
-    pub fn extended(out: &'a mut dyn Write) -> Self {
-        Self::new(out, true)
+    pub(crate) fn extended() -> Self {
+        Self { is_extended: true, ..Self::default() }
     }
+}
 
-    fn new(out: &'a mut dyn Write, is_extended: bool) -> Self {
-        Self { pen: Pen::new(out), is_extended, left_out: LeftOut::default(), resized: 0, high: 0, empty: 0 }
-    }
-
+impl AccessLines for Din {
     #[inline]
-    fn push(&mut self, access: &Access) {
-        self.left_out.access(access);
+    fn push(&mut self, out: &mut Vec<u8>, access: &Access) {
         if access.bytes == 0 && self.is_extended {
             self.empty += 1;
             return;
         }
         let marks = if self.is_extended { b"rwi" } else { b"012" };
-        let out = &mut self.pen.bytes;
         out.push(marks[access.kind as usize % marks.len()]);
         out.push(b' ');
         push_address(out, access.address, 0);
@@ -62,48 +53,16 @@ impl<'a> Din<'a> {
         }
         out.push(b'\n');
     }
-}
 
-impl AccessSink for Din<'_> {
-    fn thread(&mut self, number: ThreadNumber, _id: Option<u64>) -> Result<(), Error> {
-        self.left_out.thread(number);
-        Ok(())
-    }
-
-    fn type_name(&mut self, number: TypeNumber, _name: Option<&[u8]>) -> Result<(), Error> {
-        self.left_out.type_name(number);
-        Ok(())
-    }
-
-    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        self.left_out.region_added(region);
-        Ok(())
-    }
-
-    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
-        self.left_out.region_removed(region);
-        Ok(())
-    }
-
-    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        batch.iter().for_each(|access| self.push(access));
-        self.pen.rest()
-    }
-}
-
-impl AccessWriter for Din<'_> {
-    fn finish(&mut self) -> Result<Vec<String>, Error> {
-        self.pen.finish()?;
-        let mut notes = self.left_out.notes();
-        let mut say = |count: u64, what: &str| {
-            notes.extend((count > 0).then(|| format!("{count} {what}")));
-        };
-        say(
-            self.resized,
-            "accesses are not 4 bytes at a multiple of 4, as which Dinero takes every line of this form; xdin has sizes",
-        );
-        say(self.high, "accesses lie past 4 GiB, where Dinero III cannot follow; Dinero IV can");
-        say(self.empty, "accesses of 0 bytes were left out: Dinero IV has none");
-        Ok(notes)
+    fn notes(&self) -> Vec<String> {
+        let all = [
+            (
+                self.resized,
+                "accesses are not 4 bytes at a multiple of 4, as which Dinero takes every line of this form; xdin has sizes",
+            ),
+            (self.high, "accesses lie past 4 GiB, where Dinero III cannot follow; Dinero IV can"),
+            (self.empty, "accesses of 0 bytes were left out: Dinero IV has none"),
+        ];
+        all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
     }
 }

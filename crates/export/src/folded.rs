@@ -1,194 +1,22 @@
 //! Folded stacks: a line a stack, its names with `;` between and its self time, as `flamegraph.pl` reads them.
 //!
-//! Memory grows with distinct stacks. The first name of each is its thread. Values are nanoseconds, or units where the
-//! trace has no clock. Names are made safe for the form by [`crate::flame::frame`]. Calls deeper than [`DEPTH_MAX`]
-//! count for the name `[deeper]` there, so that the output of a deep recursion stays of a sensible size.
+//! Counted as [`crate::tally`] says.
 
 use std::io::Write;
 
-use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
-use anytrace_core::{Error, SpanSink, text};
-
-use crate::flame::frame;
 use crate::pen::Pen;
-use crate::stacks::{EMPTY, StackId, Stacks};
+use crate::tally::Counted;
 use crate::timeline::Timeline;
-use crate::timeline::clock::Clock;
-use crate::timeline::words::{Fragments, full_label, shown};
 
-/// Most names of a stack.
-pub const DEPTH_MAX: usize = 1024;
-
-/// Stands for everything below the deepest name.
-const DEEPER: u32 = u32::MAX;
-
-/// Self time by stack, as it is counted.
-pub struct Folded<'a> {
-    pen: Pen<'a>,
-    tally: Tally,
-}
-
-impl<'a> Folded<'a> {
-    /// Begins; all is written in [`Timeline::finish`].
-    pub fn new(out: &'a mut dyn Write) -> Self {
-        Self { pen: Pen::new(out), tally: Tally::default() }
-    }
-}
-
-/// Counts self time by stack.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    clock: Clock,
-    stacks: Stacks,
-    /// Self time of each stack in the source's unit, and whether a call of it had none inside.
-    own: Vec<(u64, bool)>,
-    threads: Vec<Thread>,
-    labels: Fragments,
-    names: Fragments,
-}
-
-#[derive(Debug, Default)]
-struct Thread {
-    /// Stack of each open span.
-    open: Vec<StackId>,
-    /// When the stack on top was last seen to change.
-    since: u64,
-    last_was_begin: bool,
-}
-
-impl Tally {
-    /// Word for the unit of self times.
-    pub(crate) fn unit(&self) -> &'static str {
-        self.clock.word()
-    }
-
-    /// What is to be said where times are no times.
-    pub(crate) fn note(&self) -> Option<String> {
-        self.clock.note()
-    }
-
-    pub(crate) fn source(&mut self, source: &SpanSource) {
-        self.clock = Clock::new(source);
-    }
-
-    pub(crate) fn track(&mut self, track: &Track) {
-        self.threads.push(Thread::default());
-        self.labels.add(|out| out.extend_from_slice(frame(full_label(track).as_bytes()).as_bytes()));
-    }
-
-    pub(crate) fn name(&mut self, name: &[u8]) {
-        self.names.add(|out| out.extend_from_slice(frame(shown(name).as_bytes()).as_bytes()));
-    }
-
-    /// Counts one edge.
-    #[inline]
-    pub(crate) fn edge(&mut self, edge: &Edge) {
-        let is_begin = match edge.kind {
-            EdgeKind::Begin => true,
-            EdgeKind::End => false,
-            _ => return,
-        };
-        let Some(thread) = self.threads.get_mut(edge.track as usize) else { return };
-        let top = thread.open.last().copied();
-        if let Some(own) = top.and_then(|top| self.own.get_mut(top as usize)) {
-            own.0 = own.0.saturating_add(edge.time.saturating_sub(thread.since));
-            own.1 |= !is_begin && thread.last_was_begin;
-        }
-        thread.since = thread.since.max(edge.time);
-        thread.last_was_begin = is_begin;
-        if is_begin {
-            let stack = match (top, thread.open.len()) {
-                // The number on an empty stack is a track's, those above are names'.
-                (None, _) => {
-                    let root = self.stacks.push(EMPTY, edge.track);
-                    self.stacks.push(root, edge.name)
-                }
-                (Some(top), ..DEPTH_MAX) => self.stacks.push(top, edge.name),
-                (Some(top), DEPTH_MAX) => self.stacks.push(top, DEEPER),
-                (Some(top), _) => top,
-            };
-            self.own.resize(self.stacks.nodes().len(), (0, false));
-            thread.open.push(stack);
-        } else {
-            thread.open.pop();
-        }
-    }
-
-    /// Lines of the folded form without line ends: names, a space, self time. A stack comes right before those on it.
-    pub(crate) fn each_line(&self, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        let nodes = self.stacks.nodes();
-        let mut order: Vec<StackId> = (0..).take(nodes.len()).collect();
-        let node = |stack: StackId| nodes.get(stack as usize).copied().unwrap_or((EMPTY, 0));
-        order.sort_unstable_by_key(|&stack| node(stack));
-        let on = |below: StackId| {
-            let start = order.partition_point(|&stack| node(stack).0 < below);
-            let rest = order.get(start..).unwrap_or_default();
-            rest.get(..rest.partition_point(|&stack| node(stack).0 == below)).unwrap_or_default()
-        };
-        let mut line = Vec::new();
-        // Stacks to tell, the next one last, each with the length of the line below it.
-        let mut todo: Vec<(StackId, usize)> = on(EMPTY).iter().rev().map(|&stack| (stack, 0)).collect();
-        while let Some((stack, below_bytes)) = todo.pop() {
-            line.truncate(below_bytes);
-            if below_bytes > 0 {
-                line.push(b';');
-            }
-            line.extend_from_slice(self.text(node(stack)));
-            let bytes = line.len();
-            todo.extend(on(stack).iter().rev().map(|&stack| (stack, bytes)));
-            let (own, is_leaf) = self.own.get(stack as usize).copied().unwrap_or_default();
-            if own > 0 || is_leaf {
-                line.push(b' ');
-                text::push_dec(&mut line, self.clock.length(own));
-                visit(&line)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn text(&self, (below, name): (StackId, u32)) -> &[u8] {
-        match (below, name) {
-            (EMPTY, track) => self.labels.get(track),
-            (_, DEEPER) => b"[deeper]",
-            (_, name) => self.names.get(name),
-        }
-    }
-}
-
-impl SpanSink for Folded<'_> {
-    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        self.tally.source(source);
-        Ok(())
-    }
-
-    fn wants_attributes(&self) -> bool {
-        false
-    }
-
-    fn track(&mut self, _id: TrackId, track: &Track) -> Result<(), Error> {
-        self.tally.track(track);
-        Ok(())
-    }
-
-    fn name(&mut self, _id: NameId, name: &[u8], _location: Option<&Location>) -> Result<(), Error> {
-        self.tally.name(name);
-        Ok(())
-    }
-
-    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
-        batch.edges().iter().for_each(|edge| self.tally.edge(edge));
-        Ok(())
-    }
-}
-
-impl Timeline for Folded<'_> {
-    fn finish(&mut self) -> Result<(), Error> {
-        let Self { pen, tally } = self;
+/// Begins folded stacks; all is written in [`Timeline::finish`].
+pub(crate) fn open<'a>(out: &'a mut dyn Write) -> impl Timeline + 'a {
+    let mut pen = Pen::new(out);
+    Counted::new(move |tally| {
         tally.each_line(|line| {
             pen.bytes.extend_from_slice(line);
             pen.push("\n");
             pen.rest()
         })?;
         pen.finish()
-    }
+    })
 }

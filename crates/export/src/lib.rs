@@ -11,12 +11,12 @@
 //! | OTLP JSON | OpenTelemetry collectors and what stands behind them | [`otlp`] |
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
-//! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`folded`] |
-//! | SVG flame graph of a trace | browsers | [`svg`] |
+//! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
+//! | SVG flame graph of a trace | browsers | [`timeline`] |
 //! | CSV | spreadsheets, databases | [`csv`] |
 //! | SVG plots | browsers | [`plot`], [`curves`] |
-//! | Dinero's two forms | Dinero III and IV, other cache simulators | [`din`] |
-//! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`lackey`] |
+//! | Dinero's two forms | Dinero III and IV, other cache simulators | [`accesses`] |
+//! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`accesses`] |
 //!
 //! From Chrome trace events to CSV they are timelines: [`timeline`] lists them and opens each by name; [`accesses`]
 //! does so for the outputs of memory accesses.
@@ -30,18 +30,19 @@
 //! assert_eq!(value["offset"], 16);
 //! ```
 
+mod access_text;
 pub mod accesses;
 pub mod chrome;
 pub mod csv;
 pub mod curves;
-pub mod din;
+mod din;
 pub mod firefox;
 pub mod flame;
-pub mod folded;
+mod folded;
 pub mod heatmap;
 pub mod json;
 pub mod junit;
-pub mod lackey;
+mod lackey;
 pub mod otlp;
 mod pen;
 pub mod perfetto;
@@ -51,7 +52,8 @@ pub mod sarif;
 pub mod speedscope;
 pub mod spool;
 mod stacks;
-pub mod svg;
+mod svg;
+mod tally;
 pub mod timeline;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::collector::Listener;
 use crate::options::{Caps, Fsync};
 use crate::queue::{Batch, Dropped, Sender, count_events};
-use crate::report::{Drops, EndedBy, Report, SourceName, SourceReport, add};
+use crate::report::{Drops, EndedBy, Report, SourceName, SourceReport};
 use crate::source::{Intake, Shared, Source};
 
 /// Sources that ended and are listed; more are only counted.
@@ -56,7 +56,7 @@ struct Past {
 
 impl Past {
     fn add(&mut self, source: &SourceReport) {
-        add(&mut self.totals, &source.totals);
+        self.totals.add(&source.totals);
         add_drops(&mut self.dropped, source.dropped);
         add_drops(&mut self.over_rate, source.over_rate);
         self.damaged_places += source.damaged_places;

@@ -207,18 +207,6 @@ fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e3).round() / 1e3
 }
 
-/// Adds the sums of one source to those of all.
-pub(crate) fn add(sum: &mut StreamLoss, one: &StreamLoss) {
-    sum.received += one.received;
-    sum.duplicates += one.duplicates;
-    sum.malformed += one.malformed;
-    sum.out_of_order += one.out_of_order;
-    sum.lost += one.lost;
-    sum.open += one.open;
-    sum.lost_at_head += one.lost_at_head;
-    sum.restarts += one.restarts;
-}
-
 impl Report {
     /// One object: `type` is `report`.
     pub fn to_json(&self) -> Value {
@@ -236,7 +224,7 @@ impl Report {
     }
 
     fn json(&self, kind: &str) -> Value {
-        json!({
+        let made = json!({
             "version": 1,
             "type": kind,
             "elapsed_s": seconds(self.elapsed),
@@ -245,16 +233,7 @@ impl Report {
             "metadata": self.metadata,
             "bytes": self.bytes,
             "files": self.files,
-            "sent_at_least": self.totals.sent_at_least(),
-            "received": self.totals.received,
-            "unique": self.totals.unique(),
-            "duplicates": self.totals.duplicates,
-            "malformed": self.totals.malformed,
-            "out_of_order": self.totals.out_of_order,
-            "detectable_lost": self.totals.lost,
-            "lost_at_head": self.totals.lost_at_head,
             "still_waited_for": self.totals.open,
-            "restarts": self.totals.restarts,
             "tail_is_unknown": true,
             "kernel_dropped_datagrams": self.kernel_dropped(),
             "queue_dropped": drops(self.dropped),
@@ -269,8 +248,18 @@ impl Report {
             "listeners": self.listeners.iter().map(listener).collect::<Vec<_>>(),
             "sources": self.sources.iter().map(source).collect::<Vec<_>>(),
             "other_sources": self.other_sources,
-        })
+        });
+        let named = self.totals.named();
+        with(made, named.map(|(name, number)| (if name == "lost" { "detectable_lost" } else { name }, number)))
     }
+}
+
+/// An object with more figures.
+fn with(mut object: Value, named: impl IntoIterator<Item = (&'static str, u64)>) -> Value {
+    for (name, number) in named {
+        object[name] = number.into();
+    }
+    object
 }
 
 fn drops(drops: Drops) -> Value {
@@ -308,8 +297,7 @@ fn listener(listener: &ListenerReport) -> Value {
 }
 
 fn source(source: &SourceReport) -> Value {
-    let totals = &source.totals;
-    json!({
+    let made = json!({
         "source": source.name.number,
         "kind": source.name.kind,
         "peer": source.name.peer,
@@ -317,15 +305,6 @@ fn source(source: &SourceReport) -> Value {
         "metadata": source.metadata,
         "bytes": source.bytes,
         "files": source.files,
-        "sent_at_least": totals.sent_at_least(),
-        "received": totals.received,
-        "unique": totals.unique(),
-        "duplicates": totals.duplicates,
-        "malformed": totals.malformed,
-        "out_of_order": totals.out_of_order,
-        "lost": totals.lost,
-        "lost_at_head": totals.lost_at_head,
-        "restarts": totals.restarts,
         "damaged_places": source.damaged_places,
         "skipped_bytes": source.skipped_bytes,
         "unfinished_bytes": source.unfinished_bytes,
@@ -333,23 +312,7 @@ fn source(source: &SourceReport) -> Value {
         "over_rate_dropped": drops(source.over_rate),
         "events_of_uncounted_streams": source.uncounted,
         "stream_count": source.stream_count,
-        "streams": source.streams.iter().map(stream).collect::<Vec<_>>(),
-    })
-}
-
-fn stream(stream: &StreamLoss) -> Value {
-    let ranges: Vec<Value> = stream.lost_ranges.iter().take(RANGES_LISTED).map(|(a, n)| json!([a, n])).collect();
-    json!({
-        "stream": stream.stream,
-        "sent_at_least": stream.sent_at_least(),
-        "received": stream.received,
-        "unique": stream.unique(),
-        "duplicates": stream.duplicates,
-        "malformed": stream.malformed,
-        "out_of_order": stream.out_of_order,
-        "lost": stream.lost,
-        "lost_at_head": stream.lost_at_head,
-        "lost_ranges": ranges,
-        "restarts": stream.restarts,
-    })
+        "streams": source.streams.iter().map(|one| one.to_json(RANGES_LISTED)).collect::<Vec<_>>(),
+    });
+    with(made, source.totals.named())
 }

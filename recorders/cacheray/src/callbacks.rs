@@ -83,7 +83,7 @@ pub(crate) fn tell(old: Option<usize>, at: usize, element_bytes: u64, elements: 
         }
         log.settle(me, at, 1);
         let was = log.regions().and_then(|regions| regions.get(at));
-        if !waited && was.is_some_and(|region| !region.is_typed) {
+        if !waited && was.is_some_and(|region| !region.is_typed || region.is_kept) {
             log.remove(me, at);
         }
         let thread = me.id();

@@ -6,7 +6,7 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
-use crate::{alloc, real, signals};
+use crate::{alloc, real, signals, spawn};
 
 /// Defines functions that jump to ours, with the return address in one more register.
 macro_rules! with_site {
@@ -71,6 +71,34 @@ macro_rules! flushed {
     )*};
 }
 
+/// Defines functions that see to the recorder and jump to the real function, which jumps out of a signal handler maybe.
+macro_rules! jumps {
+    ($($name:literal $entry:ident;)*) => {$(
+        #[doc = concat!("`", $name, "`: see `signals::before_a_jump`.")]
+        ///
+        /// # Safety
+        /// The contract of the library's function of this name.
+        #[unsafe(naked)]
+        #[unsafe(export_name = $name)]
+        pub unsafe extern "C" fn $entry() {
+            naked_asm!(
+                concat!(".weak ", $name),
+                // Three words keep the stack aligned to 16 bytes for the calls.
+                "push rdi", "push rsi", "push rax",
+                "call {before}",
+                "lea rdi, [rip + 2f]",
+                "call {address}",
+                "mov r11, rax",
+                "pop rax", "pop rsi", "pop rdi",
+                "jmp r11",
+                concat!("2: .asciz \"", $name, "\""),
+                before = sym signals::before_a_jump,
+                address = sym real::address,
+            )
+        }
+    )*};
+}
+
 with_site! {
     "malloc" malloc => alloc::malloc, "rsi";
     "calloc" calloc => alloc::calloc, "rdx";
@@ -111,6 +139,7 @@ plain! {
     "signal" signal => signals::signal;
     "bsd_signal" bsd_signal => signals::signal;
     "ssignal" ssignal => signals::signal;
+    "pthread_create" pthread_create => spawn::pthread_create;
     "_exit" exit_now => signals::exit_now;
     "_Exit" exit_now_too => signals::exit_now;
 }
@@ -127,6 +156,13 @@ flushed! {
     "execveat" execveat;
     "abort" abort;
     "__assert_fail" assert_fail;
+}
+
+jumps! {
+    "longjmp" longjmp;
+    "_longjmp" longjmp_plain;
+    "siglongjmp" siglongjmp;
+    "__longjmp_chk" longjmp_checked;
 }
 
 /// C++'s `new`: where memory is out, the library's own tries again and throws.

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use crate::log::hot;
 use crate::options::Options;
 use crate::record;
-use crate::regions::{Region, Regions};
+use crate::regions::{Event, Region, Regions};
 use crate::start;
 use crate::sys;
 use crate::target::{Fault, Target};
@@ -76,14 +76,28 @@ impl Inner {
             return false;
         }
         if me.id() == NO_ID {
-            me.set_id(self.next_id);
-            self.next_id += 1;
+            let id = me.take_given_id().unwrap_or_else(|| self.take_id());
+            me.set_id(id);
             start::welcome(me);
         }
         if std::mem::take(&mut self.must_replay) {
             self.replay(me);
         }
         true
+    }
+
+    /// The next thread's id.
+    pub(crate) fn take_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// Takes back the id of a thread that could not be created, unless the next one has been taken meanwhile.
+    pub(crate) fn give_back_id(&mut self, id: u64) {
+        if self.next_id == id + 1 {
+            self.next_id = id;
+        }
     }
 
     /// True when this thread need not ask again.
@@ -142,7 +156,7 @@ impl Inner {
         if !self.is_open(me) {
             return;
         }
-        self.settle(me, address, usize::from(size));
+        self.settle_for(Event::Access, me, address, usize::from(size));
         self.put(&[&record::access(tag, address as u64, size, me.id())]);
     }
 
@@ -196,13 +210,17 @@ impl Inner {
         }
     }
 
-    /// Writes the adds that must stand before an event of this thread.
+    /// Writes the adds that must stand before this thread allocates, frees or tells a type.
     pub(crate) fn settle(&mut self, me: &Local, address: usize, bytes: usize) {
+        self.settle_for(Event::Region, me, address, bytes);
+    }
+
+    fn settle_for(&mut self, event: Event, me: &Local, address: usize, bytes: usize) {
         if !self.regions.as_ref().is_some_and(Regions::is_waiting) {
             return;
         }
         let token = me.token();
-        while let Some(Some(due)) = self.change(|regions| regions.due(token, address, bytes)) {
+        while let Some(Some(due)) = self.change(|regions| regions.due(event, token, address, bytes)) {
             self.add_region(me, due);
         }
     }
@@ -302,7 +320,7 @@ impl Inner {
         if let Err(fault) = sent {
             self.give_up(fault);
         }
-        self.swallow_sigpipe();
+        self.swallow_signals();
         // SAFETY: as above.
         unsafe { sys::pthread_sigmask(sys::SIG_SETMASK, &before, null_mut()) };
     }
@@ -349,13 +367,14 @@ impl Inner {
         self.stop();
     }
 
-    /// Takes back the signal that writing to a pipe without a reader sends to the writer.
-    fn swallow_sigpipe(&self) {
+    /// Takes back the signals that are sent to who writes to a pipe without a reader, or a file beyond the limit: what
+    /// becomes of the trace is not the program's fault.
+    fn swallow_signals(&self) {
         if self.phase == Phase::Running {
             return;
         }
         let mut set = sys::sigset_t::NONE;
-        set.0[0] = 1 << (sys::SIGPIPE - 1);
+        set.0[0] = 1 << (sys::SIGPIPE - 1) | 1 << (sys::SIGXFSZ - 1);
         let now = sys::timespec { sec: 0, nsec: 0 };
         // SAFETY: both structures live during the call; null is allowed for the second.
         unsafe { sys::sigtimedwait(&set, null_mut(), &now) };

@@ -57,6 +57,8 @@ mod signals;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sites;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod spawn;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod start;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod sys;

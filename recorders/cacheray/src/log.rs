@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::inner::{Inner, Phase};
 use crate::record::{self, ACCESS_BYTES};
 use crate::sys;
-use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY};
+use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY, SECTION};
 
 /// Lock, hot part and cold part. The hot part shares the lock's cache line, which its holder has anyway.
 #[repr(C, align(128))]
@@ -140,9 +140,6 @@ fn drain(me: &Local) {
     }
 }
 
-/// More than the stack between [`Section::enter_anyway`] and who keeps the section.
-const FRAMES_BYTES: usize = 2048;
-
 /// How a thread that wants the log stands.
 pub(crate) enum Entry<'a> {
     /// It has it.
@@ -187,7 +184,7 @@ impl<'a> Section<'a> {
         }
         let errno = sys::errno();
         // The section goes up to the caller, whose calls need not reach as deep as this one.
-        me.set_state(thread::stack_pointer().wrapping_add(FRAMES_BYTES));
+        me.set_state(thread::stack_pointer() | SECTION);
         if !try_lock(me) {
             contend(me);
         }
@@ -220,7 +217,7 @@ impl Drop for Section<'_> {
 
 /// Puts things right after a signal handler left the recorder by `longjmp`.
 #[cold]
-fn take_over(me: &Local) {
+pub(crate) fn take_over(me: &Local) {
     if LOG.lock.load(Relaxed) == me.token() {
         // SAFETY: the lock stands on this thread, and the call that took it will never go on.
         unsafe { (*LOG.inner.get()).recover() };

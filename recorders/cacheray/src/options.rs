@@ -2,7 +2,7 @@
 //!
 //! | key | value | default |
 //! |---|---|---|
-//! | `tracefile` | where the trace goes; a FIFO or a device is fine | `cacheray.trace` |
+//! | `tracefile` | where the trace goes; a FIFO, a socket or a device is fine | `cacheray.trace` |
 //! | `enabled` | `0` records nothing | `1` |
 //! | `fd` | number of an open file descriptor to write to instead | |
 //! | `unix` | path of a listening socket to write to instead | |

@@ -1,11 +1,14 @@
 //! The functions that the recorder stands in front of: the next ones of their name in the order of loading.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use crate::sys::{self, sigaction_t};
+
+/// A thread's function, which may be left by unwinding.
+pub(crate) type Run = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 /// Looks a function up once.
 #[inline(always)]
@@ -51,6 +54,8 @@ macro_rules! real {
 
 real! {
     sigaction(signal: c_int, new: *const sigaction_t, old: *mut sigaction_t) -> c_int, else -1;
+    pthread_create(to: *mut c_void, attributes: *const c_void, run: Run, argument: *mut c_void) -> c_int,
+        else sys::EAGAIN;
     realloc(old: *mut c_void, bytes: usize) -> *mut c_void, else no_memory();
     posix_memalign(to: *mut *mut c_void, align: usize, bytes: usize) -> c_int, else sys::ENOMEM;
     aligned_alloc(align: usize, bytes: usize) -> *mut c_void, else no_memory();
@@ -140,10 +145,25 @@ pub(crate) fn is_of_arena(at: *mut c_void) -> bool {
     (at as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES
 }
 
-/// The address of a function that the recorder stands in front of, for entries that jump to it.
-pub(crate) extern "C" fn address(name: *const std::ffi::c_char) -> *mut c_void {
+/// The address of a function that the recorder stands in front of, for entries that jump to it. Each entry gives its
+/// name from one place, by which it is known again: programs may jump often.
+pub(crate) extern "C" fn address(name: *const c_char) -> *mut c_void {
+    /// More than there are entries that ask.
+    const SLOTS: usize = 32;
+    static KNOWN: [(AtomicPtr<c_char>, AtomicPtr<c_void>); SLOTS] =
+        [const { (AtomicPtr::new(null_mut()), AtomicPtr::new(null_mut())) }; SLOTS];
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    if let Some((_, found)) = KNOWN.iter().find(|(known, _)| known.load(Acquire).cast_const() == name) {
+        return found.load(Relaxed);
+    }
     // SAFETY: the entries give names that end in a zero byte.
-    unsafe { sys::dlsym(sys::RTLD_NEXT, name) }
+    let found = unsafe { sys::dlsym(sys::RTLD_NEXT, name) };
+    if let Some(slot) = KNOWN.get(TAKEN.fetch_add(1, Relaxed)) {
+        slot.1.store(found, Relaxed);
+        // Last: who finds the name finds the address too.
+        slot.0.store(name.cast_mut(), Release);
+    }
+    found
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use crate::record::Add;
 pub(crate) const PENDING_MAX: usize = 16;
 /// Other threads' records after which an add is written, annotated or not.
 const PATIENCE: u32 = 1 << 20;
+/// Accesses of its own thread, elsewhere, after which an add is written: what stores a pointer and loads it again in
+/// front of the annotation.
+const OWN_PATIENCE: u32 = 8;
 /// Distinct names that are kept; beyond that, unknown places share one.
 const NAMES_MAX: usize = 1 << 20;
 
@@ -21,6 +24,8 @@ pub(crate) struct Region {
     name: u32,
     /// True when the type is the program's word and not the place of the call.
     pub(crate) is_typed: bool,
+    /// True when `realloc` kept the type: the program may still tell another.
+    pub(crate) is_kept: bool,
 }
 
 /// An allocation whose add is not written yet, since an annotation may follow.
@@ -29,7 +34,19 @@ pub(crate) struct Pending {
     pub(crate) address: usize,
     bytes: u64,
     token: usize,
+    /// Accesses of its own thread since.
+    own: u32,
+    /// Calls of the recorder since.
     age: u32,
+}
+
+/// What happens while adds wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The thread reads or writes.
+    Access,
+    /// The thread allocates, frees or tells a type.
+    Region,
 }
 
 /// The table.
@@ -120,7 +137,7 @@ impl Regions {
     /// Lets an add wait; gives the address of one that must not wait any longer, where there is no room.
     pub(crate) fn wait(&mut self, address: usize, region: Region, token: usize) -> Option<usize> {
         let bytes = u64::from(region.element_bytes) * u64::from(region.elements);
-        let fresh = Pending { address, bytes, token, age: 0 };
+        let fresh = Pending { address, bytes, token, own: 0, age: 0 };
         self.waiting += 1;
         if let Some(slot) = self.pending.iter_mut().find(|slot| slot.is_none()) {
             *slot = Some(fresh);
@@ -132,14 +149,18 @@ impl Regions {
     }
 
     /// Takes one add that must be written before an event of thread `token` that touches `bytes` bytes at
-    /// `address`: its own, those it touches, and those that waited long.
-    pub(crate) fn due(&mut self, token: usize, address: usize, bytes: usize) -> Option<usize> {
+    /// `address`: those it touches, those that waited long, and its own where it is no mere access.
+    pub(crate) fn due(&mut self, event: Event, token: usize, address: usize, bytes: usize) -> Option<usize> {
         let last = (address as u64).saturating_add(bytes as u64);
         let is_due = |pending: &mut Pending| {
             pending.age = pending.age.saturating_add(1);
             let start = pending.address as u64;
             let touches = (address as u64) < start.saturating_add(pending.bytes) && start < last;
-            pending.token == token || touches || pending.age > PATIENCE
+            if pending.token == token {
+                pending.own += 1;
+            }
+            let is_own = pending.token == token && (event == Event::Region || pending.own > OWN_PATIENCE);
+            is_own || touches || pending.age > PATIENCE
         };
         let slot = self.pending.iter_mut().filter(|slot| slot.is_some()).find_map(|slot| {
             let due = slot.as_mut().is_some_and(is_due);
@@ -185,17 +206,15 @@ impl Region {
                 (block, u32::try_from(bytes.div_ceil(u64::from(block))).unwrap_or(u32::MAX))
             }
         };
-        Self { thread, element_bytes, elements, name, is_typed }
+        Self { thread, element_bytes, elements, name, is_typed, is_kept: false }
     }
 
     /// What `realloc` makes of a region: the same elements, more or fewer of them, where the size allows it.
     pub(crate) fn resized(self, thread: u64, bytes: u64) -> Option<Self> {
         let element = u64::from(self.element_bytes);
         let is_array = self.is_typed && self.elements > 1 && element > 0 && bytes.is_multiple_of(element);
-        if is_array {
-            return Some(Self::new(thread, element, bytes / element, self.name, true));
-        }
-        self.is_typed.then(|| Self::new(thread, bytes, 1, self.name, true))
+        let (element, elements) = if is_array { (element, bytes / element) } else { (bytes, 1) };
+        self.is_typed.then(|| Self { is_kept: true, ..Self::new(thread, element, elements, self.name, true) })
     }
 }
 
@@ -239,20 +258,25 @@ mod tests {
 
     #[test]
     fn an_add_waits_for_its_own_thread_for_a_touch_or_for_long() {
+        use Event::{Access, Region};
         let mut regions = Regions::default();
         let region = region(&mut regions);
         assert_eq!(regions.wait(0x1000, region, 7), None);
         assert!(regions.is_waiting());
-        assert_eq!(regions.due(8, 0x1018, 8), None, "behind the region");
-        assert_eq!(regions.due(8, 0xff8, 8), None, "in front of it");
-        assert_eq!(regions.due(8, 0xffc, 8), Some(0x1000), "across its start");
+        assert_eq!(regions.due(Access, 8, 0x1018, 8), None, "behind the region");
+        assert_eq!(regions.due(Access, 8, 0xff8, 8), None, "in front of it");
+        assert_eq!(regions.due(Access, 8, 0xffc, 8), Some(0x1000), "across its start");
         assert!(!regions.is_waiting());
         regions.wait(0x1000, region, 7);
-        assert_eq!(regions.due(7, 0, 1), Some(0x1000), "its own thread goes on");
+        assert_eq!(regions.due(Region, 8, 0, 1), None, "another thread goes on");
+        assert_eq!(regions.due(Region, 7, 0, 1), Some(0x1000), "its own thread goes on");
+        regions.wait(0x1000, region, 7);
+        let waited = (1..).find(|_| regions.due(Access, 7, 0, 1).is_some());
+        assert_eq!(waited, Some(OWN_PATIENCE + 1), "its own thread reads and writes elsewhere");
         regions.wait(0x1000, region, 7);
         assert!(regions.recall(0x1000) && !regions.recall(0x1000));
         regions.wait(0x1000, region, 7);
-        let waited = (0..=PATIENCE).find_map(|_| regions.due(8, 0, 1));
+        let waited = (0..=PATIENCE).find_map(|_| regions.due(Access, 8, 0, 1));
         assert_eq!(waited, Some(0x1000));
     }
 

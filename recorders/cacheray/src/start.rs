@@ -150,7 +150,8 @@ pub(crate) fn may_open_again(to: Option<&Destination>) -> bool {
     use std::os::unix::fs::FileTypeExt;
     match to {
         Some(Destination::File(path)) => {
-            std::fs::metadata(std::ffi::OsStr::from_bytes(path)).is_ok_and(|meta| meta.file_type().is_char_device())
+            let meta = std::fs::metadata(std::ffi::OsStr::from_bytes(path));
+            meta.is_ok_and(|meta| meta.file_type().is_char_device() || meta.file_type().is_socket())
         }
         Some(Destination::Unix(_) | Destination::Tcp(..)) => true,
         Some(Destination::Fd(_)) | None => false,
@@ -189,6 +190,10 @@ pub(crate) fn welcome(me: &Local) {
 /// The end of a thread.
 unsafe extern "C" fn at_thread_end(_: *mut c_void) {
     thread::with(|me| {
+        // A thread that was cancelled in the middle of a record must not keep the log.
+        if me.is_inside() {
+            log::take_over(me);
+        }
         signals::take_stack(me);
         if !me.has_spilled() {
             me.release();

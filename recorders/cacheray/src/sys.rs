@@ -79,6 +79,7 @@ pub(crate) const ENOMEM: c_int = 12;
 pub(crate) const EINVAL: c_int = 22;
 
 pub(crate) const SIGPIPE: c_int = 13;
+pub(crate) const SIGXFSZ: c_int = 25;
 pub(crate) const SIG_DFL: usize = 0;
 pub(crate) const SIG_ERR: usize = usize::MAX;
 pub(crate) const SA_SIGINFO: c_int = 4;

@@ -4,6 +4,7 @@ use std::ffi::{CString, c_int, c_long};
 use std::net::TcpStream;
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 
 use crate::options::Destination;
@@ -41,9 +42,10 @@ pub(crate) enum Fault {
 }
 
 impl Target {
-    /// Opens what the options name. A FIFO waits for its reader.
+    /// Opens what the options name. A FIFO waits for its reader; a file that is a socket is connected to.
     pub(crate) fn open(to: &Destination) -> Result<Self, Fault> {
         match to {
+            Destination::File(path) if is_socket(path) => Self::open(&Destination::Unix(path.clone())),
             Destination::File(path) => {
                 Self::file(CString::new(absolute(path)).map_err(|_| Fault::Errno(sys::EINVAL))?, sys::O_TRUNC)
             }
@@ -207,6 +209,12 @@ fn out_of_the_way(fd: c_int) -> c_int {
     // SAFETY: `fd` was opened by the caller, who goes on with the number that is returned.
     unsafe { sys::close(fd) };
     high
+}
+
+/// True for the name of a socket, which cannot be opened as a file.
+fn is_socket(path: &[u8]) -> bool {
+    let path = std::ffi::OsStr::from_bytes(path);
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 fn stat(fd: c_int) -> Result<sys::stat_t, Fault> {

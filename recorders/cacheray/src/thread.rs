@@ -13,7 +13,13 @@ pub(crate) const FRESH: usize = 1;
 pub(crate) const QUIET: usize = 2;
 /// Nothing is recorded any more, or ever was.
 pub(crate) const OFF: usize = 3;
-// Any other value is the stack pointer of the call of the recorder that is going on.
+// Any other value is the stack pointer of the call of the recorder that is going on, and maybe `SECTION`.
+
+/// Flag of a state: the call goes up to its caller with the log in hand, so what follows may be less deep. Stack
+/// pointers are multiples of 8.
+pub(crate) const SECTION: usize = 1;
+/// More than the stack between the call that takes the log and who keeps it.
+const FRAMES_BYTES: usize = 2048;
 
 /// No id yet.
 pub(crate) const NO_ID: u64 = u64::MAX;
@@ -25,6 +31,8 @@ const RING_BYTES: usize = 1 << 20;
 pub(crate) struct Local {
     state: AtomicUsize,
     id: AtomicU64,
+    /// The id that the thread was created with, until it records.
+    given: AtomicU64,
     /// Calls of `__tsan_ignore_thread_begin` without their end.
     pub(crate) quiet: AtomicUsize,
     /// What `free` was given last, to tell an annotation that follows it from one of its own.
@@ -54,6 +62,7 @@ thread_local! {
         Local {
             state: AtomicUsize::new(FRESH),
             id: AtomicU64::new(NO_ID),
+            given: AtomicU64::new(NO_ID),
             quiet: AtomicUsize::new(0),
             freed: AtomicUsize::new(0),
             scope: AtomicPtr::new(std::ptr::null_mut()),
@@ -79,6 +88,26 @@ pub(crate) fn stack_pointer() -> usize {
     // SAFETY: copies a register; neither memory nor flags nor the stack are touched.
     unsafe { std::arch::asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags)) };
     at
+}
+
+/// Where a thread's signal handlers may have a stack of their own.
+struct AlternateStack {
+    start: usize,
+    bytes: usize,
+    is_in_use: bool,
+}
+
+impl AlternateStack {
+    fn now() -> Self {
+        let mut found = sys::stack_t { sp: std::ptr::null_mut(), flags: 0, size: 0 };
+        // SAFETY: asks only; `found` is valid for writing. Where that fails it stays empty.
+        unsafe { sys::sigaltstack(std::ptr::null(), &mut found) };
+        Self { start: found.sp as usize, bytes: found.size, is_in_use: found.flags & sys::SS_ONSTACK != 0 }
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        address >= self.start && address - self.start < self.bytes
+    }
 }
 
 impl Local {
@@ -109,6 +138,16 @@ impl Local {
         self.id.store(id, Relaxed);
     }
 
+    /// Keeps the id that the thread's creator took for it.
+    pub(crate) fn give_id(&self, id: u64) {
+        self.given.store(id, Relaxed);
+    }
+
+    /// Takes the id that [`Self::give_id`] kept.
+    pub(crate) fn take_given_id(&self) -> Option<u64> {
+        Some(self.given.swap(NO_ID, Relaxed)).filter(|id| *id != NO_ID)
+    }
+
     /// True while the thread is inside the recorder.
     pub(crate) fn is_inside(&self) -> bool {
         self.state() > OFF
@@ -120,22 +159,28 @@ impl Local {
         self.written.load(Relaxed) != self.drained.load(Relaxed)
     }
 
-    /// True when the call of the recorder that seems to go on was left by `longjmp` out of a signal handler.
+    /// True when the call of the recorder that seems to go on was left by a jump out of a signal handler that nobody
+    /// told us of.
     ///
     /// Stacks grow downward: what runs while that call stands on this stack has a lower stack pointer. Alternate
     /// signal stacks are told apart, as they may lie anywhere.
     pub(crate) fn is_abandoned(&self) -> bool {
         let then = self.state();
-        let now = stack_pointer();
-        let mut alternate = sys::stack_t { sp: std::ptr::null_mut(), flags: 0, size: 0 };
-        // SAFETY: asks only; `alternate` is valid for writing.
-        let asked = unsafe { sys::sigaltstack(std::ptr::null(), &mut alternate) } == 0;
-        if asked && alternate.flags & sys::SS_ONSTACK != 0 {
-            return false;
+        let slack = if then & SECTION != 0 { FRAMES_BYTES } else { 0 };
+        let alternate = AlternateStack::now();
+        !alternate.is_in_use && (alternate.holds(then) || stack_pointer() > (then & !SECTION) + slack)
+    }
+
+    /// True when a jump to where the stack pointer is `target` leaves the call of the recorder that goes on: a signal
+    /// handler interrupted that, and does not come back. Handlers may also jump within themselves.
+    pub(crate) fn is_left_by_jump(&self, target: usize) -> bool {
+        let then = self.state();
+        let alternate = AlternateStack::now();
+        match (alternate.holds(then), alternate.holds(target)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => target > (then & !SECTION),
         }
-        let start = alternate.sp as usize;
-        let was_alternate = asked && then >= start && then - start < alternate.size;
-        was_alternate || now > then
     }
 
     /// Keeps records of a signal handler that interrupts the recorder, until the interrupted call ends.
@@ -200,6 +245,7 @@ impl Local {
     /// Forgets what belongs to the process before a fork.
     pub(crate) fn begin_anew(&self) {
         self.id.store(NO_ID, Relaxed);
+        self.given.store(NO_ID, Relaxed);
         self.freed.store(0, Relaxed);
         self.drained.store(self.written.load(Relaxed), Relaxed);
         if !self.is_inside() {
@@ -222,6 +268,23 @@ impl Local {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_jump_leaves_the_recorder_where_it_leads_above_it() {
+        std::thread::spawn(|| {
+            with(|me| {
+                let here = stack_pointer() & !7;
+                for state in [here, here | SECTION] {
+                    me.set_state(state);
+                    assert!(me.is_left_by_jump(here + 64), "to the caller");
+                    assert!(!me.is_left_by_jump(here - 1400), "within the handler");
+                }
+                me.set_state(FRESH);
+            });
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn spilled_bytes_come_back_in_order_and_what_finds_no_room_is_counted() {

@@ -107,6 +107,18 @@ fn handlers_that_interrupt_the_recorder_are_recorded_too() {
 }
 
 #[test]
+fn handlers_that_jump_out_of_the_recorder_leave_it_at_work() {
+    let bench = Bench::new();
+    let program = program(&bench);
+    for mode in ["jump-back", "jump-back-stack"] {
+        let run = bench.run(&program, &[mode], "malloc=0");
+        assert!(run.output.status.success(), "{mode}: {}", run.complaint());
+        let found = (run.inside("child").len(), run.inside("handled").len(), run.inside("counted").len());
+        assert_eq!(found, (50, 100, 1000), "{mode}: {}", run.complaint());
+    }
+}
+
+#[test]
 fn a_library_loaded_at_run_time_records_into_the_same_trace() {
     let bench = Bench::new();
     let plugin = bench.compile("gcc", "plugin.c", &["-O1", "-fPIC"]);
@@ -147,4 +159,15 @@ fn a_trace_that_cannot_be_written_is_said_and_the_program_runs_on() {
     let run = bench.run(&program, &["return"], "tracefile=/dev/full");
     assert!(run.output.status.success());
     assert!(run.complaint().contains("cannot write the trace"), "{}", run.complaint());
+}
+
+#[test]
+fn a_limit_of_the_files_length_ends_the_recording_and_not_the_program() {
+    let bench = Bench::new();
+    let run = bench.run(&program(&bench), &["limit"], "malloc=0");
+    assert!(run.output.status.success(), "{:?}", run.output.status);
+    assert!(run.complaint().contains("cannot write the trace"), "{}", run.complaint());
+    // Whole records only.
+    assert!(bench.path("t.trace").metadata().unwrap().len() > 8100);
+    assert!(run.records.len() > 400);
 }

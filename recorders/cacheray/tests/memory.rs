@@ -77,6 +77,30 @@ fn upstreams_callbacks_mean_what_they_mean_there() {
 }
 
 #[test]
+fn an_annotation_may_come_a_little_late() {
+    runs("late", "", |run| {
+        let told = story(run);
+        assert_eq!(told[..2], ["add 16*1 struct.node", "remove"]);
+        assert!(told[2].starts_with("add 24*1 late+0x") || told[2].starts_with("add 24*1 main+0x"), "{told:?}");
+        assert_eq!(told[3..], ["remove", "add 8*3 long", "remove"]);
+    });
+}
+
+#[test]
+fn a_type_that_realloc_kept_ends_where_it_is_told_anew() {
+    runs("retyped", "", |run| {
+        let one = |count, bytes| {
+            let kept = format!("add 8*{count} long");
+            ["add 8*10 long", "remove", &kept, "remove", &format!("add {bytes}*1 short"), "remove"].map(str::to_owned)
+        };
+        let told: Vec<_> = story(run).into_iter().filter(|line| !line.starts_with("add 100*1")).collect();
+        assert_eq!(told[..6], one(12, 96));
+        assert_eq!(told[6..12], one(10000, 80000));
+        assert_eq!(told[12..], ["remove"], "the wall");
+    });
+}
+
+#[test]
 fn an_add_stands_in_front_of_the_first_access_to_its_region() {
     runs("annotated", "", |run| {
         for (at, record) in run.records.iter().enumerate().filter(|(_, record)| record.size == 8) {

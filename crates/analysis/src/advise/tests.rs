@@ -146,3 +146,26 @@ fn an_array_of_which_one_field_is_walked_becomes_arrays_or_is_split() {
     });
     assert!(tried[0].is_advice() && tried[0].candidate.kind == Kind::Arrays, "{tried:#?}");
 }
+
+#[test]
+fn pieces_in_another_order_take_no_more_room_than_before() {
+    // 96 bytes in pieces of 8, of which three are used.
+    let tried = advised(&mut NoLayouts, &|tape| {
+        for n in 0..400 {
+            tape.add(0x10000 + n * 112, 96, 1);
+        }
+        for _ in 0..4 {
+            for n in 0..400 {
+                tape.touch(0, AccessKind::Read, 0x10000 + n * 112 + 8, 8);
+                tape.touch(0, AccessKind::Write, 0x10000 + n * 112 + 72, 8);
+                if n % 10 == 0 {
+                    tape.touch(0, AccessKind::Read, 0x10000 + n * 112 + 32, 8);
+                }
+            }
+        }
+    });
+    let of = |kind: &str| tried.iter().find(|one| one.candidate.kind.word() == kind).unwrap();
+    let sizes = |kind: &str| of(kind).candidate.plan.parts.iter().map(|part| part.bytes).collect::<Vec<_>>();
+    assert_eq!(sizes("reorder"), [96]);
+    assert!(sizes("split").iter().sum::<u64>() <= 96 + 8 + 8, "{:?}", sizes("split"));
+}

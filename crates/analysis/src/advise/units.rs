@@ -142,18 +142,19 @@ fn of_accesses(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64) -> V
         accesses: 0,
         misses: 0,
     };
+    // What is never touched may be anything, as a rule nothing wider than a pointer: more would only make holes.
+    let untouched = |from: u64, end: u64| unit(from, end, natural(16, from));
     let mut units = Vec::new();
     let mut at = 0;
     for (from, end, align) in spans {
         if from > at {
-            // What is never touched may be anything: it keeps its alignment.
-            units.push(unit(at, from, natural(16, at)));
+            units.push(untouched(at, from));
         }
         units.push(unit(from, end, align));
         at = end;
     }
     if at < element_bytes {
-        units.push(unit(at, element_bytes, natural(16, at)));
+        units.push(untouched(at, element_bytes));
     }
     units
 }

@@ -1,12 +1,25 @@
 //! Numbers for the fields of types: what an access is to, as one small number for all configurations.
+//!
+//! Most accesses are of 1, 2, 4, 8 or 16 bytes, at an offset that is a multiple of these: each type has a short list for
+//! each of these sizes, where the number stands at its place. All other fields are in a map.
 
 use anytrace_core::access::TypeNumber;
+use rustc_hash::FxHashMap;
 
 /// Number of accesses to no region.
 pub(super) const UNTYPED: u32 = 0;
 
-/// An entry of the table without a field.
+/// A cell without a field.
 const NONE: u32 = u32::MAX;
+
+/// Most bytes of an access that has a list.
+const LISTED_MAX: u64 = 16;
+
+/// Most bytes of a type that has lists; the fields behind are in the map.
+const TYPE_BYTES_MAX: u64 = 1 << 20;
+
+/// Most cells of all lists.
+const CELLS_MAX: usize = 1 << 23;
 
 /// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,11 +29,40 @@ pub(super) struct Key {
     pub(super) bytes: u16,
 }
 
+impl Key {
+    /// log2 of the bytes, where there is a list for them.
+    #[inline(always)]
+    fn class(self) -> Option<u32> {
+        let bytes = u64::from(self.bytes);
+        let is_listed = bytes.is_power_of_two() && bytes <= LISTED_MAX && self.offset & (bytes - 1) == 0;
+        is_listed.then(|| bytes.trailing_zeros())
+    }
+}
+
+/// The lists of a type: the first has a cell for each offset below `bytes`, the next for every second, and so on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lists {
+    first: usize,
+    /// A multiple of [`LISTED_MAX`].
+    bytes: u64,
+}
+
+impl Lists {
+    /// The cell of an offset that is a multiple of 2 to the power of `class`, and smaller than `bytes`.
+    #[inline(always)]
+    fn cell(self, offset: u64, class: u32) -> usize {
+        let twice = self.bytes * 2;
+        self.first + (twice - (twice >> class) + (offset >> class)) as usize
+    }
+}
+
 /// The fields met, with their reads and writes.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// Open addressing, a power of two of entries, at most half of them in use.
-    table: Vec<u32>,
+    lists: Vec<Lists>,
+    cells: Vec<u32>,
+    /// Fields that are in no list.
+    others: FxHashMap<Key, u32>,
     rows: Vec<Row>,
 }
 
@@ -33,9 +75,9 @@ struct Row {
 
 impl Default for Fields {
     fn default() -> Self {
-        // Number 0 is that of accesses to no region; no key is ever compared with it.
         let untyped = Key { offset: 0, type_number: TypeNumber::MAX, bytes: 0 };
-        Self { table: vec![NONE; 64], rows: vec![Row { key: untyped, counts: [0; 2] }] }
+        let rows = vec![Row { key: untyped, counts: [0; 2] }];
+        Self { lists: Vec::new(), cells: Vec::new(), others: FxHashMap::default(), rows }
     }
 }
 
@@ -43,18 +85,14 @@ impl Fields {
     /// Counts an access to a field; gives the field's number.
     #[inline]
     pub(super) fn counted(&mut self, key: Key, is_write: bool) -> u32 {
-        let mask = self.table.len() - 1;
-        let mut at = place(key) & mask;
-        loop {
-            let number = self.table.get(at).copied().unwrap_or(NONE);
-            if number == NONE {
-                return self.add(key, is_write);
-            }
-            if let Some(row) = self.rows.get_mut(number as usize).filter(|row| row.key == key) {
+        let cell = self.cell_of(key).and_then(|cell| self.cells.get(cell));
+        let number = cell.copied().unwrap_or(NONE);
+        match self.rows.get_mut(number as usize) {
+            Some(row) => {
                 row.counts[usize::from(is_write)] += 1;
-                return number;
+                number
             }
-            at = (at + 1) & mask;
+            None => self.other(key, is_write),
         }
     }
 
@@ -76,40 +114,67 @@ impl Fields {
         self.rows.first().map_or([0; 2], |row| row.counts)
     }
 
+    #[inline(always)]
+    fn cell_of(&self, key: Key) -> Option<usize> {
+        let class = key.class()?;
+        let lists = self.lists.get(key.type_number as usize)?;
+        (key.offset < lists.bytes).then(|| lists.cell(key.offset, class))
+    }
+
+    /// As [`Self::counted`], for a field that is in no list, or not yet.
     #[cold]
     #[inline(never)]
-    fn add(&mut self, key: Key, is_write: bool) -> u32 {
-        let number = u32::try_from(self.rows.len()).unwrap_or(NONE - 1).min(NONE - 1);
-        self.rows.push(Row { key, counts: [u64::from(!is_write), u64::from(is_write)] });
-        if self.rows.len() * 2 > self.table.len() {
-            self.table = vec![NONE; self.table.len() * 2];
-            let all: Vec<_> = self.iter().map(|(number, key, _)| (number, key)).collect();
-            all.into_iter().for_each(|(number, key)| self.enter(number, key));
-        } else {
-            self.enter(number, key);
+    fn other(&mut self, key: Key, is_write: bool) -> u32 {
+        let number = self.others.get(&key).copied().unwrap_or_else(|| self.add(key));
+        if let Some(row) = self.rows.get_mut(number as usize) {
+            row.counts[usize::from(is_write)] += 1;
         }
         number
     }
 
-    fn enter(&mut self, number: u32, key: Key) {
-        let mask = self.table.len() - 1;
-        let mut at = place(key) & mask;
-        while let Some(entry) = self.table.get_mut(at) {
-            if *entry == NONE {
-                *entry = number;
-                return;
+    fn add(&mut self, key: Key) -> u32 {
+        let number = u32::try_from(self.rows.len()).unwrap_or(NONE - 1).min(NONE - 1);
+        self.rows.push(Row { key, counts: [0; 2] });
+        if key.class().is_some() && self.cell_of(key).is_none() {
+            self.make_room(key);
+        }
+        match self.cell_of(key).and_then(|cell| self.cells.get_mut(cell)) {
+            Some(cell) => *cell = number,
+            None => {
+                self.others.insert(key, number);
             }
-            at = (at + 1) & mask;
+        }
+        number
+    }
+
+    /// Gives a type longer lists, so that an offset has its place, unless that would be too much.
+    fn make_room(&mut self, key: Key) {
+        let at = key.type_number as usize;
+        if at >= self.lists.len() {
+            self.lists.resize(at + 1, Lists::default());
+        }
+        if key.offset >= TYPE_BYTES_MAX {
+            return;
+        }
+        let bytes = (key.offset + 1).max(LISTED_MAX).next_power_of_two();
+        // All lists of a type have less than twice as many cells as it has bytes.
+        let cells = self.cells.len() + bytes as usize * 2;
+        if cells > CELLS_MAX {
+            return;
+        }
+        let lists = Lists { first: self.cells.len(), bytes };
+        self.cells.resize(cells, NONE);
+        if let Some(of) = self.lists.get_mut(at) {
+            *of = lists;
+        }
+        for (number, row) in (0..).zip(&self.rows).filter(|(_, row)| row.key.type_number == key.type_number) {
+            let cell =
+                row.key.class().filter(|_| row.key.offset < bytes).map(|class| lists.cell(row.key.offset, class));
+            if let Some(cell) = cell.and_then(|cell| self.cells.get_mut(cell)) {
+                *cell = number;
+            }
         }
     }
-}
-
-#[inline]
-fn place(key: Key) -> usize {
-    // Two odd constants (of the golden ratio and of pi); the high bits of products are their good ones.
-    let small = u64::from(key.type_number) << 16 | u64::from(key.bytes);
-    let product = key.offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ small.wrapping_mul(0x243f_6a88_85a3_08d3);
-    (product ^ product >> 32) as usize
 }
 
 #[cfg(test)]
@@ -119,11 +184,37 @@ mod tests {
     #[test]
     fn each_field_has_one_number() {
         let mut fields = Fields::default();
-        let key = |n: u64| Key { offset: n / 3, type_number: (n % 3) as u32, bytes: (n % 5) as u16 };
+        let key = |n: u64| Key { offset: n / 3 * 7, type_number: (n % 3) as u32, bytes: (n % 20) as u16 };
         let numbers: Vec<_> = (0..1000).map(|n| fields.counted(key(n), n == 6)).collect();
         assert_eq!(numbers, (1..=1000).collect::<Vec<_>>());
         assert!((0..1000).all(|n| fields.counted(key(n), true) == n as u32 + 1));
         assert_eq!(fields.iter().nth(6), Some((7, key(6), [0, 2])));
         assert_eq!(fields.iter().nth(7), Some((8, key(7), [1, 1])));
+    }
+
+    #[test]
+    fn far_and_odd_fields_are_counted_as_near_ones() {
+        let mut fields = Fields::default();
+        let offsets = [0, 8, 16, 4096, 24, TYPE_BYTES_MAX - 8, TYPE_BYTES_MAX, u64::MAX - 7, u64::MAX];
+        for round in 0..3 {
+            for (number, offset) in (1..).zip(offsets) {
+                for (more, bytes) in [8, 1, 3, 16, 255, 2].into_iter().enumerate() {
+                    let key = Key { offset, type_number: 70_000, bytes };
+                    assert_eq!(fields.counted(key, round == 1), (number - 1) * 6 + more as u32 + 1);
+                }
+            }
+        }
+        assert!(fields.iter().all(|(.., counts)| counts == [2, 1]));
+    }
+
+    #[test]
+    fn lists_do_not_grow_without_bound() {
+        let mut fields = Fields::default();
+        for type_number in 0..64 {
+            fields.counted(Key { offset: TYPE_BYTES_MAX - 16, type_number, bytes: 16 }, false);
+        }
+        assert!(fields.cells.len() <= CELLS_MAX);
+        assert_eq!(fields.iter().count(), 64);
+        assert_eq!(fields.counted(Key { offset: TYPE_BYTES_MAX - 16, type_number: 63, bytes: 16 }, true), 64);
     }
 }

@@ -209,7 +209,7 @@ impl Simulation {
             attribution.attribute(batch, &mut self.fields, places);
         }
         let fields = if self.options.with_types { self.fields.as_slice() } else { &[] };
-        let only = self.threads.only().filter(|_| !self.options.with_types);
+        let only = self.threads.only();
         let batch = Batch { accesses: batch, fields, places: &self.places, cores: &self.cores, only };
         if let Some(workers) = &mut self.workers {
             return workers.take(batch, &self.cores);

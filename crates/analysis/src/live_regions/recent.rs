@@ -4,19 +4,22 @@
 //! A granule's number stands for a region only where the region's own bounds tell the rest: what `malloc` gives begins
 //! on such a boundary, so that few granules are left out.
 
+use std::hint::select_unpredictable;
+
 use super::LiveRegion;
+use super::granules::Granules;
 
 /// log2 of a granule's bytes: what `malloc` aligns to.
 const GRANULE_BITS: u32 = 4;
 
 /// log2 of a page's bytes.
-const PAGE_BITS: u32 = 12;
+const PAGE_BITS: u32 = 14;
 
 /// Granules of a page.
 const GRANULES: usize = 1 << (PAGE_BITS - GRANULE_BITS);
 
-/// log2 of the pages kept at least and at most: 64 KiB to 64 MiB of memory.
-const PAGES_BITS: (u32, u32) = (6, 16);
+/// log2 of the places for pages, at least and at most; their granules are 64 MiB at most.
+const PAGES_BITS: (u32, u32) = (4, 14);
 
 /// Threads whose latest answer is kept; others share a place.
 const THREADS: usize = 64;
@@ -36,7 +39,12 @@ struct Key {
     page: u64,
     /// Pages of other generations are void; that of 0 is never current.
     generation: u32,
+    /// Where its granules are; it keeps them when the place goes to another page.
+    frame: u32,
 }
+
+/// A place that no page had yet.
+const FREE: Key = Key { page: 0, generation: 0, frame: u32::MAX };
 
 /// The latest answer for a thread, for as long as no region comes or goes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,7 +60,9 @@ struct Latest {
 #[derive(Debug)]
 pub(super) struct Recent {
     keys: Vec<Key>,
-    granules: Vec<u32>,
+    /// Those of the pages in use, side by side.
+    granules: Granules,
+    frames: u32,
     bits: u32,
     /// Pages that pushed another out since the table grew.
     pushed_out: usize,
@@ -65,7 +75,8 @@ impl Default for Recent {
     fn default() -> Self {
         let mut recent = Self {
             keys: Vec::new(),
-            granules: Vec::new(),
+            granules: Granules::new(0),
+            frames: 0,
             bits: PAGES_BITS.0,
             pushed_out: 0,
             generation: 1,
@@ -82,12 +93,29 @@ impl Recent {
     /// bounds must be asked too.
     #[inline]
     pub(super) fn number(&self, address: u64) -> u32 {
+        self.granules.numbers().get(self.granule_of(address) as usize).unwrap_or(UNKNOWN)
+    }
+
+    /// Number of an address's granule among those kept; one that is too high where its page is not known.
+    #[inline(always)]
+    fn granule_of(&self, address: u64) -> u32 {
         let page = address >> PAGE_BITS;
-        let place = self.place(page);
         let granule = (address >> GRANULE_BITS) as usize % GRANULES;
-        let is_known = self.keys.get(place) == Some(&Key { page, generation: self.generation });
-        let number = self.granules.get(place * GRANULES + granule).copied().unwrap_or(UNKNOWN);
-        if is_known { number } else { UNKNOWN }
+        let key = self.keys.get(self.place(page)).copied().unwrap_or(FREE);
+        let is_known = (key.page == page) & (key.generation == self.generation);
+        // There are few enough for small numbers.
+        select_unpredictable(is_known, key.frame.wrapping_mul(GRANULES as u32) | granule as u32, u32::MAX)
+    }
+
+    /// [`Self::number`] for many addresses. The places are found first, and then read in a loop so short that the
+    /// processor waits for many of them at once.
+    pub(super) fn numbers(&self, addresses: impl Iterator<Item = u64>, numbers: &mut Vec<u32>) {
+        numbers.clear();
+        numbers.extend(addresses.map(|address| self.granule_of(address)));
+        let granules = self.granules.numbers();
+        for number in numbers {
+            *number = granules.get(*number as usize).unwrap_or(UNKNOWN);
+        }
     }
 
     /// The latest answer for a thread.
@@ -104,7 +132,7 @@ impl Recent {
             *latest = Latest { first, last, slot, version: self.version };
         }
         let page = address >> PAGE_BITS;
-        let place = self.place_for(page);
+        let frame = self.frame_for(page);
         let page_first = page << PAGE_BITS;
         let page_last = page_first | ((1 << PAGE_BITS) - 1);
         // Outside its bounds a region is not the answer, and its bounds are asked: a granule may be filled where
@@ -121,11 +149,9 @@ impl Recent {
         // Only granules that lie in the range as a whole.
         let begin = whole(from) + usize::from(from & GRANULE_MASK != 0);
         let end = whole(to) + usize::from(to & GRANULE_MASK == GRANULE_MASK);
-        let base = place * GRANULES;
-        if begin < end
-            && let Some(granules) = self.granules.get_mut(base + begin..base + end)
-        {
-            granules.fill(slot);
+        let base = frame as usize * GRANULES;
+        if begin < end {
+            self.granules.fill(base + begin..base + end, slot);
         }
     }
 
@@ -137,18 +163,16 @@ impl Recent {
             return self.forget_all();
         }
         for page in from..=to {
-            let place = self.place(page);
-            if self.keys.get(place) != Some(&Key { page, generation: self.generation }) {
+            let key = self.keys.get(self.place(page)).copied().unwrap_or(FREE);
+            if key.page != page || key.generation != self.generation {
                 continue;
             }
             let page_first = page << PAGE_BITS;
             let within = |at: u64| ((at - page_first) >> GRANULE_BITS) as usize;
             let begin = if page == from { within(first) } else { 0 };
             let end = if page == to { within(last) + 1 } else { GRANULES };
-            let base = place * GRANULES;
-            if let Some(granules) = self.granules.get_mut(base + begin..base + end) {
-                granules.fill(UNKNOWN);
-            }
+            let base = key.frame as usize * GRANULES;
+            self.granules.fill(base + begin..base + end, UNKNOWN);
         }
     }
 
@@ -160,31 +184,36 @@ impl Recent {
     }
 
     fn clear(&mut self) {
-        self.keys = vec![Key { page: 0, generation: 0 }; 1 << self.bits];
-        self.granules = vec![UNKNOWN; GRANULES << self.bits];
+        self.keys = vec![FREE; 1 << self.bits];
+        self.granules = Granules::new(GRANULES << PAGES_BITS.1);
+        self.frames = 0;
         self.generation = 1;
         self.pushed_out = 0;
     }
 
-    /// The place of a page, which is made the page's own; the table grows where pages push each other out.
-    fn place_for(&mut self, page: u64) -> usize {
-        let key = Key { page, generation: self.generation };
-        let place = self.place(page);
-        let Some(held) = self.keys.get_mut(place) else { return place };
-        if *held == key {
-            return place;
+    /// The frame of a page, which is made the page's own; the table grows where pages push each other out.
+    fn frame_for(&mut self, page: u64) -> u32 {
+        let (place, generation) = (self.place(page), self.generation);
+        let Some(key) = self.keys.get_mut(place) else { return 0 };
+        if key.page == page && key.generation == generation {
+            return key.frame;
         }
-        self.pushed_out += usize::from(held.generation == self.generation);
-        *held = key;
+        self.pushed_out += usize::from(key.generation == generation);
+        if key.frame == FREE.frame {
+            key.frame = self.frames;
+            self.frames += 1;
+        }
+        *key = Key { page, generation, ..*key };
+        let frame = key.frame;
         if self.pushed_out > self.keys.len() / 4 && self.bits < PAGES_BITS.1 {
             self.bits += 2;
             self.clear();
-            return self.place_for(page);
+            return self.frame_for(page);
         }
-        if let Some(granules) = self.granules.get_mut(place * GRANULES..(place + 1) * GRANULES) {
-            granules.fill(UNKNOWN);
-        }
-        place
+        let first = frame as usize * GRANULES;
+        self.granules.reach(first + GRANULES);
+        self.granules.fill(first..first + GRANULES, UNKNOWN);
+        frame
     }
 
     /// Fibonacci hashing: the high bits of a product.

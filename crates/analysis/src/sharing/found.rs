@@ -1,6 +1,7 @@
 //! What is found of lines that cores take from each other.
 
 use super::pairs::Pair;
+use crate::mesi::CoherenceCounts;
 
 /// Counts of the model, each a touch of a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,26 +14,24 @@ pub struct MesiStats {
     pub write_hits: u64,
     /// Writes that did not.
     pub write_misses: u64,
-    /// Misses of lines the core never had.
-    pub cold_misses: u64,
-    /// Misses of lines that had to go for others.
-    pub replacement_misses: u64,
-    /// Misses of lines that another core's write took.
-    pub coherence_misses: u64,
-    /// Those for bytes that nobody had written since.
-    pub false_sharing_misses: u64,
-    /// Those for bytes that were.
-    pub true_sharing_misses: u64,
-    /// Writes to shared copies.
-    pub upgrades: u64,
-    /// Copies taken by writes.
-    pub invalidations: u64,
-    /// Touches that another core's changed copy had to serve.
-    pub interventions: u64,
-    /// Changed lines written back.
-    pub writebacks: u64,
     /// Lines that had to go for others.
     pub evictions: u64,
+    /// What cores did to each other's copies.
+    pub coherence: CoherenceCounts,
+}
+
+impl MesiStats {
+    /// The counters by the names of the oracle's keys.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let own = [
+            ("read_hits", self.read_hits),
+            ("read_misses", self.read_misses),
+            ("write_hits", self.write_hits),
+            ("write_misses", self.write_misses),
+            ("evictions", self.evictions),
+        ];
+        own.into_iter().chain(self.coherence.named())
+    }
 }
 
 /// What a core did with a line.

@@ -49,18 +49,18 @@ impl Slow {
         }
         if hit.is_none() {
             if let Some(written) = self.lost.remove(&key) {
-                self.stats.coherence_misses += 1;
+                self.stats.coherence.coherence_misses += 1;
                 if written.intersection(bytes).next().is_some() {
-                    self.stats.true_sharing_misses += 1;
+                    self.stats.coherence.true_sharing_misses += 1;
                     counts.1 += 1;
                 } else {
-                    self.stats.false_sharing_misses += 1;
+                    self.stats.coherence.false_sharing_misses += 1;
                     counts.0 += 1;
                 }
             } else if self.had.contains(&key) {
-                self.stats.replacement_misses += 1;
+                self.stats.coherence.replacement_misses += 1;
             } else {
-                self.stats.cold_misses += 1;
+                self.stats.coherence.cold_misses += 1;
             }
             self.had.insert(key);
         }
@@ -69,20 +69,20 @@ impl Slow {
         for other in &others {
             let copy = self.copies.get_mut(other).unwrap();
             if copy.0 == 'M' && (is_write || hit.is_none()) {
-                self.stats.interventions += 1;
-                self.stats.writebacks += 1;
+                self.stats.coherence.interventions += 1;
+                self.stats.coherence.writebacks += 1;
             }
             if is_write {
                 self.copies.remove(other);
                 self.lost.insert(*other, BTreeSet::new());
-                self.stats.invalidations += 1;
+                self.stats.coherence.invalidations += 1;
                 counts.2 += 1;
             } else {
                 copy.0 = 'S';
             }
         }
         if is_write {
-            self.stats.upgrades += u64::from(hit == Some('S'));
+            self.stats.coherence.upgrades += u64::from(hit == Some('S'));
             state = 'M';
             for ((c, l), written) in &mut self.lost {
                 if *l == line && *c != core {
@@ -96,7 +96,7 @@ impl Slow {
                 let (victim, (victim_state, _)) = set.into_iter().min_by_key(|(_, (_, touched))| *touched).unwrap();
                 let (victim, is_changed) = (*victim, *victim_state == 'M');
                 self.stats.evictions += 1;
-                self.stats.writebacks += u64::from(is_changed);
+                self.stats.coherence.writebacks += u64::from(is_changed);
                 self.copies.remove(&victim);
             }
         }
@@ -155,9 +155,9 @@ proptest! {
         let expected: BTreeMap<_, _> = slow.lines.into_iter().filter(|(_, counts)| counts.2 > 0).collect();
         prop_assert_eq!(lines, expected);
         let of_pairs = |count: fn(&Pair) -> u64| found.pairs.iter().map(count).sum::<u64>();
-        prop_assert_eq!(of_pairs(|pair| pair.false_misses), found.stats.false_sharing_misses);
-        prop_assert_eq!(of_pairs(|pair| pair.true_misses), found.stats.true_sharing_misses);
-        prop_assert_eq!(of_pairs(|pair| pair.invalidations), found.stats.invalidations);
+        prop_assert_eq!(of_pairs(|pair| pair.false_misses), found.stats.coherence.false_sharing_misses);
+        prop_assert_eq!(of_pairs(|pair| pair.true_misses), found.stats.coherence.true_sharing_misses);
+        prop_assert_eq!(of_pairs(|pair| pair.invalidations), found.stats.coherence.invalidations);
         for line in &found.contended {
             prop_assert!(line.cores.is_sorted_by_key(|core| core.core) && line.ping_pong() <= 100.0);
         }
@@ -176,7 +176,7 @@ fn the_first_core_of_a_line_is_in_its_first_pair_with_what_it_touched_then() {
         pair.sides.clone().map(|side| (side.core, side.field.to_string())),
         [(1, "0x1008+8".to_owned()), (0, "struct.Counters 0+8".to_owned())]
     );
-    assert_eq!((pair.invalidations, found.stats.invalidations), (1, 1));
+    assert_eq!((pair.invalidations, found.stats.coherence.invalidations), (1, 1));
 }
 
 /// Two threads in turn, with a region of a type under their addresses.
@@ -321,6 +321,6 @@ fn threads_run_on_the_cores_they_are_put_on() {
     let cores = Cores::Map(vec![(100, 0), (101, 0), (102, 3)]);
     let found = run(&all, SharingOptions { cores, ..SharingOptions::default() });
     assert_eq!(found.threads, [(Some(100), 0), (Some(101), 0), (Some(102), 3)]);
-    assert_eq!(found.stats.invalidations, 1);
+    assert_eq!(found.stats.coherence.invalidations, 1);
     assert_eq!(found.threads_of(0).collect::<Vec<_>>(), [Some(100), Some(101)]);
 }

@@ -2,6 +2,7 @@
 
 use crate::signatures::Signatures;
 use crate::tools::flags_table::CALL_FLAGS;
+use crate::tools::packed::find;
 
 /// Flags of a call. The numbers are those of apitrace 11.1, as its pickles show them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -50,8 +51,7 @@ pub fn call_flags(name: &[u8]) -> CallFlags {
     if let Some(flags) = flags_by_pattern(name) {
         return flags;
     }
-    let found = CALL_FLAGS.binary_search_by(|(known, _)| known.as_bytes().cmp(name));
-    CallFlags(found.ok().and_then(|at| CALL_FLAGS.get(at)).map_or(0, |(_, flags)| *flags))
+    CallFlags(find(CALL_FLAGS, name).and_then(|(_, flags)| flags.parse().ok()).unwrap_or(0))
 }
 
 /// The flags of the functions of a trace, by slot.
@@ -183,6 +183,7 @@ fn asks(name: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::record::ends_frame;
+    use crate::tools::packed::checked_keys;
 
     /// What apitrace 11.1 says of every function it knows; see the README of the corpus.
     const OBSERVED: &str = include_str!("../../corpus/callflags.tsv");
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_and_says_what_was_observed() {
-        assert!(CALL_FLAGS.is_sorted_by(|a, b| a.0 < b.0));
+        checked_keys(CALL_FLAGS);
         for (name, flags) in observed() {
             assert_eq!(call_flags(name.as_bytes()), CallFlags(flags), "{name}");
         }

@@ -30,6 +30,7 @@ pub mod jsonl;
 mod labels;
 pub mod leaks;
 mod levels;
+mod packed;
 mod picked;
 pub mod pickle;
 mod print;

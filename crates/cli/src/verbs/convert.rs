@@ -25,30 +25,50 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     if let Some(chosen) = accesses::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }
-    let (outcome, reporter) = match opened {
-        Opened::Empty(damage) => {
-            let name = options.file.display().to_string();
-            let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
-            reporter.take(damage)?;
-            (Outcome::default(), reporter)
-        }
+    let mut reporter = reporter(&opened, options)?;
+    let outcome = match opened {
+        Opened::Empty(_) => Outcome::default(),
         Opened::Trace(format, input) => {
             known_target(format, &target)?;
-            rewrite(format, input, target, options, &mut output)?
+            rewrite(format, input, target, options, &mut output, &mut reporter)?
         }
         Opened::Jsonl(format, input) => {
             known_target(format, &target)?;
-            import(format, input, &target, options, &mut output)?
+            import(format, input, &target, options, &mut output, &mut reporter)?
         }
     };
-    reporter.print_rest()?;
-    if reporter.nothing_could_be_read(&output) {
-        return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
-    }
-    output.commit()?;
+    let is_nothing = reporter.nothing_could_be_read(&output);
+    let verdict = put_in_place(output, is_nothing, &reporter, options)?;
     if !outcome.notes.is_empty() {
         print_outcome(&options.file.display().to_string(), &outcome);
     }
+    Ok(verdict)
+}
+
+/// Where damage is told; what is wrong with a file that gave no bytes is told at once.
+fn reporter(opened: &Opened, options: &ConvertArguments) -> Result<Reporter, Failure> {
+    let (format, damage) = match opened {
+        Opened::Empty(damage) => (None, damage.clone()),
+        Opened::Trace(format, _) | Opened::Jsonl(format, _) => (Some(*format), Vec::new()),
+    };
+    let name = options.file.display().to_string();
+    let mut reporter = Reporter::new(&name, format, Way::Stderr, options.input.limit);
+    reporter.take(damage)?;
+    Ok(reporter)
+}
+
+/// Ends the telling of damage, and puts the output where it was asked for, unless it would be of nothing.
+fn put_in_place(
+    output: Output,
+    is_nothing: bool,
+    reporter: &Reporter,
+    options: &ConvertArguments,
+) -> Result<Verdict, Failure> {
+    reporter.print_rest()?;
+    if is_nothing {
+        return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
+    }
+    output.commit()?;
     Ok(reporter.verdict())
 }
 
@@ -73,6 +93,25 @@ fn is_own(format: &dyn Format, to: &str) -> bool {
     format.targets().iter().any(|(name, _)| *name == to)
 }
 
+/// True where an output for other programs may be meant: the format `has` what it tells and no form of that name.
+fn may_mean(opened: &Opened, name: &str, has: impl Fn(&dyn Format) -> bool) -> bool {
+    match opened {
+        Opened::Trace(format, _) | Opened::Jsonl(format, _) => has(*format) && !is_own(*format, name),
+        Opened::Empty(_) => true,
+    }
+}
+
+/// Refuses what goes with no output for other programs: JSON lines, options for forms of a format.
+fn refuse_others(
+    opened: &Opened,
+    name: &str,
+    target: &TargetOptions,
+    options: &ConvertArguments,
+) -> Result<(), Failure> {
+    refuse_jsonl(opened, options)?;
+    target.only(name, &[]).map_err(|error| Failure::bare(&error))
+}
+
 /// Refuses JSON lines where a trace is needed.
 fn refuse_jsonl(opened: &Opened, options: &ConvertArguments) -> Result<(), Failure> {
     let Opened::Jsonl(format, _) = opened else { return Ok(()) };
@@ -89,14 +128,12 @@ fn rewrite(
     target: TargetOptions,
     options: &ConvertArguments,
     output: &mut Output,
-) -> Result<(Outcome, Reporter), Failure> {
+    reporter: &mut Reporter,
+) -> Result<Outcome, Failure> {
     let name = input.name().to_owned();
-    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
-    let outcome =
-        trace.rewrite(&Plan::Convert(target), output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
-    Ok((outcome, reporter))
+    trace.rewrite(&Plan::Convert(target), output, reporter).map_err(|error| Failure::of(&name, &error))
 }
 
 fn import(
@@ -105,11 +142,10 @@ fn import(
     target: &TargetOptions,
     options: &ConvertArguments,
     output: &mut Output,
-) -> Result<(Outcome, Reporter), Failure> {
+    reporter: &mut Reporter,
+) -> Result<Outcome, Failure> {
     let name = input.name().to_owned();
-    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let _progress = Progress::watch(&input);
     let import = ImportOptions { target, limits: open::limits(&options.input) };
-    let outcome = format.import(input, &import, output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
-    Ok((outcome, reporter))
+    format.import(input, &import, output, reporter).map_err(|error| Failure::of(&name, &error))
 }

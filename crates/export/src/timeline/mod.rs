@@ -70,7 +70,7 @@ pub static OUTPUTS: [TimelineOutput; 8] = [
         name: "folded",
         extension: "folded",
         help: "self time a stack, for flamegraph.pl, inferno and speedscope",
-        open: |outlet| Box::new(folded::Folded::new(outlet.out)),
+        open: |outlet| Box::new(folded::open(outlet.out)),
     },
     TimelineOutput {
         name: "otlp",
@@ -94,7 +94,7 @@ pub static OUTPUTS: [TimelineOutput; 8] = [
         name: "svg",
         extension: "svg",
         help: "a flame graph of self time, for any browser",
-        open: |outlet| Box::new(svg::Svg::new(outlet)),
+        open: |outlet| Box::new(svg::open(outlet)),
     },
 ];
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ static void own_handler(int signal) { (void)signal; _exit(7); }
 static void returns(int signal) { (void)signal; }
 static void in_handler(int signal) { (void)signal; for (int i = 0; i < 10; i++) handled[i & 7] = i; hits++; }
 static void leaves(int signal) { (void)signal; hits++; siglongjmp(back, 1); }
+/* Jumps out of every second handler, back to where the next write is made just as deep in the stack as the one left. */
+static void leaves_often(int signal) { (void)signal; if (zero && ++hits % 2 == 0) siglongjmp(back, 1); }
 static int deep(volatile char *up) { volatile char here[4096]; here[0] = up[0]; return deep(here) + here[1]; }
 static void *exits(void *unused) { (void)unused; exit(5); }
 static void *hammers(void *unused) { (void)unused; for (;;) after[1]++; }
@@ -29,6 +32,23 @@ static void tick(void (*handler)(int), long microseconds)
     struct itimerval time = {{0, microseconds}, {0, microseconds}};
     signal(SIGPROF, handler);
     setitimer(ITIMER_PROF, &time, 0);
+}
+
+/* Counts how many rounds were left early. */
+static int jumps(void)
+{
+    static volatile int left;
+    while (left < 50)
+        if (!sigsetjmp(back, 1)) {
+            zero = 1;
+            for (int i = 0; i < 100000; i++)
+                after[3] = i;
+            zero = 0;
+        } else {
+            zero = 0;
+            child[0] = ++left;
+        }
+    return left;
 }
 
 static int doubles(const char *mode)
@@ -118,6 +138,10 @@ int main(int argc, char **argv)
             after[i & 7] = i;
         return write(mine, "mine\n", 5) == 5 ? 0 : 98;
     }
+    if (!strcmp(mode, "limit")) {
+        struct rlimit limit = {8192, 8192};
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
     if (!strcmp(mode, "handler")) {
         tick(in_handler, 100);
         while (hits < 200)
@@ -131,6 +155,16 @@ int main(int argc, char **argv)
         while (hits < 1000)
             after[3] = hits;
         signal(SIGPROF, SIG_IGN);
+    }
+    if (strstr(mode, "jump-back")) {
+        struct sigaction action = {.sa_handler = leaves_often, .sa_flags = strstr(mode, "stack") ? SA_ONSTACK : 0};
+        struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+        sigaction(SIGALRM, &action, 0);
+        setitimer(ITIMER_REAL, &often, 0);
+        jumps();
+        setitimer(ITIMER_REAL, &never, 0);
+        for (int i = 0; i < 100; i++)
+            handled[i & 7] = i;
     }
     if (!strcmp(mode, "dlopen")) {
         void *library = dlopen(argv[2], RTLD_NOW);

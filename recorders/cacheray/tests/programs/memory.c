@@ -77,6 +77,41 @@ static void upstream(void)
     __free_recorded(c);
 }
 
+/* Pointers that live in memory: they are written and read between an allocation and what tells its type. */
+static struct node *volatile kept;
+static long *volatile row;
+
+static void late(void)
+{
+    kept = malloc(sizeof *kept);
+    __malloc_recorded(sizeof *kept, "struct.node", kept);
+    kept->value = 1;
+    free(kept);
+    __free_recorded(kept);
+    row = malloc(24);
+    for (int i = 0; i < 100; i++)
+        kept = 0; /* too long to wait */
+    __calloc_recorded(3, 8, "long", row);
+    free(row);
+}
+
+/* realloc keeps a type until it is told anew, in place and elsewhere. */
+static void retyped(void)
+{
+    for (int move = 0; move < 2; move++) {
+        row = calloc(10, 8);
+        __calloc_recorded(10, 8, "long", row);
+        void *volatile wall = move ? malloc(100) : 0;
+        void *old = row;
+        row = realloc(row, move ? 80000 : 96);
+        for (int i = 0; i < 100; i++)
+            kept = 0;
+        __realloc_recorded(old, move ? 80000 : 96, "short", row);
+        free(row);
+        free(wall);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -86,5 +121,9 @@ int main(int argc, char **argv)
         annotated();
     if (!strcmp(mode, "upstream"))
         upstream();
+    if (!strcmp(mode, "late"))
+        late();
+    if (!strcmp(mode, "retyped"))
+        retyped();
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Threads that write to places of their own, so many times or for so long. */
 #include "cacheray.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -26,6 +27,16 @@ static void *hammers(void *number)
     while (!stop)
         for (int i = 0; i < 1000; i++)
             slots[n].place = i;
+    return 0;
+}
+
+/* Waits where nothing is recorded. */
+static sem_t gates[16];
+static void *waits(void *number)
+{
+    long n = (long)number;
+    sem_wait(&gates[n]);
+    slots[n].place = n;
     return 0;
 }
 
@@ -80,7 +91,7 @@ int main(int argc, char **argv)
     const char *mode = argv[1];
     int n = argc > 2 ? atoi(argv[2]) : 2;
     void *(*run)(void *) = !strcmp(mode, "counts") ? counts : !strcmp(mode, "hammers") ? hammers
-                         : !strcmp(mode, "passes") ? passes : allocates;
+                         : !strcmp(mode, "passes") ? passes : !strcmp(mode, "waits") ? waits : allocates;
     pthread_t threads[16];
     __calloc_recorded(16, sizeof slots[0], "slots", (void *)slots);
     __calloc_recorded(1, sizeof together, "together", (void *)&together);
@@ -93,7 +104,12 @@ int main(int argc, char **argv)
         nanosleep(&time, 0);
         stop = 1;
     }
-    for (int i = 0; i < n; i++)
+    /* The last one goes first. */
+    for (int i = n; !strcmp(mode, "waits") && i-- > 0;) {
+        sem_post(&gates[i]);
+        pthread_join(threads[i], 0);
+    }
+    for (int i = 0; strcmp(mode, "waits") && i < n; i++)
         pthread_join(threads[i], 0);
     /* A second set of threads gets numbers of its own. */
     if (!strcmp(mode, "counts"))

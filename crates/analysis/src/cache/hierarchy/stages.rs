@@ -53,23 +53,37 @@ pub(in crate::cache) struct Stages {
 pub(in crate::cache) enum Owners<'a> {
     /// All of one thread, and of no field that is asked for.
     One(ThreadNumber),
+    /// All of one thread, and each of a field.
+    Fields(ThreadNumber, &'a [u32]),
     /// Each its own.
     Each(Batch<'a>),
 }
 
 impl Owners<'_> {
-    /// Counts records that a server beyond the first level served, of which one has a number; none is right, too.
+    /// Counts records that a server beyond the first level served; none is right, too.
+    #[inline]
+    fn note_all(self, gain: &mut Gain, records: u64, served: usize) {
+        if let Self::One(thread) | Self::Fields(thread, _) = self {
+            gain.note_thread(thread, records, served);
+        }
+    }
+
+    /// Counts the record with a number, or none, beside [`Self::note_all`].
     #[inline(always)]
-    fn note(self, gain: &mut Gain, records: u64, index: u32, served: usize) {
+    fn note_each(self, gain: &mut Gain, records: u64, index: u32, served: usize) {
+        let index = index as usize;
         match self {
-            Self::One(thread) => gain.note_many(records, thread, None, served),
+            Self::One(_) => (),
+            Self::Fields(_, fields) => gain.note_field(fields.get(index).copied(), records, served),
             Self::Each(batch) => {
-                let Some(access) = batch.accesses.get(index as usize) else { return };
-                gain.note_many(records, access.thread, batch.fields.get(index as usize).copied(), served);
+                let Some(access) = batch.accesses.get(index) else { return };
+                gain.note_thread(access.thread, records, served);
+                gain.note_field(batch.fields.get(index).copied(), records, served);
             }
         }
     }
 
+    /// True when nothing is to be known of a record but that there is one more.
     const fn is_one(self) -> bool {
         matches!(self, Self::One(_))
     }
@@ -124,9 +138,7 @@ impl Hierarchy {
                     level.counts.read_hits += lines - found.misses;
                     level.counts.read_misses += found.misses;
                     level.counts.writebacks_in += count as u64 - lines;
-                    if owners.is_one() {
-                        owners.note(gain, lines - found.misses, 0, number);
-                    }
+                    owners.note_all(gain, lines - found.misses, number);
                     (count, lines) = (found.asked, found.misses);
                 }
                 Some(_) => return self.run_singly(these, number, owners, gain),
@@ -154,7 +166,8 @@ impl Hierarchy {
                 self.write_back(0, number, at, true);
             } else {
                 let served = self.read(0, number, at, true).level;
-                owners.note(gain, 1, *index, served);
+                owners.note_all(gain, 1, served);
+                owners.note_each(gain, 1, *index, served);
             }
         }
     }
@@ -162,11 +175,11 @@ impl Hierarchy {
 
 /// Counts the records that memory served.
 fn tell_memory((ops, indexes): (&[Op], &[u32]), lines: u64, (owners, number): (Owners<'_>, usize), gain: &mut Gain) {
-    if owners.is_one() {
-        return owners.note(gain, lines, 0, number);
-    }
-    for (op, index) in ops.iter().zip(indexes) {
-        owners.note(gain, u64::from(op & WRITES == 0), *index, number);
+    owners.note_all(gain, lines, number);
+    if !owners.is_one() {
+        for (op, index) in ops.iter().zip(indexes) {
+            owners.note_each(gain, u64::from(op & WRITES == 0), *index, number);
+        }
     }
 }
 
@@ -251,8 +264,8 @@ impl Stage<'_> {
             }
             counted.had_room += u64::from(taken.had_room());
             let index = if EACH { indexes.get(place).copied().unwrap_or(0) } else { 0 };
-            if EACH && !FIRST {
-                owners.note(gain, u64::from(taken.is_hit & is_asking), index, number);
+            if EACH && !FIRST && taken.is_hit & is_asking {
+                owners.note_each(gain, 1, index, number);
             }
             // The second place is written to where something is asked for: the first one, else.
             if let Some(places) = next_ops.get_mut(asked..).and_then(<[Op]>::first_chunk_mut::<2>) {

@@ -28,13 +28,14 @@ impl Threads {
     /// Counts accesses; how many are fetches that are left out.
     pub(super) fn count(&mut self, batch: &[Access], with_fetches: bool) -> u64 {
         let Some(first) = batch.first() else { return 0 };
-        let (mut others, mut writes, mut is_odd) = (0, 0, false);
+        let (mut any, mut all, mut kinds, mut writes, mut least) = (0, first.thread, 0, 0, u16::MAX);
         for access in batch {
-            others |= access.thread ^ first.thread;
-            writes += u64::from(access.is_write());
-            is_odd |= (access.bytes == 0) | (access.kind == AccessKind::Fetch);
+            (any, all) = (any | access.thread, all & access.thread);
+            // Where there are no fetches, their sum is the number of writes.
+            (kinds, writes) = (kinds | access.kind as u8, writes + access.kind as u64);
+            least = least.min(access.bytes);
         }
-        if others == 0 && !is_odd {
+        if any == all && kinds < AccessKind::Fetch as u8 && least > 0 {
             // Nearly always.
             self.note(first.thread, batch.len() as u64 - writes, writes);
             return 0;
@@ -93,22 +94,19 @@ impl Gain {
         if served == 0 {
             return;
         }
-        add(&mut self.threads, thread as usize * self.levels + served - 1, 1);
-        if let Some(field) = field {
-            add(&mut self.fields, field as usize * self.levels + served - 1, 1);
-        }
+        self.note_thread(thread, 1, served);
+        self.note_field(field, 1, served);
     }
 
-    /// Counts records of a thread and a field that a server beyond the first level served; none is right, too.
+    /// Counts records of a thread that a server beyond the first level served; none is right, too.
     #[inline]
-    pub(in crate::cache) fn note_many(
-        &mut self,
-        records: u64,
-        thread: ThreadNumber,
-        field: Option<u32>,
-        served: usize,
-    ) {
+    pub(in crate::cache) fn note_thread(&mut self, thread: ThreadNumber, records: u64, served: usize) {
         add(&mut self.threads, thread as usize * self.levels + served - 1, records);
+    }
+
+    /// Counts records of a field, where there is one, that a server beyond the first level served.
+    #[inline]
+    pub(in crate::cache) fn note_field(&mut self, field: Option<u32>, records: u64, served: usize) {
         if let Some(field) = field {
             add(&mut self.fields, field as usize * self.levels + served - 1, records);
         }
@@ -127,11 +125,18 @@ impl Gain {
 
 #[inline]
 fn add(list: &mut Vec<u64>, at: usize, more: u64) {
-    if at >= list.len() {
-        list.resize((at + 1).next_power_of_two(), 0);
+    match list.get_mut(at) {
+        Some(count) => *count += more,
+        None => begin(list, at, more),
     }
+}
+
+/// The first time for a number.
+#[cold]
+fn begin(list: &mut Vec<u64>, at: usize, first: u64) {
+    list.resize((at + 1).next_power_of_two(), 0);
     if let Some(count) = list.get_mut(at) {
-        *count += more;
+        *count = first;
     }
 }
 

@@ -23,7 +23,7 @@ pub(in crate::cache) struct Batch<'a> {
     /// Place of each, or nothing.
     pub(in crate::cache) places: &'a [u64],
     pub(in crate::cache) cores: &'a Cores,
-    /// The only thread there is; `None` where there are several, or where fields are counted.
+    /// The only thread there is; `None` where there are several.
     pub(in crate::cache) only: Option<ThreadNumber>,
 }
 
@@ -38,7 +38,16 @@ impl<'a> Batch<'a> {
 
     /// Whose records these are.
     pub(in crate::cache) fn owners(self) -> Owners<'a> {
-        self.only.map_or(Owners::Each(self), Owners::One)
+        match self.only {
+            Some(thread) if self.fields.is_empty() => Owners::One(thread),
+            Some(thread) => Owners::Fields(thread, self.fields),
+            None => Owners::Each(self),
+        }
+    }
+
+    /// True when it has to be known which record is which.
+    pub(in crate::cache) fn is_each(self) -> bool {
+        self.only.is_none() || !self.fields.is_empty()
     }
 }
 
@@ -137,7 +146,7 @@ impl Unit {
         }
         let mut from = 0;
         while from < batch.accesses.len() {
-            let ended = self.gatherer.gather(batch.accesses, from, 0, batch.only.is_none());
+            let ended = self.gatherer.gather(batch.accesses, from, 0, batch.is_each());
             let gathered = self.gatherer.gathered(0);
             self.line_accesses += gathered.reads + gathered.writes;
             let block = Block { gathered, owners: batch.owners() };

@@ -13,8 +13,9 @@ use crate::cache::simulation::{Batch, Cores, Gathered, Gatherer, Partial, Record
 pub(super) struct Chunk {
     /// Records in it.
     records: usize,
-    /// The records, with what is known of them; nothing, where nobody wants them.
+    /// The records; none, where nobody wants them.
     accesses: Vec<Access>,
+    /// What is known of them.
     fields: Vec<u32>,
     places: Vec<u64>,
     only: Option<ThreadNumber>,
@@ -75,7 +76,7 @@ impl Chunk {
         }
         let mut from = 0;
         while from < batch.accesses.len() {
-            let ended = gatherer.gather(batch.accesses, from, self.records, batch.only.is_none());
+            let ended = gatherer.gather(batch.accesses, from, self.records, batch.is_each());
             let odd = ended.odd.and_then(|_| batch.record(ended.at));
             let odd = odd.map(|record| Record { index: record.index + self.records as u32, ..record });
             for (_, shard, share) in shares.iter_mut().take(shards as usize) {
@@ -90,9 +91,9 @@ impl Chunk {
     pub(super) fn count(&mut self, batch: Batch<'_>, is_whole: bool) {
         self.records += batch.accesses.len();
         self.only = batch.only;
+        self.fields.extend_from_slice(batch.fields);
         if is_whole {
             self.accesses.extend_from_slice(batch.accesses);
-            self.fields.extend_from_slice(batch.fields);
             self.places.extend_from_slice(batch.places);
         }
     }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use crate::tools::calls::Call;
+use crate::tools::gl::attribute_groups::CURRENT;
 use crate::tools::gl::kind::{Kind, Scope};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{At, Id, Model};
 use crate::tools::gltrim::rules::Rule;
-use crate::tools::gltrim::states::{CURRENT, STATES};
+use crate::tools::gltrim::states::STATES;
 use crate::tools::wire::Value;
 
 /// Lists in lists, as deep as drivers allow.

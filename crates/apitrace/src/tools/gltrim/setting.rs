@@ -1,5 +1,6 @@
 //! State: what sets it, on which level of `glPushAttrib` it stands, what reads it.
 
+use crate::tools::gl::attribute_groups::{ENABLE, TEXTURE, of_capability};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{Model, UNIT};
@@ -8,9 +9,9 @@ use crate::tools::gltrim::states::{self, On, STATES};
 
 impl Model {
     /// The numbers that choose what is set.
-    fn selectors(&mut self, state: states::State, values: &Values<'_>) -> u64 {
+    fn selectors(&mut self, state: states::State, is_of_unit: bool, values: &Values<'_>) -> u64 {
         let mut parts = [0_u64; 5];
-        if state.on != On::Nothing && state.groups == states::TEXTURE {
+        if is_of_unit {
             parts[0] = u64::from(self.state().unit);
         }
         for (at, part) in parts.iter_mut().skip(1).take(state.selectors).enumerate() {
@@ -22,12 +23,17 @@ impl Model {
     /// A function of the table.
     pub(super) fn set_state(&mut self, row: u16, values: &Values<'_>) {
         let Some(state) = STATES.get(usize::from(row)).copied() else { return };
-        if state.groups == states::TEXTURE && state.on != On::Nothing {
+        let is_switch = state.groups == ENABLE;
+        let switch = values.integer(0).filter(|_| is_switch).and_then(|number| u32::try_from(number).ok());
+        let groups = switch.map_or(state.groups, of_capability);
+        // Texture targets and the making of coordinates are switched for each unit.
+        let is_of_unit = if is_switch { groups & TEXTURE != 0 } else { groups == TEXTURE && state.on != On::Nothing };
+        if is_of_unit {
             self.read_unit();
         }
-        let key = self.selectors(state, values);
+        let key = self.selectors(state, is_of_unit, values);
         let subject = states::subject(row);
-        if let Some(family) = self.set_level(state.groups).map(|node| self.family(node, subject)) {
+        if let Some(family) = self.set_level(groups).map(|node| self.family(node, subject)) {
             let node = if state.selectors == 0 && state.on == On::Nothing {
                 family
             } else {

@@ -3,13 +3,13 @@
 //! What is set above a push is a node of its own, which the pop does away with. So a pair of push and pop stays where
 //! something between them does, and else goes with all of it.
 
+use crate::tools::gl::attribute_groups::{COLOR, DEPTH, ENABLE, SCISSOR, STENCIL, TEXTURE, TRANSFORM};
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::context::{Entry, Level};
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, key};
 use crate::tools::gltrim::rules::Rule;
-use crate::tools::gltrim::states::{COLOR, DEPTH, ENABLE, SCISSOR, STENCIL, TEXTURE, TRANSFORM};
 
 /// More on a stack than any driver takes.
 const DEPTH_MAX: usize = 1024;

@@ -4,6 +4,11 @@
 //! which groups of `glPushAttrib` save it (OpenGL 2.1, table 6.5 ff.). Functions that set the same thing in different
 //! ways need no care: the last call of each stays, in their order.
 
+use crate::tools::gl::attribute_groups::{
+    ACCUM, COLOR, CURRENT, DEPTH, ENABLE, EVAL, FOG, HINT, LIGHTING, LINE, LIST, MULTISAMPLE, PIXEL, POINT, POLYGON,
+    SCISSOR, STENCIL, STIPPLE, TEXTURE, TRANSFORM, VIEWPORT,
+};
+
 /// Functions of one stem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
@@ -11,7 +16,7 @@ pub(super) struct State {
     pub(super) stem: &'static str,
     /// So many arguments choose.
     pub(super) selectors: usize,
-    /// The groups that save it; 0: `glPushAttrib` does not.
+    /// The groups that save it; 0: `glPushAttrib` does not. What is enabled is saved by the group of each capability too.
     pub(super) groups: u32,
     /// What else it depends on.
     pub(super) on: On,
@@ -29,28 +34,6 @@ pub(super) enum On {
     /// All state of the context is.
     Everything,
 }
-
-pub(super) const CURRENT: u32 = 0x1;
-pub(super) const POINT: u32 = 0x2;
-pub(super) const LINE: u32 = 0x4;
-pub(super) const POLYGON: u32 = 0x8;
-pub(super) const STIPPLE: u32 = 0x10;
-pub(super) const PIXEL: u32 = 0x20;
-pub(super) const LIGHTING: u32 = 0x40;
-pub(super) const FOG: u32 = 0x80;
-pub(super) const DEPTH: u32 = 0x100;
-pub(super) const ACCUM: u32 = 0x200;
-pub(super) const STENCIL: u32 = 0x400;
-pub(super) const VIEWPORT: u32 = 0x800;
-pub(super) const TRANSFORM: u32 = 0x1000;
-pub(super) const ENABLE: u32 = 0x2000;
-pub(super) const COLOR: u32 = 0x4000;
-pub(super) const HINT: u32 = 0x8000;
-pub(super) const EVAL: u32 = 0x1_0000;
-pub(super) const LIST: u32 = 0x2_0000;
-pub(super) const TEXTURE: u32 = 0x4_0000;
-pub(super) const SCISSOR: u32 = 0x8_0000;
-pub(super) const MULTISAMPLE: u32 = 0x2000_0000;
 
 const fn row(stem: &'static str, selectors: usize, groups: u32) -> State {
     State { stem, selectors, groups, on: On::Nothing }
@@ -227,10 +210,29 @@ pub(super) fn find(name: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::state::saving_groups;
+    use crate::tools::stats::key_arguments;
 
     #[test]
     fn the_table_is_sorted() {
         assert!(STATES.is_sorted_by(|a, b| a.stem < b.stem));
+    }
+
+    /// `stats` and `state` have tables of their own, for other questions; where they say the same thing they must agree.
+    #[test]
+    fn other_tables_of_state_agree() {
+        let row = |name: &str| find(name).and_then(|at| STATES.get(usize::from(at)));
+        let keys: Vec<_> =
+            key_arguments().filter_map(|(name, keys)| Some((name, keys, row(name)?.selectors))).collect();
+        assert!(keys.len() > 60, "{}", keys.len());
+        for (name, keys, selectors) in keys {
+            assert_eq!(keys, selectors, "{name}");
+        }
+        let saved: Vec<_> = saving_groups().filter_map(|(name, by)| Some((name, by, row(name)?.groups))).collect();
+        assert!(saved.len() > 50, "{}", saved.len());
+        for (name, by, groups) in saved {
+            assert_eq!(by, groups, "{name}");
+        }
     }
 
     #[test]

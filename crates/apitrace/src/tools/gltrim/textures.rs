@@ -1,11 +1,11 @@
 //! Textures, samplers and renderbuffers: their images, what is stored in them, parameters.
 
+use crate::tools::gl::attribute_groups::TEXTURE;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::gltrim::model::{Id, Model};
 use crate::tools::gltrim::nodes::{Label, Node, key};
 use crate::tools::gltrim::rules::{Texture, Way};
-use crate::tools::gltrim::states::TEXTURE;
 
 const CUBE: u32 = 0x8513;
 const TEXTURE_0: i64 = 0x84c0;

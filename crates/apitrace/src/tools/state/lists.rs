@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::tools::calls::Call;
+use crate::tools::gl::attribute_groups::TEXTURE;
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
 use crate::tools::state::machine::{At, Machine};
@@ -77,7 +78,7 @@ impl Machine {
         let parameters = state.parameters.iter().filter(|((name, _), _)| attribute_bits(name) & mask != 0);
         let parameters = parameters.map(|(key, setting)| (key.clone(), setting.clone())).collect();
         let bindings =
-            state.bindings.iter().filter(|(_, binding)| mask & 0x4_0000 != 0 && binding.kind == Kind::Texture);
+            state.bindings.iter().filter(|(_, binding)| mask & TEXTURE != 0 && binding.kind == Kind::Texture);
         let bindings = bindings.map(|(key, binding)| (key.clone(), binding.clone())).collect();
         state.attributes.push(Saved { mask, parameters, bindings });
     }
@@ -88,7 +89,7 @@ impl Machine {
         let before = state.parameters.len();
         state.parameters.retain(|(name, _), _| attribute_bits(name) & saved.mask == 0);
         state.parameters.extend(saved.parameters);
-        if saved.mask & 0x4_0000 != 0 {
+        if saved.mask & TEXTURE != 0 {
             state.bindings.retain(|_, binding| binding.kind != Kind::Texture);
             state.bindings.extend(saved.bindings);
         }

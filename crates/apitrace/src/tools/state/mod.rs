@@ -36,6 +36,8 @@ pub use model::{
     Attachment, Attribute, Binding, ContextState, Detail, Key, Level, Linked, List, Object, Program, Setting, Source,
     Text, VertexArray,
 };
+#[cfg(test)]
+pub(in crate::tools) use parameters::saving_groups;
 pub use render::{ShaderFile, shader_files, write_json, write_text};
 pub use value::Val;
 

@@ -22,6 +22,8 @@ use count::Counter;
 pub use frames::FRAMES_MAX;
 pub use plots::panels;
 pub use rows::{By, Column, Label, Row, Rows};
+#[cfg(test)]
+pub(in crate::tools) use state::key_arguments;
 pub use write::{Printed, StatsForm, write};
 
 /// What is counted of some calls.

@@ -8,6 +8,7 @@ use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb, action, stem};
 use crate::tools::gl::references::{Reference, references};
 use crate::tools::gl::values::{Values, float};
+use crate::tools::packed::find;
 use crate::tools::wire::Value;
 
 /// Most objects that a call makes.
@@ -95,8 +96,7 @@ impl Rules {
 impl Rule {
     fn new(function: &Named) -> Self {
         let text = function.name();
-        let row = TYPES.binary_search_by(|(name, _)| name.as_bytes().cmp(text)).ok().and_then(|at| TYPES.get(at));
-        let Some((name, types)) = row else { return Self::unknown(text) };
+        let Some((name, types)) = find(TYPES, text) else { return Self::unknown(text) };
         let stem = stem(name);
         let has = |part: &str| stem.contains(part);
         let is_pack = ["glReadPixels", "glReadnPixels", "glGetTexImage", "glGetnTexImage", "glGetCompressedTexImage"]
@@ -131,7 +131,7 @@ impl Rule {
             references.clear();
         }
         Self {
-            name: (*name).to_owned(),
+            name: name.to_owned(),
             stem,
             is_silent: around == Around::Plain && asks || has("DebugMessageCallback"),
             called: Some((name, types)),

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use anytrace_analysis::advise::{
     Candidate, Measured, Survey, Surveyed, Trial, Tried, best_of_each, candidates, rank, unchanged,
 };
+use anytrace_analysis::cache::CorePlan;
 use anytrace_analysis::cache::config::Config;
-use anytrace_analysis::cache::{CorePlan, Options, Simulation};
 use anytrace_analysis::remap::TypePlan;
 use anytrace_core::layout::Layouts;
 use anytrace_core::{AccessSink, Collect};
 use clap::Args;
 
-use super::caches::CacheArguments;
+use super::caches::{CacheArguments, typed_simulation};
 use super::opening;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm};
@@ -109,21 +109,13 @@ fn survey(
     config: &Config,
     layouts: &mut dyn Layouts,
 ) -> Result<(Surveyed, Config, &'static str, Verdict), Failure> {
-    let name = path.display().to_string();
-    let failed = |error| Failure::of(&name, &error);
     let config = with_own_caches(config.clone());
-    let mut opened = opening::open(path, &options.input)?;
-    let told = Options { with_types: true, threads: 1, ..Options::default() };
-    let simulation = Simulation::new(vec![config.clone()], told).map_err(|error| Failure::bare(&error))?;
-    let line_bytes = config.levels.first().map_or(64, |level| level.line);
+    let opened = opening::open(path, &options.input)?;
+    let (simulation, line_bytes) = typed_simulation(&config)?;
     let mut survey = Survey::new(layouts, simulation, line_bytes);
-    if let Some(trace) = opened.trace {
-        trace.accesses(&mut survey, &mut opened.reporter).map_err(failed)?;
-    }
-    drop(opened.progress);
-    opened.reporter.print_rest()?;
-    let surveyed = survey.finish().map_err(failed)?;
-    Ok((surveyed, config, opened.format, opened.reporter.verdict()))
+    let told = opened.tell(&mut survey)?;
+    let surveyed = survey.finish().map_err(|error| Failure::of(&path.display().to_string(), &error))?;
+    Ok((surveyed, config, told.format, told.verdict))
 }
 
 /// Threads have first levels of their own, where the configuration does not say who shares what.

@@ -5,6 +5,7 @@ use std::path::Path;
 use anytrace_analysis::cache::config::{Config, Level};
 use anytrace_analysis::cache::config_file;
 use anytrace_analysis::cache::presets::Preset;
+use anytrace_analysis::cache::{Options, Simulation};
 use anytrace_core::text::printable;
 use clap::Args;
 
@@ -39,6 +40,13 @@ impl CacheArguments {
             _ => of_file(wanted, None),
         }
     }
+}
+
+/// The caches of one configuration for an engine that follows types through them, and the bytes of a line.
+pub(super) fn typed_simulation(config: &Config) -> Result<(Simulation, u64), Failure> {
+    let told = Options { with_types: true, threads: 1, ..Options::default() };
+    let simulation = Simulation::new(vec![config.clone()], told).map_err(|error| Failure::bare(&error))?;
+    Ok((simulation, config.levels.first().map_or(64, |level| level.line)))
 }
 
 fn of_file(file: &str, name: Option<&str>) -> Result<Config, Failure> {

@@ -32,9 +32,12 @@ pub(crate) struct CcArguments {
     /// Print cacheray.h, by which a program tells types, and do nothing else
     #[arg(long)]
     print_header: bool,
+    /// Print the folder of the recorder's libraries, for other build tools, and do nothing else
+    #[arg(long)]
+    print_folder: bool,
     /// Compiler and its arguments
     #[arg(
-        required_unless_present = "print_header",
+        required_unless_present_any = ["print_header", "print_folder"],
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "COMPILER"
@@ -45,6 +48,13 @@ pub(crate) struct CcArguments {
 pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
     if options.print_header {
         std::io::stdout().write_all(recorder_library::HEADER.as_bytes())?;
+        return Ok(Verdict::Fine);
+    }
+    if options.print_folder {
+        let library = recorder_library::find()?;
+        let folder = library.shared.parent().unwrap_or(Path::new("."));
+        std::io::stdout().write_all(folder.as_os_str().as_bytes())?;
+        std::io::stdout().write_all(b"\n")?;
         return Ok(Verdict::Fine);
     }
     let [compiler, arguments @ ..] = options.command.as_slice() else {

@@ -66,18 +66,13 @@ fn line_bytes(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(options: &HeatmapArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let failed = |error| Failure::of(&name, &error);
-    let mut opened = opening::open(&options.file, &options.input)?;
+    let opened = opening::open(&options.file, &options.input)?;
     let wanted = |name: &[u8]| {
         let name = String::from_utf8_lossy(name);
         options.types.iter().any(|wanted| is_called(&name, wanted))
     };
     let mut counter = HeatCounter::new((!options.types.is_empty()).then_some(&wanted), options.line_bytes);
-    if let Some(trace) = opened.trace {
-        trace.accesses(&mut counter, &mut opened.reporter).map_err(failed)?;
-    }
-    drop(opened.progress);
-    opened.reporter.print_rest()?;
+    let told = opened.tell(&mut counter)?;
     let heat = counter.finish(ROWS_MAX, COLUMNS_MAX, options.lines);
     if heat.accesses == 0 && !options.types.is_empty() {
         return Err(Failure::usage(format!("{name}: no access is to {}", options.types.join(" or "))));
@@ -94,7 +89,7 @@ pub(crate) fn run(options: &HeatmapArguments) -> Result<Verdict, Failure> {
     svg(&grid, &mut out)?;
     out.flush()?;
     out.commit()?;
-    Ok(opened.reporter.verdict())
+    Ok(told.verdict)
 }
 
 /// Rows from the numbers of what they show, ascending; what is left out between them is marked.

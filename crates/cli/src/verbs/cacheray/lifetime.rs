@@ -51,16 +51,11 @@ pub(crate) fn run(options: &LifetimeArguments) -> Result<Verdict, Failure> {
         let mut is_first = true;
         let verdict = for_each_file(&options.files, |path| {
             let name = path.display().to_string();
-            let failed = |error| Failure::of(&name, &error);
-            let mut opened = opening::open(path, &options.input)?;
+            let opened = opening::open(path, &options.input)?;
             let mut watch = LifetimeWatch::new(layouts);
-            if let Some(trace) = opened.trace {
-                trace.accesses(&mut watch, &mut opened.reporter).map_err(failed)?;
-            }
-            drop(opened.progress);
-            opened.reporter.print_rest()?;
+            let told = opened.tell(&mut watch)?;
             let top = if options.top == 0 { usize::MAX } else { options.top };
-            let results = Results { name, format: opened.format, found: watch.finish(), top };
+            let results = Results { name, format: told.format, found: watch.finish(), top };
             if options.format == ResultForm::Json {
                 objects.push(json::object(&results));
             } else {
@@ -70,7 +65,7 @@ pub(crate) fn run(options: &LifetimeArguments) -> Result<Verdict, Failure> {
             is_first = false;
             let is_misused = results.found.after_remove_count > 0 || results.found.unwritten_count > 0;
             let own = if options.fail && is_misused { Verdict::Breach } else { Verdict::Fine };
-            Ok(opened.reporter.verdict().max(own))
+            Ok(told.verdict.max(own))
         })?;
         if options.format == ResultForm::Json {
             print_json(objects, options.files.len() > 1)?;

@@ -147,7 +147,6 @@ fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failu
     // Where little is done with each byte, mapping pages and unmapping them costs more than copying them.
     let input = InputArguments { no_mmap: options.input.no_mmap || is_sampled, ..options.input.clone() };
     let opened = opening::open(file, &input)?;
-    let mut reporter = opened.reporter;
     let mut reuse = Reuse::new(ReuseOptions {
         line_bytes: options.line,
         parts: match (options.by, options.private) {
@@ -164,13 +163,8 @@ fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failu
         has_windows: options.working_set,
         window_records: options.window,
     });
-    let records = match opened.trace {
-        Some(trace) => opening::tell(trace, file, &mut reuse, options.fetches, &mut reporter)?,
-        None => 0,
-    };
-    drop(opened.progress);
-    reporter.print_rest()?;
-    Ok((reuse.finish(records), reporter.verdict()))
+    let told = if options.fetches { opened.tell(&mut reuse)? } else { opened.tell_data(&mut reuse)? };
+    Ok((reuse.finish(told.records), told.verdict))
 }
 
 fn print(file: &Path, found: &Found, options: &MrcArguments) -> Result<(), Failure> {

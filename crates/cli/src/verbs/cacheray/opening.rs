@@ -4,17 +4,18 @@ use std::io::Write;
 use std::path::Path;
 
 use anytrace_core::access::DataOnly;
-use anytrace_core::{AccessSink, Diagnostic, Trace};
+use anytrace_core::{AccessSink, Error, Trace, text};
 use serde_json::Value;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{open, paint};
+use crate::{Verdict, open, paint};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {
+    name: String,
     /// The format's name; "unknown" for an empty file.
     pub(super) format: &'static str,
     /// `None` for an empty file.
@@ -24,25 +25,69 @@ pub(super) struct Opened {
     pub(super) progress: Option<Progress>,
 }
 
+/// What is left of a trace that was told to an engine.
+pub(super) struct Told {
+    /// The format's name; "unknown" for an empty file.
+    pub(super) format: &'static str,
+    /// Records read.
+    pub(super) records: u64,
+    pub(super) verdict: Verdict,
+}
+
+impl Opened {
+    /// Tells all accesses to an engine, then what is damaged.
+    pub(super) fn tell(self, out: &mut dyn AccessSink) -> Result<Told, Failure> {
+        self.tell_by(|trace, reporter| Ok(trace.accesses(out, reporter)?.records))
+    }
+
+    /// The same for an engine that has no option of its own about instruction fetches: without them, which is said.
+    pub(super) fn tell_data(self, out: &mut dyn AccessSink) -> Result<Told, Failure> {
+        let shown = text::printable(&self.name);
+        self.tell_by(|trace, reporter| {
+            let mut data = DataOnly::new(out);
+            let records = trace.accesses(&mut data, reporter)?.records;
+            let fetches = data.fetches();
+            if fetches > 0 {
+                paint::complain("note", format!("{shown}: {fetches} instruction fetches are left out"));
+            }
+            Ok(records)
+        })
+    }
+
+    /// `by` gives the number of records.
+    fn tell_by(
+        mut self,
+        by: impl FnOnce(Box<dyn Trace>, &mut Reporter) -> Result<u64, Error>,
+    ) -> Result<Told, Failure> {
+        let records = match self.trace {
+            Some(trace) => by(trace, &mut self.reporter).map_err(|error| Failure::of(&self.name, &error))?,
+            None => 0,
+        };
+        drop(self.progress);
+        self.reporter.print_rest()?;
+        Ok(Told { format: self.format, records, verdict: self.reporter.verdict() })
+    }
+}
+
 /// Opens a trace for one of the verbs.
 pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     let reporter = |format| Reporter::new(&name, format, Way::Stderr, options.limit);
     let (format, input) = match open::open_trace_where(path, options, |format| format.has_accesses())? {
         Ok(found) => found,
-        Err(damage) => return empty(reporter(None), damage),
+        Err(damage) => {
+            let mut reporter = reporter(None);
+            reporter.take(damage)?;
+            return Ok(Opened { name, format: "unknown", trace: None, reporter, progress: None });
+        }
     };
     if !format.has_accesses() {
         return Err(Failure::usage(format!("{name}: traces of {} have no memory accesses", format.title())));
     }
     let progress = Some(Progress::watch(&input));
     let trace = open::enter(format, input, options)?;
-    Ok(Opened { format: format.name(), trace: Some(trace), reporter: reporter(Some(format)), progress })
-}
-
-fn empty(mut reporter: Reporter, damage: Vec<Diagnostic>) -> Result<Opened, Failure> {
-    reporter.take(damage)?;
-    Ok(Opened { format: "unknown", trace: None, reporter, progress: None })
+    let reporter = reporter(Some(format));
+    Ok(Opened { name, format: format.name(), trace: Some(trace), reporter, progress })
 }
 
 /// Prints one object, or a list where several traces were asked for.
@@ -56,28 +101,4 @@ pub(super) fn print_json(mut objects: Vec<Value>, is_list: bool) -> Result<(), F
     writeln!(out)?;
     out.flush()?;
     Ok(())
-}
-
-/// Tells a trace's accesses to an engine that has no option of its own about instruction fetches: without them unless they are
-/// wanted. Gives the number of records.
-pub(super) fn tell(
-    trace: Box<dyn Trace>,
-    path: &Path,
-    out: &mut dyn AccessSink,
-    with_fetches: bool,
-    reporter: &mut Reporter,
-) -> Result<u64, Failure> {
-    let name = path.display().to_string();
-    let failed = |error| Failure::of(&name, &error);
-    if with_fetches {
-        return Ok(trace.accesses(out, reporter).map_err(failed)?.records);
-    }
-    let mut data = DataOnly::new(out);
-    let records = trace.accesses(&mut data, reporter).map_err(failed)?.records;
-    let fetches = data.fetches();
-    if fetches > 0 {
-        let shown = anytrace_core::text::printable(&name);
-        paint::complain("note", format!("{shown}: {fetches} instruction fetches are left out"));
-    }
-    Ok(records)
 }

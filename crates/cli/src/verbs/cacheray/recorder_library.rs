@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 use crate::paint;
+
+mod rust_compiler;
 
 /// Names a folder with both libraries, before all other places.
 const FOLDER: &str = "ANYTRACE_CACHERAY_RECORDER";
@@ -24,10 +25,11 @@ pub(super) struct Library {
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
-        /// The recorder's sources, by their place in its `src`.
+        /// The recorder's sources, by their place in its `src`. `recorder` leads to them, so that they are packaged with
+        /// this crate.
         pub(super) const SOURCES: &[(&str, &str)] = &[$((
             $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recorders/cacheray/src/", $name)),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/src/", $name)),
         )),*];
     };
 }
@@ -55,6 +57,7 @@ sources! {
     "regions.rs",
     "signals.rs",
     "sites.rs",
+    "spawn.rs",
     "start.rs",
     "sys.rs",
     "target.rs",
@@ -62,8 +65,7 @@ sources! {
 }
 
 /// The header for programs that tell types.
-pub(super) const HEADER: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recorders/cacheray/include/cacheray.h"));
+pub(super) const HEADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/include/cacheray.h"));
 
 /// Finds the library: in the folder that the environment names, beside this program, in the `lib` beside its folder,
 /// in the cache; else builds it into the cache.
@@ -130,7 +132,7 @@ fn build(cache: &Path) -> Result<Library, Failure> {
         file.write_all(text.as_bytes()).map_err(|error| failed(name, &error))?;
     }
     let done = work.path().join("lib");
-    compile(&sources.join("lib.rs"), &done)?;
+    rust_compiler::compile(&sources.join("lib.rs"), &done)?;
     // Two may build at the same time: the first one's stays.
     if let Err(error) = fs::rename(&done, cache)
         && library(cache).is_none()
@@ -140,42 +142,13 @@ fn build(cache: &Path) -> Result<Library, Failure> {
     library(cache).ok_or_else(|| failed("result", &"it is not there"))
 }
 
-/// One call of the compiler: the recorder has no dependencies.
-fn compile(source: &Path, to: &Path) -> Result<(), Failure> {
-    let rustc = std::env::var_os("RUSTC").filter(|name| !name.is_empty()).unwrap_or_else(|| "rustc".into());
-    let mut command = Command::new(&rustc);
-    command.args(["--edition", "2024", "--cfg", "feature=\"engine\"", "--crate-name", "anytrace_cacheray_recorder"]);
-    command.args(["--crate-type", "staticlib", "--crate-type", "cdylib", "--cap-lints", "allow"]);
-    command.args(["-C", "opt-level=3", "-C", "codegen-units=1", "-C", "strip=debuginfo"]);
-    // The compiler links by `cc`; where only the others are, it must be told.
-    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
-    if let Some(linker) = ["cc", "gcc", "clang"].into_iter().find(is_here) {
-        command.args(["-C", &format!("linker={linker}")]);
-    }
-    command.arg("--out-dir").arg(to).arg(source).stdin(Stdio::null());
-    // What is meant for the user's own programs would instrument the recorder.
-    command.env_remove("RUSTFLAGS").env_remove("LD_PRELOAD");
-    let output = command.output().map_err(|error| {
-        Failure::usage(format!(
-            "cannot build the recorder: {} cannot be run: {error}; install Rust, name the compiler by RUSTC, or the \
-             folder of a finished library by {FOLDER}",
-            rustc.display()
-        ))
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(Failure::usage(format!("cannot build the recorder: {} failed:\n{said}", rustc.display())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn all_sources_of_the_recorder_are_here() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recorders/cacheray/src");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/src");
         let mut found = Vec::new();
         for (folder, prefix) in [(folder.clone(), ""), (folder.join("hooks"), "hooks/")] {
             for entry in fs::read_dir(folder).unwrap() {

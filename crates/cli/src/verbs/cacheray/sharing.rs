@@ -100,7 +100,6 @@ fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Ver
 
 fn find(file: &Path, options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<(Found, Verdict), Failure> {
     let opened = opening::open(file, &options.input)?;
-    let mut reporter = opened.reporter;
     let model = SharingOptions {
         line_bytes: options.line,
         cache_bytes: options.size,
@@ -112,12 +111,8 @@ fn find(file: &Path, options: &SharingArguments, layouts: &mut dyn Layouts) -> R
         },
     };
     let mut sharing = Sharing::new(model, Some(layouts));
-    if let Some(trace) = opened.trace {
-        opening::tell(trace, file, &mut sharing, false, &mut reporter)?;
-    }
-    drop(opened.progress);
-    reporter.print_rest()?;
-    Ok((sharing.finish(), reporter.verdict()))
+    let told = opened.tell_data(&mut sharing)?;
+    Ok((sharing.finish(), told.verdict))
 }
 
 /// Why nothing can be said, in a sentence, where that is so.

@@ -9,7 +9,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anytrace_analysis::cache::config::Config;
-use anytrace_analysis::cache::{Options, Simulation};
 use anytrace_analysis::type_profile::{TypeProfile, TypeProfiler};
 use anytrace_core::access::TypeNumber;
 use anytrace_core::layout::{Layouts, bare_name, canonical_name};
@@ -17,7 +16,7 @@ use anytrace_export::json::VERSION;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::caches::CacheArguments;
+use super::caches::{CacheArguments, typed_simulation};
 use super::opening;
 use super::type_data::TypeDataArguments;
 use crate::arguments::InputArguments;
@@ -111,18 +110,11 @@ fn one(
     layouts: &mut dyn Layouts,
 ) -> Result<(Results, Verdict), Failure> {
     let name = path.display().to_string();
-    let failed = |error| Failure::of(&name, &error);
-    let mut opened = opening::open(path, &options.input)?;
-    let told = Options { with_types: true, threads: 1, ..Options::default() };
-    let simulation = Simulation::new(vec![config.clone()], told).map_err(|error| Failure::bare(&error))?;
-    let line_bytes = config.levels.first().map_or(64, |level| level.line);
+    let opened = opening::open(path, &options.input)?;
+    let (simulation, line_bytes) = typed_simulation(config)?;
     let mut profiler = TypeProfiler::new(layouts, simulation, line_bytes);
-    if let Some(trace) = opened.trace {
-        trace.accesses(&mut profiler, &mut opened.reporter).map_err(failed)?;
-    }
-    drop(opened.progress);
-    opened.reporter.print_rest()?;
-    let profile = profiler.finish().map_err(failed)?;
+    let told = opened.tell(&mut profiler)?;
+    let profile = profiler.finish().map_err(|error| Failure::of(&name, &error))?;
     let shown = shown(&profile, &options.types);
     if shown.is_empty() && !options.types.is_empty() {
         let names: Vec<_> =
@@ -130,8 +122,7 @@ fn one(
         let has = if names.is_empty() { "no types at all".to_owned() } else { names.join(", ") };
         return Err(Failure::usage(format!("{name}: no type is called {}; it has {has}", options.types.join(" or "))));
     }
-    let verdict = opened.reporter.verdict();
-    Ok((Results { name, format: opened.format, config: config.clone(), profile, shown }, verdict))
+    Ok((Results { name, format: told.format, config: config.clone(), profile, shown }, told.verdict))
 }
 
 /// The types that are wanted, those with most misses first, then most accesses.

@@ -3,13 +3,13 @@
 use anytrace_core::{Format, Input, TargetOptions};
 use anytrace_export::accesses::{AccessOutput, by_name};
 
-use super::{is_own, refuse_jsonl};
+use super::{may_mean, put_in_place, refuse_others, reporter};
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::report::{Reporter, Way};
+use crate::report::Reporter;
 use crate::{Verdict, paint};
 
 /// An output of accesses that was asked for.
@@ -22,13 +22,10 @@ pub(super) fn chosen(
     target: &TargetOptions,
     options: &ConvertArguments,
 ) -> Result<Option<Chosen>, Failure> {
-    let output = target.to.as_deref().and_then(by_name).filter(|output| match opened {
-        Opened::Trace(format, _) | Opened::Jsonl(format, _) => format.has_accesses() && !is_own(*format, output.name),
-        Opened::Empty(_) => true,
-    });
+    let asked = target.to.as_deref().and_then(by_name);
+    let output = asked.filter(|output| may_mean(opened, output.name, |format| format.has_accesses()));
     let Some(output) = output else { return Ok(None) };
-    refuse_jsonl(opened, options)?;
-    target.only(output.name, &[]).map_err(|error| Failure::bare(&error))?;
+    refuse_others(opened, output.name, target, options)?;
     Ok(Some(Chosen(output)))
 }
 
@@ -40,25 +37,17 @@ impl Chosen {
         options: &ConvertArguments,
         mut output: Output,
     ) -> Result<Verdict, Failure> {
-        let name = options.file.display().to_string();
-        let (records, notes, reporter) = match opened {
-            Opened::Trace(format, input) => self.tell(format, input, options, &mut output)?,
-            Opened::Empty(damage) => {
-                let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
-                reporter.take(damage)?;
-                (0, Vec::new(), reporter)
-            }
-            // Refused by `chosen`.
-            Opened::Jsonl(..) => (0, Vec::new(), Reporter::new(&name, None, Way::Stderr, options.input.limit)),
+        let mut reporter = reporter(&opened, options)?;
+        let (records, notes) = match opened {
+            Opened::Trace(format, input) => self.tell(format, input, options, &mut output, &mut reporter)?,
+            // JSON lines were refused by `chosen`.
+            Opened::Empty(_) | Opened::Jsonl(..) => (0, Vec::new()),
         };
-        reporter.print_rest()?;
-        if records == 0 && reporter.verdict() == Verdict::Breach {
-            return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
-        }
-        output.commit()?;
-        let shown = anytrace_core::text::printable(&name);
+        let is_nothing = records == 0 && reporter.verdict() == Verdict::Breach;
+        let verdict = put_in_place(output, is_nothing, &reporter, options)?;
+        let shown = anytrace_core::text::printable(&options.file.display().to_string());
         notes.iter().for_each(|note| paint::complain("note", format!("{shown}: {note}")));
-        Ok(reporter.verdict())
+        Ok(verdict)
     }
 
     /// Tells the accesses of a trace; gives the number of records read and what the output has no room for.
@@ -68,15 +57,15 @@ impl Chosen {
         input: Input,
         options: &ConvertArguments,
         output: &mut Output,
-    ) -> Result<(u64, Vec<String>, Reporter), Failure> {
+        reporter: &mut Reporter,
+    ) -> Result<(u64, Vec<String>), Failure> {
         let name = input.name().to_owned();
-        let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
         let _progress = Progress::watch(&input);
         let trace = open::enter(format, input, &options.input)?;
         let mut writer = (self.0.open)(output);
         let failed = |error| Failure::of(&name, &error);
-        let summary = trace.accesses(&mut *writer, &mut reporter).map_err(failed)?;
+        let summary = trace.accesses(&mut *writer, reporter).map_err(failed)?;
         let notes = writer.finish().map_err(failed)?;
-        Ok((summary.records, notes, reporter))
+        Ok((summary.records, notes))
     }
 }

@@ -3,14 +3,14 @@
 use anytrace_core::{Format, Input, SpanOptions, TargetOptions};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
 
-use super::{is_own, refuse_jsonl};
+use super::{may_mean, put_in_place, refuse_others, reporter};
 use crate::Verdict;
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::report::{Reporter, Way};
+use crate::report::Reporter;
 
 /// A timeline output that was asked for.
 pub(super) struct Chosen(&'static TimelineOutput);
@@ -22,10 +22,8 @@ pub(super) fn chosen(
     target: &TargetOptions,
     options: &ConvertArguments,
 ) -> Result<Option<Chosen>, Failure> {
-    let output = target.to.as_deref().and_then(by_name).filter(|output| match opened {
-        Opened::Trace(format, _) | Opened::Jsonl(format, _) => format.has_spans() && !is_own(*format, output.name),
-        Opened::Empty(_) => true,
-    });
+    let asked = target.to.as_deref().and_then(by_name);
+    let output = asked.filter(|output| may_mean(opened, output.name, |format| format.has_spans()));
     let Some(output) = output else {
         let is_meant = options.telling.tail_chains || !options.telling.symbols.sources().is_empty();
         return if is_meant {
@@ -34,8 +32,7 @@ pub(super) fn chosen(
             Ok(None)
         };
     };
-    refuse_jsonl(opened, options)?;
-    target.only(output.name, &[]).map_err(|error| Failure::bare(&error))?;
+    refuse_others(opened, output.name, target, options)?;
     Ok(Some(Chosen(output)))
 }
 
@@ -51,24 +48,16 @@ impl Chosen {
         let title = options.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut spool = tempfile::tempfile()?;
         let mut timeline = (self.0.open)(Outlet { out: &mut output, spool: &mut spool, title: &title });
-        let (records, reporter) = match opened {
-            Opened::Trace(format, input) => spans(format, input, options, &mut *timeline)?,
-            Opened::Empty(damage) => {
-                let mut reporter = Reporter::new(&name, None, Way::Stderr, options.input.limit);
-                reporter.take(damage)?;
-                (0, reporter)
-            }
-            // Refused by `chosen`.
-            Opened::Jsonl(..) => (0, Reporter::new(&name, None, Way::Stderr, options.input.limit)),
+        let mut reporter = reporter(&opened, options)?;
+        let records = match opened {
+            Opened::Trace(format, input) => spans(format, input, options, &mut *timeline, &mut reporter)?,
+            // JSON lines were refused by `chosen`.
+            Opened::Empty(_) | Opened::Jsonl(..) => 0,
         };
         timeline.finish().map_err(|error| Failure::of(&name, &error))?;
         drop(timeline);
-        reporter.print_rest()?;
-        if records == 0 && reporter.verdict() == Verdict::Breach {
-            return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
-        }
-        output.commit()?;
-        Ok(reporter.verdict())
+        let is_nothing = records == 0 && reporter.verdict() == Verdict::Breach;
+        put_in_place(output, is_nothing, &reporter, options)
     }
 }
 
@@ -78,16 +67,16 @@ fn spans(
     input: Input,
     options: &ConvertArguments,
     timeline: &mut dyn Timeline,
-) -> Result<(u64, Reporter), Failure> {
+    reporter: &mut Reporter,
+) -> Result<u64, Failure> {
     let name = input.name().to_owned();
-    let mut reporter = Reporter::new(&name, Some(format), Way::Stderr, options.input.limit);
     let (symbols, named) = options.telling.symbols.load_counted(format)?.unzip();
     let span_options = SpanOptions { tail_chains: options.telling.tail_chains, symbols };
     let _progress = Progress::watch(&input);
     let trace = open::enter(format, input, &options.input)?;
-    let summary = trace.spans(&span_options, timeline, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
+    let summary = trace.spans(&span_options, timeline, reporter).map_err(|error| Failure::of(&name, &error))?;
     if let Some(named) = named {
         named.complain(&name);
     }
-    Ok((summary.records, reporter))
+    Ok(summary.records)
 }

@@ -120,6 +120,18 @@ impl StreamLoss {
     pub fn sent_at_least(&self) -> u64 {
         self.received.saturating_sub(self.duplicates).saturating_add(self.lost)
     }
+
+    /// Adds the counts of another stream; ranges and counters stay this one's.
+    pub fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.duplicates += other.duplicates;
+        self.malformed += other.malformed;
+        self.out_of_order += other.out_of_order;
+        self.lost += other.lost;
+        self.open += other.open;
+        self.lost_at_head += other.lost_at_head;
+        self.restarts += other.restarts;
+    }
 }
 
 /// The counters of all streams of one source. Memory is bounded by the options.
@@ -209,15 +221,7 @@ impl Accounts {
     pub fn totals_at(&self, now_ns: Option<u64>) -> StreamLoss {
         let mut sum = StreamLoss { received: self.uncounted, ..StreamLoss::default() };
         for stream in &self.streams {
-            let one = stream.told_without_ranges(&self.options, now_ns);
-            sum.received += one.received;
-            sum.duplicates += one.duplicates;
-            sum.malformed += one.malformed;
-            sum.out_of_order += one.out_of_order;
-            sum.lost += one.lost;
-            sum.open += one.open;
-            sum.lost_at_head += one.lost_at_head;
-            sum.restarts += one.restarts;
+            sum.add(&stream.told_without_ranges(&self.options, now_ns));
         }
         sum
     }

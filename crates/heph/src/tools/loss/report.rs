@@ -141,20 +141,35 @@ fn source_json(source: &SourceLoss) -> Value {
 }
 
 fn stream_json(stream: &StreamLoss) -> Value {
-    let ranges: Vec<Value> = stream.lost_ranges.iter().map(|&(first, count)| json!([first, count])).collect();
-    json!({
-        "stream": stream.stream,
-        "first_counter": stream.first_counter,
-        "last_counter": stream.last_counter,
-        "sent_at_least": stream.sent_at_least(),
-        "received": stream.received,
-        "unique": stream.unique(),
-        "duplicates": stream.duplicates,
-        "malformed": stream.malformed,
-        "out_of_order": stream.out_of_order,
-        "lost": stream.lost,
-        "lost_at_head": stream.lost_at_head,
-        "lost_ranges": ranges,
-        "restarts": stream.restarts,
-    })
+    let mut made = stream.to_json(usize::MAX);
+    made.insert("first_counter".to_owned(), stream.first_counter.into());
+    made.insert("last_counter".to_owned(), stream.last_counter.into());
+    made.into()
+}
+
+impl StreamLoss {
+    /// The figures by their names in JSON.
+    pub fn named(&self) -> [(&'static str, u64); 9] {
+        [
+            ("sent_at_least", self.sent_at_least()),
+            ("received", self.received),
+            ("unique", self.unique()),
+            ("duplicates", self.duplicates),
+            ("malformed", self.malformed),
+            ("out_of_order", self.out_of_order),
+            ("lost", self.lost),
+            ("lost_at_head", self.lost_at_head),
+            ("restarts", self.restarts),
+        ]
+    }
+
+    /// The stream for programs, with so many of its ranges of lost counters at most.
+    pub fn to_json(&self, ranges_max: usize) -> Map<String, Value> {
+        let mut made: Map<_, _> =
+            self.named().map(|(name, number)| (name.to_owned(), number.into())).into_iter().collect();
+        let ranges = self.lost_ranges.iter().take(ranges_max).map(|(first, count)| json!([first, count]));
+        made.insert("stream".to_owned(), self.stream.into());
+        made.insert("lost_ranges".to_owned(), ranges.collect());
+        made
+    }
 }

@@ -19,6 +19,8 @@ use crate::tools::dictionary::Dictionary;
 pub(super) use arguments::Arguments;
 use contexts::Contexts;
 pub(super) use rules::Role;
+#[cfg(test)]
+pub(in crate::tools) use rules::key_arguments;
 use rules::{Act, Depends, FAMILIES, Family, Kind};
 use store::{BYTES_MAX, ENTRY_BYTES, Entry, Key, List, OWN, Objects};
 

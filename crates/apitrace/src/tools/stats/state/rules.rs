@@ -293,6 +293,15 @@ fn sets_otherwise(name: &[u8]) -> bool {
             || stage == 3 && method.get(2..5) == Some(b"Set"))
 }
 
+/// Functions without `gl`, and how many of their arguments choose what they set.
+#[cfg(test)]
+pub(in crate::tools) fn key_arguments() -> impl Iterator<Item = (&'static str, usize)> {
+    GL.iter().filter_map(|(name, act)| match act {
+        Act::Set(setter) => Some((*name, usize::from(setter.keys))),
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

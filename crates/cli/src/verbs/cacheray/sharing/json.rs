@@ -41,23 +41,8 @@ pub(super) fn object(file: &Path, found: &Found, options: &SharingArguments) -> 
     object
 }
 
-fn stats(s: &MesiStats) -> Value {
-    json!({
-        "read_hits": s.read_hits,
-        "read_misses": s.read_misses,
-        "write_hits": s.write_hits,
-        "write_misses": s.write_misses,
-        "cold_misses": s.cold_misses,
-        "replacement_misses": s.replacement_misses,
-        "coherence_misses": s.coherence_misses,
-        "false_sharing_misses": s.false_sharing_misses,
-        "true_sharing_misses": s.true_sharing_misses,
-        "upgrades": s.upgrades,
-        "invalidations": s.invalidations,
-        "interventions": s.interventions,
-        "writebacks": s.writebacks,
-        "evictions": s.evictions,
-    })
+fn stats(stats: &MesiStats) -> Value {
+    stats.named().map(|(name, n)| (name.to_owned(), json!(n))).collect::<Map<_, _>>().into()
 }
 
 fn address(address: u64) -> String {

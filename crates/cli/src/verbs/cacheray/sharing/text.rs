@@ -25,7 +25,7 @@ pub(super) fn write(file: &Path, found: &Found, options: &SharingArguments, out:
     if let Some(note) = note(found) {
         return writeln!(out, "{name}: {note}");
     }
-    let stats = &found.stats;
+    let counts = &found.stats.coherence;
     let number = |n: u64| grouped(u128::from(n));
     writeln!(
         out,
@@ -39,16 +39,16 @@ pub(super) fn write(file: &Path, found: &Found, options: &SharingArguments, out:
     writeln!(
         out,
         "  {} by writes of others: {} for bytes nobody had written (false sharing), {} for bytes that were",
-        counted(stats.coherence_misses, "miss").replace("misss", "misses"),
-        number(stats.false_sharing_misses),
-        number(stats.true_sharing_misses),
+        counted(counts.coherence_misses, "miss").replace("misss", "misses"),
+        number(counts.false_sharing_misses),
+        number(counts.true_sharing_misses),
     )?;
     writeln!(
         out,
         "  {}, {} to shared copies, {} served by another core's changed copy",
-        counted(stats.invalidations, "invalidation"),
-        counted(stats.upgrades, "write"),
-        counted(stats.interventions, "access").replace("accesss", "accesses"),
+        counted(counts.invalidations, "invalidation"),
+        counted(counts.upgrades, "write"),
+        counted(counts.interventions, "access").replace("accesss", "accesses"),
     )?;
     writeln!(out, "  each core has {}, {} ways, LRU", size(found.cache_bytes), found.ways)?;
     if found.contended.is_empty() {
@@ -152,7 +152,7 @@ fn advice(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io:
     let mut said: Vec<(&str, u64)> = Vec::new();
     let cost = |pair: &Pair| pair.false_misses + pair.true_misses;
     // What a miss in a hundred is worth.
-    let least = found.stats.coherence_misses.div_ceil(100);
+    let least = found.stats.coherence.coherence_misses.div_ceil(100);
     for pair in found.pairs.iter().filter(|pair| cost(pair) >= least) {
         let Some(advice) = pair.advice.as_deref() else { continue };
         if let Some((_, misses)) = said.iter_mut().find(|(other, _)| *other == advice) {
