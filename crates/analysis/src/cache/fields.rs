@@ -162,17 +162,13 @@ impl Fields {
         if cells > CELLS_MAX {
             return;
         }
-        let lists = Lists { first: self.cells.len(), bytes };
+        let new = Lists { first: self.cells.len(), bytes };
         self.cells.resize(cells, NONE);
-        if let Some(of) = self.lists.get_mut(at) {
-            *of = lists;
-        }
-        for (number, row) in (0..).zip(&self.rows).filter(|(_, row)| row.key.type_number == key.type_number) {
-            let cell =
-                row.key.class().filter(|_| row.key.offset < bytes).map(|class| lists.cell(row.key.offset, class));
-            if let Some(cell) = cell.and_then(|cell| self.cells.get_mut(cell)) {
-                *cell = number;
-            }
+        let Some(lists) = self.lists.get_mut(at) else { return };
+        let old = std::mem::replace(lists, new);
+        for class in 0..=LISTED_MAX.trailing_zeros() {
+            let from = old.cell(0, class);
+            self.cells.copy_within(from..from + (old.bytes >> class) as usize, new.cell(0, class));
         }
     }
 }

@@ -114,8 +114,13 @@ proptest! {
         configs in prop::collection::vec(config(), 1..4),
         steps in steps(400),
         threads in 2..9_usize,
+        with_types in any::<bool>(),
+        is_one_thread in any::<bool>(),
     ) {
-        let mut configs = configs;
+        let (mut configs, mut steps) = (configs, steps);
+        if is_one_thread {
+            steps.iter_mut().for_each(|step| step.3 = 0);
+        }
         for (at, config) in configs.iter_mut().enumerate() {
             config.name = format!("c{at}");
             if at == 0 {
@@ -124,7 +129,7 @@ proptest! {
                 config.tlb = vec![Level::new("T", 4 << 12, 1 << 12, 0)];
             }
         }
-        let options = |threads| Options { with_types: true, threads, ..Options::default() };
+        let options = |threads| Options { with_types, threads, ..Options::default() };
         prop_assert_eq!(run(configs.clone(), options(1), &steps), run(configs, options(threads), &steps));
     }
 
