@@ -23,6 +23,7 @@ mod curve;
 mod lines;
 mod order;
 mod sample;
+mod signals;
 mod stack;
 #[cfg(test)]
 mod tests;

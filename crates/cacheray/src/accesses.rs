@@ -178,6 +178,9 @@ impl Teller<'_> {
 /// How many records [`sift_run`] tests at once.
 const SIFTED_AT_ONCE: usize = 16;
 
+/// Most lines have 64 bytes.
+const USUAL_SHIFT: u32 = 6;
+
 /// Which records of a block must be told, a bit each. No branch a record: at the usual rates there are few.
 #[inline(always)]
 fn told_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest: u64, sieve: Sieve) -> u32 {
@@ -186,6 +189,30 @@ fn told_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest:
         let is_held = (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size));
         told | u32::from(!is_held) << place
     })
+}
+
+/// As [`told_of`], for a whole block, with a shift that the compiler knows: one that it does not takes longer than the
+/// hash. Nearly always all records are accesses of one thread to one line each: what is different is gathered and
+/// tested once.
+#[inline(always)]
+fn told_of_block<const STRIDE: usize, const BIG: bool, const SHIFT: u32>(
+    block: &[[u8; STRIDE]; SIFTED_AT_ONCE],
+    latest: u64,
+    sieve: Sieve,
+) -> u32 {
+    let offsets = (1_u64 << SHIFT) - 1;
+    let (mut told, mut tags, mut others, mut lasts) = (0_u32, 0, 0, 0);
+    // The last record first: each moves the bits before it up.
+    for record in block.iter().rev() {
+        let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+        tags |= tag;
+        others |= thread ^ latest;
+        // One less than no bytes is far beyond any line.
+        lasts |= (address & offsets) + u64::from(u32::from(size).wrapping_sub(1));
+        told = (told << 1) | u32::from(Sieve::hash(address >> SHIFT) < sieve.below);
+    }
+    let others = u64::from(tags & NOT_ACCESS) | others | (lasts & !offsets);
+    if others == 0 { told } else { told_of::<STRIDE, BIG>(block, latest, sieve) }
 }
 
 /// Takes the accesses a window starts with and holds back those that the sieve does not pass; returns their bytes.
@@ -200,6 +227,9 @@ fn sift_run<const STRIDE: usize, const BIG: bool>(
     for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((0..).step_by(SIFTED_AT_ONCE)) {
         let mut told = match (teller.latest, <&[_; SIFTED_AT_ONCE]>::try_from(block)) {
             (None, _) => (1_u32 << block.len()) - 1,
+            (Some((latest, _)), Ok(block)) if sieve.line_shift == USUAL_SHIFT => {
+                told_of_block::<STRIDE, BIG, USUAL_SHIFT>(block, latest, sieve)
+            }
             (Some((latest, _)), Ok(block)) => told_of::<STRIDE, BIG>(block, latest, sieve),
             (Some((latest, _)), Err(_)) => told_of::<STRIDE, BIG>(block, latest, sieve),
         };

@@ -5,11 +5,38 @@ use anytrace_core::access::{Access, Sieve};
 
 use super::curve::{Buckets, Curve, rounded};
 use super::sample::{Burst, NEAR_LINES, Sample, Sampler, touches_burst};
-use super::stack::Stack;
-use super::{Reuse, SampledOf, too_many_lines};
+use super::signals::{SIGNALS, Signals, Spread};
+use super::stack::{Before, Stack};
+use super::{NO_LINE, Reuse, SampledOf, too_many_lines};
 
-/// Sampled lines between two touches from which on the distance is told by them.
-const SAMPLED_LINES_MIN: f64 = 16.0;
+/// What bursts say of distances.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Distances below [`NEAR_LINES`].
+    near: Buckets,
+    /// Touches of lines that were not touched in the burst before, by how many lines were: the distance is not less.
+    unknown: Buckets,
+    /// Greater distances.
+    beyond: f64,
+}
+
+impl Tally {
+    fn add_all(&mut self, other: &Self, factor: f64) {
+        self.near.add_all(&other.near, factor);
+        self.unknown.add_all(&other.unknown, factor);
+        self.beyond += other.beyond * factor;
+    }
+
+    fn clear(&mut self) {
+        self.near.clear();
+        self.unknown.clear();
+        self.beyond = 0.0;
+    }
+
+    fn sum(&self) -> f64 {
+        self.near.sum() + self.unknown.sum() + self.beyond
+    }
+}
 
 /// What is counted of a part of the accesses, or all.
 #[derive(Debug, Default)]
@@ -19,23 +46,52 @@ struct Counts {
     /// What the sampled lines say of first touches and distances, scaled to all lines.
     cold: f64,
     far: Buckets,
-    /// What bursts say of distances below [`NEAR_LINES`], scaled to all records.
-    near: Buckets,
-    /// Touches in bursts of greater distances, and first ones, scaled to all records.
-    beyond: f64,
-    /// The same of the current burst, not scaled yet.
-    burst: Buckets,
-    burst_beyond: f64,
+    /// The first records, of which all count.
+    dense: Tally,
+    /// Sums over later bursts, scaled to all records; and the same times each signal of the bursts.
+    sums: [Tally; SIGNALS + 1],
+    /// The current burst, not scaled yet.
+    burst: Tally,
+}
+
+/// Touches in the current burst.
+#[derive(Debug)]
+struct Near {
+    stack: Stack,
+    /// The line touched last.
+    latest: u64,
+}
+
+impl Near {
+    /// Touches a line; says how many other lines were touched since it was, if it was.
+    #[inline]
+    fn touch(&mut self, line: u64) -> Option<u64> {
+        if line == self.latest {
+            return Some(0);
+        }
+        self.latest = line;
+        self.stack.touch(line, 0).map(|before| u64::from(before.distance))
+    }
+
+    fn clear(&mut self) {
+        self.stack.clear();
+        self.latest = NO_LINE;
+    }
 }
 
 /// What is known of a trace by a sample of it.
 #[derive(Debug)]
 pub(super) struct Sampled {
     sampler: Sampler,
-    /// The burst that the latest access lies in or behind.
+    /// The burst that stands for the latest access.
     burst: Burst,
+    /// What sampled lines did in it.
+    burst_signals: Signals,
     /// Touches in the current burst, by stack.
-    near: Vec<Stack>,
+    near: Vec<Near>,
+    /// What sampled lines did after the first burst; and while bursts lasted.
+    signals: Signals,
+    spread: Spread,
     /// All, then the parts.
     counts: Vec<Counts>,
     line_accesses: u64,
@@ -46,14 +102,17 @@ impl Sampled {
         Self {
             sampler: Sampler::new(sample),
             burst: Burst::of(0),
+            burst_signals: Signals::default(),
             near: Vec::new(),
+            signals: Signals::default(),
+            spread: Spread::default(),
             counts: vec![Counts::default()],
             line_accesses: 0,
         }
     }
 
     pub(super) fn add_stack(&mut self) {
-        self.near.push(Stack::new());
+        self.near.push(Near { stack: Stack::new(), latest: NO_LINE });
     }
 
     /// True when lines were left out.
@@ -95,33 +154,44 @@ impl Sampled {
     }
 
     /// Scales what the current burst told to the records it stands for; the next begins.
-    fn end_burst(&mut self, next: Burst, records: Option<u64>) {
-        let Burst { to, next: end, .. } = self.burst;
-        let measured = to.min(records.unwrap_or(to)).saturating_sub(self.burst.warm());
-        let stands_for = end.min(records.unwrap_or(end)).saturating_sub(self.burst.from);
-        let factor = if measured > 0 { stands_for as f64 / measured as f64 } else { 0.0 };
-        for counts in &mut self.counts {
-            counts.near.absorb(&mut counts.burst, factor);
-            counts.beyond += std::mem::take(&mut counts.burst_beyond) * factor;
+    fn end_burst(&mut self, next: u64, records: Option<u64>) {
+        let burst = std::mem::replace(&mut self.burst, Burst::of(next));
+        let end = burst.to.min(records.unwrap_or(u64::MAX));
+        let counted = end.saturating_sub(burst.warm());
+        let stands_for = burst.next.min(records.unwrap_or(u64::MAX)).saturating_sub(burst.since);
+        let factor = if counted > 0 { stands_for as f64 / counted as f64 } else { 0.0 };
+        let signals = std::mem::take(&mut self.burst_signals).of_each(end.saturating_sub(burst.from));
+        if burst.is_dense() {
+            self.signals = Signals::default();
+        } else if counted > 0 {
+            self.spread.add(signals, stands_for as f64);
         }
-        for near in self.near.iter_mut().filter(|near| near.len() > 0) {
-            *near = Stack::new();
+        for counts in self.counts.iter_mut().filter(|counts| counts.burst.sum() > 0.0) {
+            if burst.is_dense() {
+                counts.dense.add_all(&counts.burst, 1.0);
+            } else {
+                let factors = std::iter::once(1.0).chain(signals.values()).map(|signal| signal * factor);
+                counts.sums.iter_mut().zip(factors).for_each(|(sums, factor)| sums.add_all(&counts.burst, factor));
+            }
+            counts.burst.clear();
         }
-        self.burst = next;
+        self.near.iter_mut().filter(|near| near.stack.len() > 0).for_each(Near::clear);
     }
 
     /// Counts a touch in a burst.
-    fn touch_near(&mut self, line: u64, stack: usize, part: usize, is_warm: bool) {
+    fn touch_near(&mut self, line: u64, seq: u64, stack: usize, part: usize) {
         let Some(near) = self.near.get_mut(stack) else { return };
-        let before = near.touch(line, 0);
-        if !is_warm && (near.len() as u64) < NEAR_LINES {
+        let lines = near.stack.len() as u64;
+        let before = near.touch(line);
+        if seq < self.burst.warm() {
             return;
         }
-        let distance = before.map(|before| u64::from(before.distance)).filter(|distance| *distance < NEAR_LINES);
+        let is_dense = self.burst.is_dense();
         let of_all = self.counts.first_mut();
-        let count = |counts: &mut Counts| match distance {
-            Some(distance) => counts.burst.add(distance, 1.0),
-            None => counts.burst_beyond += 1.0,
+        let count = |counts: &mut Counts| match before {
+            Some(distance) if distance < NEAR_LINES => counts.burst.near.add(distance, 1.0),
+            None if lines < NEAR_LINES && !is_dense => counts.burst.unknown.add(lines, 1.0),
+            _ => counts.burst.beyond += 1.0,
         };
         of_all.into_iter().for_each(count);
         self.counts_of(part).into_iter().for_each(count);
@@ -129,41 +199,58 @@ impl Sampled {
 
     /// The curves of all and of the parts.
     pub(super) fn finish(mut self, records: u64, are_parts_estimated: bool) -> (Curve, Vec<Curve>) {
-        self.end_burst(Burst::of(0), Some(records));
+        self.end_burst(u64::MAX, Some(records));
         let rate = self.sampler.rate();
-        let of_all = self.counts.first().map_or((0, 0.0), |all| (all.line_accesses, all.near.sum() + all.beyond));
+        let signals = self.signals.of_each(records.saturating_sub(Burst::of(0).to));
+        let factors = self.spread.factors(signals);
+        let of_all = self.counts.first().map_or((0, 0.0), |all| (all.line_accesses, all.in_bursts(&factors).sum()));
         let mut curves = self.counts.into_iter().enumerate().map(|(at, mut counts)| {
+            let in_bursts = counts.in_bursts(&factors);
             if at > 0 && are_parts_estimated && rate < 1.0 && of_all.1 > 0.0 {
                 // Which type an access is to was not looked up where it was held back.
-                let share = (counts.near.sum() + counts.beyond) / of_all.1;
+                let share = (in_bursts.sum() / of_all.1).clamp(0.0, 1.0);
                 counts.line_accesses = (of_all.0 as f64 * share).round() as u64;
             }
-            counts.curve(rate)
+            counts.curve(rate, in_bursts)
         });
         (curves.next().unwrap_or_default(), curves.collect())
     }
 }
 
 impl Counts {
-    fn curve(&self, rate: f64) -> Curve {
+    /// What bursts say, brought together.
+    fn in_bursts(&self, factors: &[f64; SIGNALS + 1]) -> Tally {
+        let mut all = Tally::default();
+        all.add_all(&self.dense, 1.0);
+        self.sums.iter().zip(factors).for_each(|(sums, factor)| all.add_all(sums, *factor));
+        all
+    }
+
+    fn curve(&self, rate: f64, bursts: Tally) -> Curve {
         let total = self.line_accesses as f64;
-        let in_bursts = self.near.sum() + self.beyond;
+        let in_bursts = bursts.sum();
         let mut weights: Vec<(u64, f64)> = Vec::new();
         let mut cold = self.cold.min(total);
-        if rate >= 1.0 || in_bursts == 0.0 {
+        if rate >= 1.0 || in_bursts <= 0.0 {
             weights.extend(self.far.iter());
         } else {
-            // A power of two, so that no group of distances is divided.
-            let border = ((SAMPLED_LINES_MIN / rate) as u64).clamp(1, NEAR_LINES);
-            let border = 1 << border.ilog2();
+            let Tally { mut near, unknown, mut beyond } = bursts;
+            for (least, weight) in unknown.iter() {
+                // At least so far: as sampled lines are that far from the touch before.
+                let of_all = self.far.from(least) + self.cold;
+                let far = if of_all > 0.0 { self.far.from(NEAR_LINES) + self.cold } else { 1.0 };
+                beyond += weight * far / of_all.max(far);
+                let told = self.far.iter().filter(|(distance, _)| (least..NEAR_LINES).contains(distance));
+                told.for_each(|(distance, told)| near.add(distance, weight * told / of_all));
+            }
             let scale = total / in_bursts;
-            let near = self.near.iter().filter(|(distance, _)| *distance < border);
+            let misses = ((beyond + near.from(NEAR_LINES)) * scale).clamp(0.0, total);
+            let near = near.iter().filter(|(distance, _)| *distance < NEAR_LINES);
             weights.extend(near.map(|(distance, weight)| (distance, weight * scale)));
-            let misses = (self.beyond + self.near.from(border)) * scale;
             cold = cold.min(misses);
-            let (due, told) = (misses - cold, self.far.from(border));
+            let (due, told) = (misses - cold, self.far.from(NEAR_LINES));
             // The lines of the sample say how long distances are spread, bursts how many there are.
-            let far = self.far.iter().filter(|(distance, _)| *distance >= border);
+            let far = self.far.iter().filter(|(distance, _)| *distance >= NEAR_LINES);
             weights.extend(far.map(|(distance, weight)| (distance, weight * due / told)));
         }
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -194,9 +281,9 @@ impl Reuse {
         let (line, lines) = self.lines_of(access);
         let by_thread = self.options.parts != super::Parts::Type;
         if access.seq >= sampled.burst.next {
-            sampled.end_burst(Burst::of(access.seq), None);
+            sampled.end_burst(access.seq, None);
         }
-        let is_in_burst = access.seq < sampled.burst.to;
+        let is_in_burst = sampled.burst.has(access.seq);
         let is_one = lines == 1;
         if is_one && !is_in_burst && Sieve::hash(line) >= sampled.sampler.below() {
             sampled.count(1, (by_thread && self.options.parts != super::Parts::None).then_some(access.thread as usize));
@@ -208,26 +295,41 @@ impl Reuse {
         if access.seq >= self.epoch_end {
             self.next_epoch(access.seq);
         }
-        let is_warm = access.seq >= sampled.burst.warm();
         for ahead in 0..lines {
             let line = self.line_after(line, ahead);
             if is_in_burst {
-                sampled.touch_near(line, stack, part, is_warm);
+                sampled.touch_near(line, access.seq, stack, part);
             }
             if Sieve::hash(line) < sampled.sampler.below() {
-                self.touch_sampled(line, stack, part, sampled)?;
+                self.touch_sampled(line, stack, part, is_in_burst, sampled)?;
             }
         }
         Ok(())
     }
 
-    fn touch_sampled(&mut self, line: u64, at: usize, part: usize, sampled: &mut Sampled) -> Result<(), Error> {
+    fn touch_sampled(
+        &mut self,
+        line: u64,
+        at: usize,
+        part: usize,
+        is_in_burst: bool,
+        sampled: &mut Sampled,
+    ) -> Result<(), Error> {
         let Some(stack) = self.stacks.get_mut(at) else { return Ok(()) };
         sampled.line_accesses += 1;
         // What a touch stands for is said by the rate at its time, as the paper's rescaling of counts comes to.
         let weight = sampled.sampler.weight();
-        let before = stack.touch(line, self.epoch);
+        let latest = self.latest.get_mut(at).map(|latest| std::mem::replace(latest, line));
+        let before = if latest == Some(line) {
+            Some(Before { distance: 0, epoch: self.epoch })
+        } else {
+            stack.touch(line, self.epoch)
+        };
         let distance = before.map(|before| (f64::from(before.distance) * weight + 0.5) as u64);
+        sampled.signals.add(distance, weight);
+        if is_in_burst {
+            sampled.burst_signals.add(distance, weight);
+        }
         let of_all = sampled.counts.first_mut();
         let count = |counts: &mut Counts| match distance {
             Some(distance) => counts.far.add(distance, weight),

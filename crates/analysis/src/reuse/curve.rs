@@ -128,12 +128,16 @@ impl Buckets {
         }
     }
 
-    /// Adds all of another's weights, times a factor; the other has none then.
-    pub(super) fn absorb(&mut self, other: &mut Self, factor: f64) {
-        for (at, weight) in other.weights.iter_mut().enumerate().filter(|(_, weight)| **weight != 0.0) {
+    /// Adds all of another's weights, times a factor.
+    pub(super) fn add_all(&mut self, other: &Self, factor: f64) {
+        for (at, weight) in other.weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
             self.add_to(at, *weight * factor);
-            *weight = 0.0;
         }
+    }
+
+    /// Forgets all weights; keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.weights.clear();
     }
 
     pub(super) fn sum(&self) -> f64 {

@@ -11,6 +11,9 @@ pub(super) const NO_SLOT: u32 = u32::MAX - 1;
 /// Fewest places.
 const PLACES_MIN: usize = 1 << 6;
 
+/// Most places that a table keeps when its lines are forgotten.
+const PLACES_KEPT: usize = 1 << 12;
+
 /// A line and its last touch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
@@ -37,6 +40,16 @@ impl Lines {
     pub(super) fn new() -> Self {
         let seed = RandomState::new().build_hasher().finish();
         Self { places: vec![FREE; PLACES_MIN], used: 0, seed }
+    }
+
+    /// Forgets all lines; keeps the table where it is not large.
+    pub(super) fn clear(&mut self) {
+        if self.places.len() > PLACES_KEPT {
+            self.places = vec![FREE; PLACES_MIN];
+        } else {
+            self.places.fill(FREE);
+        }
+        self.used = 0;
     }
 
     /// Lines in the table.

@@ -13,6 +13,9 @@ const SLOTS_MIN: usize = 1 << 9;
 /// Slots for each line in use: the more, the rarer slots are numbered anew.
 const SLOTS_PER_LINE: usize = 4;
 
+/// Most words that are kept when all slots are freed.
+const WORDS_KEPT: usize = 1 << 8;
+
 /// Slots in use, in the order in which they were given.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -31,6 +34,16 @@ impl Order {
         let slots = (lines.saturating_mul(SLOTS_PER_LINE)).max(SLOTS_MIN).next_power_of_two().min(1 << 31);
         let words = slots / WORD as usize;
         Self { words: vec![0; words], sums: vec![0; words + 1], next: 0, settled: 0 }
+    }
+
+    /// Frees all slots; keeps the memory where it is not much.
+    pub(super) fn clear(&mut self) {
+        if self.words.len() > WORDS_KEPT {
+            *self = Self::new(0);
+        }
+        self.words.fill(0);
+        self.sums.fill(0);
+        (self.next, self.settled) = (0, 0);
     }
 
     /// True when there is no slot to give.

@@ -16,17 +16,22 @@ use super::stack::Stack;
 pub(super) const NEAR_LINES: u64 = 1024;
 
 /// With a fixed rate all lines are taken until there are so many, so that small traces are not told by a handful.
-const LINES_MIN: usize = 512;
+const LINES_MIN: usize = 1024;
 
 /// Of the first records all are taken.
 const DENSE_RECORDS: u64 = 1 << 16;
 
-/// Up to this record bursts are short and frequent.
-const EARLY_RECORDS: u64 = 1 << 20;
+/// From a record on one of so many records begins a burst: 60, 96 and 192 times, then always. The numbers are primes, as
+/// a burst does not begin at the very end of its records, and programs like to repeat themselves after powers of two.
+const PERIODS: [(u64, u64); 4] = [(DENSE_RECORDS, 16_411), (1_050_196, 32_771), (4_196_212, 65_537), LATE];
+const LATE: (u64, u64) = (16_779_316, 262_147);
 
-/// Records from burst to burst, and of a burst.
-const EARLY: (u64, u64) = (1 << 16, 1 << 13);
-const LATE: (u64, u64) = (1 << 20, 1 << 13);
+/// Records of a burst. The first only show which lines are near. Neither number depends on what the records do: bursts
+/// that begin to count once they know enough lines would count more where a program has many.
+const BURST_RECORDS: u64 = 3 << 10;
+
+/// Records of a burst that count: its last ones.
+const COUNTED_RECORDS: u64 = 1 << 10;
 
 /// How much of a trace is looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,35 +45,55 @@ pub enum Sample {
 /// Where a record lies in the scheme of bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Burst {
+    /// First record of those that it stands for.
+    pub(super) since: u64,
     /// First record.
     pub(super) from: u64,
     /// First record after it.
     pub(super) to: u64,
-    /// First record of the next burst: this one stands for all before that.
+    /// First record that the next burst stands for.
     pub(super) next: u64,
 }
 
 impl Burst {
-    /// The burst that stands for a record.
+    /// The burst that stands for a record. It lies anywhere in its period: at places with equal distances programs
+    /// with a period of their own would always do the same.
     pub(super) fn of(seq: u64) -> Self {
         if seq < DENSE_RECORDS {
-            return Self { from: 0, to: DENSE_RECORDS, next: DENSE_RECORDS };
+            return Self { since: 0, from: 0, to: DENSE_RECORDS, next: DENSE_RECORDS };
         }
-        let (period, records) = if seq < EARLY_RECORDS { EARLY } else { LATE };
-        let from = seq - seq % period;
-        Self { from, to: from.saturating_add(records), next: from.saturating_add(period) }
+        let (first, period) = PERIODS.iter().rev().find(|(first, _)| seq >= *first).copied().unwrap_or(LATE);
+        let since = seq - (seq - first) % period;
+        let from = since.saturating_add(Sieve::hash(since) % (period - BURST_RECORDS));
+        Self { since, from, to: from.saturating_add(BURST_RECORDS), next: since.saturating_add(period) }
+    }
+
+    /// True for the first burst, of the records that are all taken.
+    pub(super) fn is_dense(self) -> bool {
+        self.since == 0
     }
 
     /// The first record from which distances count: those of lines touched before the burst are not known.
     pub(super) fn warm(self) -> u64 {
-        if self.from == 0 { 0 } else { self.from + (self.to - self.from) / 2 }
+        if self.is_dense() { 0 } else { self.to.saturating_sub(COUNTED_RECORDS) }
+    }
+
+    /// True when a record of this number lies in it.
+    #[inline]
+    pub(super) fn has(self, seq: u64) -> bool {
+        self.from <= seq && seq < self.to
+    }
+
+    /// True when some of the [`BATCH_ACCESSES`] records from `seq` on lie in it.
+    fn is_touched(self, seq: u64) -> bool {
+        seq < self.to && self.from < seq.saturating_add(BATCH_ACCESSES as u64)
     }
 }
 
 /// True when some record of those from `seq` on that a sieve is asked for lies in a burst.
 pub(super) fn touches_burst(seq: u64) -> bool {
     let last = seq.saturating_add(BATCH_ACCESSES as u64 - 1);
-    seq < Burst::of(seq).to || last < Burst::of(last).to
+    Burst::of(seq).is_touched(seq) || Burst::of(last).is_touched(seq)
 }
 
 /// Chooses lines.
@@ -144,15 +169,29 @@ mod tests {
     #[test]
     fn every_record_has_one_burst_that_stands_for_it_and_bursts_lie_side_by_side() {
         let mut seq = 0;
-        while seq < 5 << 20 {
+        while seq < 20 << 20 {
             let burst = Burst::of(seq);
-            assert_eq!(burst.from, seq);
-            assert!(burst.from <= burst.warm() && burst.warm() < burst.to && burst.to <= burst.next);
+            assert_eq!(burst.since, seq);
+            assert!(burst.since <= burst.from && burst.from <= burst.warm());
+            assert!(burst.warm() < burst.to && burst.to <= burst.next);
             assert_eq!([Burst::of(burst.to - 1), Burst::of(burst.next - 1)], [burst, burst]);
-            assert!(touches_burst(burst.from) && touches_burst(burst.to - 1) && touches_burst(burst.next - 1));
+            let near = [burst.from.saturating_sub(BATCH_ACCESSES as u64 - 1), burst.from, burst.to - 1];
+            assert!(near.into_iter().all(touches_burst));
+            assert!(!touches_burst(burst.to) || Burst::of(burst.next).from < burst.to + BATCH_ACCESSES as u64);
             seq = burst.next;
         }
-        assert!(!touches_burst((1 << 20) + (1 << 13)) && !touches_burst(u64::MAX));
+        assert!(!touches_burst(u64::MAX));
+    }
+
+    #[test]
+    fn bursts_lie_anywhere_in_their_periods() {
+        for (first, period) in [PERIODS[2], LATE] {
+            let places = (0..190).map(|n| Burst::of(first + n * period)).map(|burst| burst.from - burst.since);
+            let mut places: Vec<_> = places.collect();
+            places.sort_unstable();
+            let evenly = |(n, place): (usize, &u64)| (*place as f64 / period as f64 - n as f64 / 190.0).abs() < 0.15;
+            assert!(places.iter().enumerate().all(evenly), "{places:?}");
+        }
     }
 
     #[test]

@@ -28,6 +28,12 @@ impl Stack {
         Self { lines: Lines::new(), order: Order::new(0) }
     }
 
+    /// Forgets all lines; keeps the memory where it is not much.
+    pub(super) fn clear(&mut self) {
+        self.lines.clear();
+        self.order.clear();
+    }
+
     /// Lines touched so far and not forgotten.
     pub(super) fn len(&self) -> usize {
         self.lines.len()

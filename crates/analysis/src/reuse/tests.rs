@@ -179,6 +179,39 @@ fn a_hundredth_of_the_lines_tells_the_curve_to_two_hundredths() {
     }
 }
 
+/// Two phases that follow each other: some hundred lines, then many. Of each period the share is of the first.
+fn phases(records: u64, period: u64, share: f64) -> Vec<Access> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) % below
+    };
+    (0..records)
+        .map(|seq| {
+            let is_first = ((seq % period) as f64) < period as f64 * share;
+            access(seq, 0, if is_first { random(400) } else { 1 << 20 | random(20_000) } * 64, 8)
+        })
+        .collect()
+}
+
+#[test]
+fn programs_with_phases_of_any_length_are_told_as_well() {
+    let programs = [(131_072, 0.1), (65_536, 0.5), (16_384, 0.5), (99_991, 0.5), (400_000, 0.25), (1_500_000, 0.4)];
+    for (period, share) in programs {
+        let all = phases(1_500_000, period, share);
+        let exact = run(&all, 1024, ReuseOptions::default()).curve;
+        for sample in [Sample::Rate(0.01), Sample::Lines(1024), Sample::Rate(0.1)] {
+            let found = run(&all, 1024, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() });
+            let sizes = exact.sizes();
+            let error = |lines: &u64| (exact.ratio(*lines) - found.curve.ratio(*lines)).abs();
+            let mean = sizes.iter().map(error).sum::<f64>() / sizes.len() as f64;
+            assert!(mean < 0.02, "period {period}, share {share}, {sample:?}: {mean}");
+        }
+    }
+}
+
 #[test]
 fn what_a_format_holds_back_changes_nothing() {
     let all = program(3, 1_300_000);
