@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         "licences" => licences::run(),
         // Used by `bench`: runs one command and prints what it used.
         "measure" => bench::measure::run(rest),
+        // Used by it, too: what reading alone takes.
+        "read" => bench::measure::read(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -151,6 +151,7 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
     let program = root().join("target/release/anytrace");
     let size = size(&program, path)?;
     let file = path.display().to_string();
+    read_alone(input, &file, &size)?;
     for bar in BARS.iter().filter(|bar| bar.input == input.name) {
         // Of files the name is enough.
         let words: Vec<_> = bar.verb.iter().map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
@@ -185,6 +186,15 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
             peer(&words, &file, &size);
         }
     }
+    Ok(())
+}
+
+/// What it takes to read the input and do nothing with it.
+fn read_alone(input: &Input, file: &str, size: &Size) -> Result<(), String> {
+    let this = std::env::current_exe().map_err(|error| error.to_string())?.display().to_string();
+    let usage = best(None, &[this, "read".to_owned(), file.to_owned()])?;
+    let bar = Bar { input: input.name, verb: &[], unit: Unit::Megabytes, at_least: 0.0 };
+    row(&format!("{}, only read", input.name), usage, size, &bar);
     Ok(())
 }
 
