@@ -6,6 +6,7 @@ use anytrace_core::access::{Access, AccessFlags, AccessKind, AccessSink, RegionA
 use proptest::prelude::*;
 
 use super::config::{Config, Inclusion, Level, Policy, Prefetch};
+use super::hierarchy::Hierarchy;
 use super::next_use::NextUse;
 use super::results::{ConfigResults, Results};
 use super::slow::Slow;
@@ -107,6 +108,21 @@ proptest! {
         );
         let empty = steps.iter().filter(|step| step.1 == 0).count() as u64;
         prop_assert_eq!(fast.zero_size_records, empty);
+    }
+
+    #[test]
+    fn a_configuration_knows_whether_its_levels_work_by_stages(
+        config in config(),
+        cores in 1..3_usize,
+        is_private in any::<bool>(),
+        is_coherent in any::<bool>(),
+    ) {
+        let mut config = config;
+        config.levels[0].is_private = is_private;
+        config.is_coherent = is_coherent;
+        let mut hierarchy = Hierarchy::new(&config, false);
+        hierarchy.fit_cores(cores);
+        prop_assert_eq!(config.has_stages(cores), hierarchy.has_stages());
     }
 
     #[test]
