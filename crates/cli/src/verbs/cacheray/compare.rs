@@ -32,13 +32,13 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "FILE", help_heading = "Type data")]
     base_remap: Option<PathBuf>,
     /// Exit with 1 when a statistic of a level, a type or all records has grown by more, as misses=5%; may be repeated
-    #[arg(long, value_name = "STATISTIC=PERCENT", value_parser = threshold)]
+    #[arg(long, value_name = "STATISTIC=PERCENT", value_parser = threshold, help_heading = "What is told")]
     fail_above: Vec<Threshold>,
     /// Most types in text
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "What is told")]
     top: usize,
     /// How to print
-    #[arg(long, value_enum, default_value_t = CompareForm::Text)]
+    #[arg(long, value_enum, default_value_t = CompareForm::Text, help_heading = "What is told")]
     format: CompareForm,
     #[command(flatten)]
     input: InputArguments,
