@@ -468,6 +468,11 @@ fn each_context_has_its_own_state_and_shares_its_objects() {
             "glUseProgram 3\nglUniform1i 0 5\n@1 wglMakeCurrent 1 ptr:9 = 1\n@1 glUseProgram 3\n@1 glUniform1i 0 5\nglUniform1i 0 5\nglUniform1i 0 5",
             "......=",
         ),
+        // Contexts may share the texture without a name.
+        (
+            "glBindTexture 3553 0\nglTexParameteri 3553 10241 0\nglXMakeCurrent ptr:1 2 ptr:8 = 1\nglBindTexture 3553 0\nglTexParameteri 3553 10241 1\nglXMakeCurrent ptr:1 2 ptr:7 = 1\nglTexParameteri 3553 10241 0\nglTexParameteri 3553 10241 0",
+            ".......=",
+        ),
         ("@1 glDepthFunc 513\n@1 glDepthFunc 513", ".."),
         ("@1 CGLSetCurrentContext ptr:9 = 0\n@1 glDepthFunc 513\n@1 glDepthFunc 513", "..="),
     ] {
@@ -507,7 +512,7 @@ fn much_state_is_forgotten_rather_than_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     // Whatever the state was in the beginning, what is called redundant changes nothing of it.
     #[test]

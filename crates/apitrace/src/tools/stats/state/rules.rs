@@ -47,6 +47,8 @@ pub(super) const FAMILIES: usize = Family::Direct3D as usize + 1;
 #[repr(u8)]
 pub(super) enum Kind {
     Texture,
+    /// The texture without a name, by its target.
+    DefaultTexture,
     Buffer,
     Framebuffer,
     Renderbuffer,

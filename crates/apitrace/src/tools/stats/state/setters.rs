@@ -184,14 +184,14 @@ impl State {
     fn texture_parameter(&mut self, at: usize, of: &Arguments<'_>, dictionary: &Dictionary) -> Option<Verdict> {
         let (target, parameter) = (of.number(0, dictionary)?, of.number(1, dictionary)?);
         let texture = self.name_at(at, Family::TextureBinding, self.binding_key(at, target)?, Kind::Texture)?;
-        // The texture without a name is one for each target.
-        let owner = if texture == 0 { target } else { texture };
-        let key = Key::new(Family::TextureParameter, u8::from(texture == 0)).with(owner).with(parameter);
+        // The texture without a name is one for each target. Drivers differ on whether contexts share it (Mesa's do), so
+        // it is followed as what may be shared.
+        let object = if texture == 0 { (Kind::DefaultTexture, target) } else { (Kind::Texture, texture) };
+        let key = Key::new(Family::TextureParameter, u8::from(texture == 0)).with(object.1).with(parameter);
         if !of.push_from(&mut self.value, 2, dictionary) || self.value.is_empty() {
             return None;
         }
-        let object = (texture != 0).then_some((Kind::Texture, texture));
-        Some(self.store(at, Place { object, ..Place::of(Family::TextureParameter, key) }))
+        Some(self.store(at, Place { object: Some(object), ..Place::of(Family::TextureParameter, key) }))
     }
 
     #[inline]
