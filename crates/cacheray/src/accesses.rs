@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use anytrace_core::access::gather::Candidate;
 use anytrace_core::access::{
     Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, Sieve, ThreadNumber,
     TypeNumber,
@@ -88,6 +89,30 @@ impl Teller<'_> {
 
     fn is_full(&self) -> bool {
         self.filled >= self.batch.len()
+    }
+
+    /// Puts the accesses that records start with where the sink wants them, if it does, as long as they are of the latest
+    /// thread and of one line each; returns their number, or nothing where they have to be told.
+    #[inline(always)]
+    fn gather<const STRIDE: usize, const BIG: bool>(
+        &mut self,
+        records: &[[u8; STRIDE]],
+    ) -> Result<Option<usize>, Error> {
+        let Some((latest, number)) = self.latest else { return Ok(None) };
+        if self.out.gatherer(number).is_none() {
+            return Ok(None);
+        }
+        self.flush()?;
+        let Some(gatherer) = self.out.gatherer(number) else { return Ok(None) };
+        let taken = gatherer.gather(records, |record| {
+            let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
+            let foreign = u64::from(tag & NOT_ACCESS) | (thread ^ latest);
+            Candidate { address, bytes: u16::from(size), is_write: tag & 1 != 0, foreign }
+        });
+        if taken > 0 {
+            self.out.gathered(number)?;
+        }
+        Ok(Some(taken))
     }
 
     /// Fills the batch with the accesses that records start with, as long as they are of the latest thread; returns their
@@ -265,11 +290,17 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
     let (records, _) = window.as_chunks::<STRIDE>();
     let mut taken = 0;
     while taken < records.len() {
-        // Up to a full batch, another thread or something else: a short loop.
-        taken += teller.fill::<STRIDE, BIG>(records.get(taken..).unwrap_or_default(), at.seq + taken as u64);
-        if teller.is_full() {
-            teller.flush()?;
-            continue;
+        let rest = records.get(taken..).unwrap_or_default();
+        match teller.gather::<STRIDE, BIG>(rest)? {
+            Some(gathered) => taken += gathered,
+            None => {
+                // Up to a full batch, another thread or something else: a short loop.
+                taken += teller.fill::<STRIDE, BIG>(rest, at.seq + taken as u64);
+                if teller.is_full() {
+                    teller.flush()?;
+                    continue;
+                }
+            }
         }
         let Some(record) = records.get(taken) else { break };
         let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
@@ -293,6 +324,7 @@ fn of_record(tag: u8, address: u64, size: u8, thread: ThreadNumber, seq: u64) ->
 
 #[cfg(test)]
 mod tests {
+    use anytrace_core::access::Gatherer;
     use anytrace_core::{Collect, Input, OpenOptions};
 
     use super::*;
@@ -301,33 +333,54 @@ mod tests {
 
     /// Writes down what it is told.
     #[derive(Default)]
-    struct Told(Vec<String>);
+    struct Told {
+        lines: Vec<String>,
+        /// Where it has what is gathered, as long as there is one thread.
+        gatherer: Option<Gatherer>,
+    }
+
+    impl Told {
+        fn push(&mut self, line: String) {
+            self.lines.push(line);
+        }
+    }
 
     impl AccessSink for Told {
+        fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {
+            self.gatherer.as_mut().filter(|_| thread == 0)
+        }
+
+        fn gathered(&mut self, thread: ThreadNumber) -> Result<(), Error> {
+            let found = self.gatherer.as_ref().map(|gatherer| gatherer.gathered(0)).expect("it was asked for");
+            let line = format!("{} + {} gathered by {thread}: {:?}", found.reads, found.writes, found.ops);
+            self.push(line);
+            Ok(())
+        }
+
         fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
-            self.0.push(format!("thread {number} = {id:?}"));
+            self.push(format!("thread {number} = {id:?}"));
             Ok(())
         }
 
         fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
-            self.0.push(format!("type {number} = {:?}", name.map(String::from_utf8_lossy)));
+            self.push(format!("type {number} = {:?}", name.map(String::from_utf8_lossy)));
             Ok(())
         }
 
         fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
             let RegionAdded { seq, address, element_bytes, elements, type_number, thread } = region;
-            self.0.push(format!("{seq} add {address} {element_bytes}x{elements} type {type_number} by {thread}"));
+            self.push(format!("{seq} add {address} {element_bytes}x{elements} type {type_number} by {thread}"));
             Ok(())
         }
 
         fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
-            self.0.push(format!("{} remove {} by {}", region.seq, region.address, region.thread));
+            self.push(format!("{} remove {} by {}", region.seq, region.address, region.thread));
             Ok(())
         }
 
         fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
             assert!(!batch.is_empty() && batch.len() <= BATCH_ACCESSES);
-            self.0.extend(batch.iter().map(|a| {
+            self.lines.extend(batch.iter().map(|a| {
                 format!("{} {} {}+{} {} by {}", a.seq, a.kind.name(), a.address, a.bytes, a.flags.0, a.thread)
             }));
             Ok(())
@@ -335,14 +388,18 @@ mod tests {
     }
 
     fn told(records: &[Record<'_>], limits: Limits) -> Vec<String> {
+        told_to(Told::default(), records, limits)
+    }
+
+    fn told_to(mut out: Told, records: &[Record<'_>], limits: Limits) -> Vec<String> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes, Layout::default());
         records.iter().for_each(|record| writer.write(record).expect("it fits"));
         writer.finish().expect("memory takes it");
         let reader = Reader::new(Input::from_bytes("a.trace", bytes), &OpenOptions::default()).expect("it opens");
-        let (mut out, mut sink) = (Told::default(), Collect::default());
+        let mut sink = Collect::default();
         tell(reader, limits, &mut out, &mut sink).expect("it is read");
-        out.0
+        out.lines
     }
 
     fn touch(kind: Kind, address: u64, thread: u64) -> Record<'static> {
@@ -375,6 +432,44 @@ mod tests {
                 "2 write 4104+8 2 by 1",
                 "3 add 8192 16x2 type 0 by 0",
                 "4 remove 4096 by 0",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_may_be_gathered_is_and_the_order_of_records_stays() {
+        let odd = Record { tag: Tag(0), address: 63, thread: 7, body: Body::Access { size: 2 } };
+        let remove = Record { tag: Tag(3), address: 4096, thread: 7, body: Body::Remove };
+        let records = [
+            touch(Kind::Read, 64, 7),
+            touch(Kind::Write, 128, 7),
+            touch(Kind::Read, 136, 7),
+            odd,
+            touch(Kind::Read, 192, 7),
+            add(4096, 7, b"A"),
+            remove,
+            touch(Kind::Write, 256, 7),
+            touch(Kind::Write, 64, 9),
+            touch(Kind::Read, 320, 7),
+        ];
+        let out = Told { gatherer: Some(Gatherer::new(6, 8, 1)), ..Told::default() };
+        assert_eq!(
+            told_to(out, &records, Limits::default()),
+            [
+                "thread 0 = Some(7)",
+                // The first of a thread is told, as nothing is known of it before.
+                "0 read 64+8 0 by 0",
+                "1 + 1 gathered by 0: [131]",
+                "3 read 63+2 0 by 0",
+                "1 + 0 gathered by 0: [192]",
+                "type 0 = Some(\"A\")",
+                "5 add 4096 16x2 type 0 by 0",
+                "6 remove 4096 by 0",
+                "0 + 1 gathered by 0: [259]",
+                "thread 1 = Some(9)",
+                "8 write 64+8 2 by 1",
+                // And again after another thread.
+                "9 read 320+8 0 by 0",
             ]
         );
     }

@@ -6,10 +6,12 @@
 //! before their first use.
 
 mod data_only;
+pub mod gather;
 
 use crate::Error;
 
 pub use data_only::DataOnly;
+pub use gather::Gatherer;
 
 /// Most accesses in one batch: what fits a first-level cache.
 pub const BATCH_ACCESSES: usize = 1024;
@@ -173,6 +175,21 @@ pub trait AccessSink {
     /// # Errors
     /// Whatever ends the pass.
     fn held_back(&mut self, _accesses: u64, _thread: ThreadNumber) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Where accesses of a thread may be put instead of being told, as long as all that counts of them is which lines
+    /// they touch. A format may put a block there, and tells so by [`Self::gathered`] at once; it may never ask, and the
+    /// sink's results are the same.
+    fn gatherer(&mut self, _thread: ThreadNumber) -> Option<&mut Gatherer> {
+        None
+    }
+
+    /// A block of a thread's accesses was put where [`Self::gatherer`] says.
+    ///
+    /// # Errors
+    /// Whatever ends the pass.
+    fn gathered(&mut self, _thread: ThreadNumber) -> Result<(), Error> {
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::config::{Config, Inclusion};
 use super::results::{CoherenceCounts, LevelResults};
 use super::store::{DIRTY, Held, PREFETCHED, Store};
 pub(super) use level::Level;
-pub(super) use stages::{Block, FIRST_WRITES, Op, Owners, Stages, WRITES};
+pub(super) use stages::{Block, Owners, Stages};
 
 /// Where a line was found.
 #[derive(Debug, Clone, Copy)]

@@ -1,22 +1,22 @@
 //! From a trace's accesses to results: several configurations in one pass, on one thread or several.
 
-mod gather;
 mod tally;
 mod unit;
 
 use std::sync::Arc;
 
 use anytrace_core::Error;
-use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::access::{
+    Access, AccessKind, AccessSink, Gatherer, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber,
+};
 
 use super::attribution::Attribution;
 use super::config::{CORES_MAX, Config};
 use super::next_use::Foreseen;
 use super::results::{ConfigResults, Results};
 use super::workers::Workers;
-pub(super) use gather::{Gathered, Gatherer};
 pub(super) use tally::{Gain, Threads};
-pub(super) use unit::{Batch, Partial, Record, Unit};
+pub(super) use unit::{Batch, Partial, Record, Unit, gatherer};
 
 /// Which thread runs on which core.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -222,6 +222,28 @@ impl Simulation {
 }
 
 impl AccessSink for Simulation {
+    fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {
+        // Where somebody wants to know more of an access than its line, it has to be told.
+        if self.attribution.is_some() || self.threads.only() != Some(thread) {
+            return None;
+        }
+        match (&mut self.workers, self.units.as_mut_slice()) {
+            (Some(workers), _) => workers.gatherer(&self.cores),
+            (None, [unit]) => unit.gatherer(&self.cores),
+            _ => None,
+        }
+    }
+
+    fn gathered(&mut self, thread: ThreadNumber) -> Result<(), Error> {
+        let [reads, writes] = match (&mut self.workers, self.units.as_mut_slice()) {
+            (Some(workers), _) => workers.take_gathered(thread, &self.cores)?,
+            (None, [unit]) => unit.run_gathered(thread),
+            _ => [0; 2],
+        };
+        self.threads.note(thread, reads, writes);
+        Ok(())
+    }
+
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
         let was_only = self.threads.only().is_some();
         self.threads.add(number, id);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use anytrace_core::access::gather::Candidate;
 use anytrace_core::access::{Access, AccessFlags, AccessKind, AccessSink, RegionAdded, RegionRemoved};
 use proptest::prelude::*;
 
@@ -36,6 +37,28 @@ fn feed(sink: &mut dyn AccessSink, steps: &[Step]) {
         sink.region_added(&region).unwrap();
         sink.accesses(batch).unwrap();
         sink.region_removed(&RegionRemoved { seq, address: 4096 + seq / 2, thread: 0 }).unwrap();
+    }
+}
+
+/// As a format does that gathers what it may, and tells threads when they appear.
+fn feed_gathered(sink: &mut dyn AccessSink, steps: &[Step]) {
+    let mut known = 0;
+    let mut rest = steps;
+    while let Some(step) = rest.first() {
+        let (thread, seq) = (step.3, (steps.len() - rest.len()) as u64);
+        while known <= thread {
+            sink.thread(known, Some(u64::from(known) + 100)).unwrap();
+            known += 1;
+        }
+        let candidate =
+            |of: &Step| Candidate { address: of.0, bytes: of.1, is_write: of.2, foreign: u64::from(of.3 ^ thread) };
+        let taken = sink.gatherer(thread).map_or(0, |gatherer| gatherer.gather(rest, candidate));
+        if taken > 0 {
+            sink.gathered(thread).unwrap();
+        } else {
+            sink.accesses(&[access(*step, seq)]).unwrap();
+        }
+        rest = &rest[taken.max(1)..];
     }
 }
 
@@ -89,6 +112,18 @@ fn config() -> impl Strategy<Value = Config> {
     })
 }
 
+/// Levels as most processors have them, but small.
+fn usual_config() -> impl Strategy<Value = Config> {
+    let level = |at: usize| {
+        (0..4_u32, 0..5_usize).prop_map(move |(sets, ways)| {
+            let ways = [1, 2, 4, 8, 16][ways];
+            Level::new(&format!("L{at}"), (1 << sets) * ways * 64, 64, ways)
+        })
+    };
+    let levels = (level(1), level(2), level(3), 1..4_usize);
+    levels.prop_map(|(l1, l2, l3, count)| Config::new("c", [l1, l2, l3].into_iter().take(count).collect()))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
@@ -108,6 +143,44 @@ proptest! {
         );
         let empty = steps.iter().filter(|step| step.1 == 0).count() as u64;
         prop_assert_eq!(fast.zero_size_records, empty);
+    }
+
+    #[test]
+    fn what_is_gathered_counts_as_what_is_told(
+        config in prop_oneof![2 => usual_config(), 1 => config()],
+        steps in steps(1500),
+        several_from in 0..3000_usize,
+        threads in 1..4_usize,
+    ) {
+        let mut steps = steps;
+        steps.iter_mut().take(several_from).for_each(|step| step.3 = 0);
+        // Threads are numbered as they appear.
+        let mut seen: Vec<u32> = Vec::new();
+        for step in &mut steps {
+            let at = seen.iter().position(|of| *of == step.3).unwrap_or(seen.len());
+            if at == seen.len() {
+                seen.push(step.3);
+            }
+            step.3 = at as u32;
+        }
+        let mut slow = Slow::new(&config);
+        for (address, bytes, is_write, _) in &steps {
+            slow.record(*address, u64::from(*bytes), *is_write);
+        }
+        let options = Options { threads, ..Options::default() };
+        let mut simulation = Simulation::new(vec![config.clone()], options.clone()).unwrap();
+        feed_gathered(&mut simulation, &steps);
+        let gathered = simulation.finish().unwrap();
+        if !steps.is_empty() {
+            prop_assert_eq!(&gathered, &run(vec![config], options, &steps));
+        }
+        let found = &gathered.configs[0];
+        let counts: Vec<_> = found.levels.iter().map(|level| (level.counts, level.set_misses.clone())).collect();
+        prop_assert_eq!(counts, slow.counts());
+        prop_assert_eq!((found.memory_reads, found.memory_writes), (slow.memory_reads, slow.memory_writes));
+        if !steps.is_empty() {
+            prop_assert_eq!(&found.served_by, &slow.served);
+        }
     }
 
     #[test]

@@ -11,9 +11,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use anytrace_core::Error;
+use anytrace_core::access::{Gatherer, ThreadNumber};
 
 use super::config::Config;
-use super::simulation::{Batch, Cores, Gain, Gatherer, Partial, Unit};
+use super::simulation::{Batch, Cores, Gain, Partial, Unit, gatherer};
 use chunk::Chunk;
 
 /// Accesses of a chunk: enough that handing it over costs nothing, few enough for a second-level cache.
@@ -65,7 +66,7 @@ impl Workers {
         let first_shards = units.iter().filter(|unit| is_shared(unit) && unit.shard().0 == 0);
         let shared = first_shards.filter_map(|unit| {
             let (config, shards) = (configs.get(unit.config_at())?.clone(), unit.shard().1);
-            Some(Shared { config_at: unit.config_at(), shards, gatherer: Gatherer::new(&config, shards), config })
+            Some(Shared { config_at: unit.config_at(), shards, gatherer: gatherer(&config, shards), config })
         });
         let shared = shared.collect();
         for (at, unit) in units.into_iter().enumerate() {
@@ -93,6 +94,25 @@ impl Workers {
             self.flush(cores)?;
         }
         Ok(())
+    }
+
+    /// What gathers for all there is to do, where that is one configuration's shards that work by stages.
+    pub(super) fn gatherer(&mut self, cores: &Cores) -> Option<&mut Gatherer> {
+        match self.shared.as_mut_slice() {
+            [shared] if !self.has_others && shared.config.has_stages(cores.count()) => Some(&mut shared.gatherer),
+            _ => None,
+        }
+    }
+
+    /// Takes what was put there: accesses of a thread, the only one there is. Gives their reads and writes.
+    pub(super) fn take_gathered(&mut self, only: ThreadNumber, cores: &Arc<Cores>) -> Result<[u64; 2], Error> {
+        let Some(Shared { config_at, shards, gatherer, .. }) = self.shared.first() else { return Ok([0; 2]) };
+        self.next.take_gathered((*config_at, *shards), gatherer, only);
+        let totals = gatherer.totals();
+        if self.next.len() >= CHUNK_ACCESSES {
+            self.flush(cores)?;
+        }
+        Ok(totals)
     }
 
     /// Hands out what was taken.

@@ -1,6 +1,6 @@
 //! Accesses to data for a sink that has no use for instruction fetches.
 
-use super::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, Sieve, ThreadNumber, TypeNumber};
+use super::{Access, AccessKind, AccessSink, Gatherer, RegionAdded, RegionRemoved, Sieve, ThreadNumber, TypeNumber};
 use crate::Error;
 
 /// Passes on everything but instruction fetches, and counts these.
@@ -29,6 +29,14 @@ impl AccessSink for DataOnly<'_> {
 
     fn held_back(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
         self.inner.held_back(accesses, thread)
+    }
+
+    fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {
+        self.inner.gatherer(thread)
+    }
+
+    fn gathered(&mut self, thread: ThreadNumber) -> Result<(), Error> {
+        self.inner.gathered(thread)
     }
 
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {

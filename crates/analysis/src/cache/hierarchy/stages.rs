@@ -5,23 +5,21 @@
 //! branches that chance decides, and its level's lines stay near.
 
 use anytrace_core::access::ThreadNumber;
+use anytrace_core::access::gather::{FIRST_WRITES, Gathered, Op, WRITES};
 
 use crate::cache::config::{Geometry, Inclusion};
-use crate::cache::simulation::{Batch, Gain, Gathered};
-use crate::cache::store::recency::{Set, Sets, with_sets};
+use crate::cache::simulation::{Batch, Gain};
+use crate::cache::store::recency::{Rule, Set, Sets, is_usual, with_sets};
 use crate::cache::store::{DIRTY, Store};
 
 use super::{Hierarchy, Level};
 
-/// Bit of an [`Op`]: it writes, and the line is dirty from then on; in other levels than the first, the line is taken back.
-pub(in crate::cache) const WRITES: u64 = DIRTY as u64;
+/// Most lines have 64 bytes: a shift that the compiler knows takes less time.
+const USUAL_SHIFT: u32 = 6;
 
-/// Bit of an [`Op`] of the first level: it begins with a write.
-pub(in crate::cache) const FIRST_WRITES: u64 = 2;
-
-/// What a level is asked for: of the first, accesses to one line in a row; of others, a line, or to take one back. The
-/// first byte of the line, in whose lowest bits [`WRITES`] and [`FIRST_WRITES`] are: lines have 8 bytes at least.
-pub(in crate::cache) type Op = u64;
+// What a level is asked for: of the first, accesses to one line in a row; of others, a line, or to take back a dirty one
+// ([`WRITES`]). Lines have 8 bytes at least, and the bit that says they are dirty is the one that says they are written.
+const _: () = assert!(WRITES == DIRTY as u64);
 
 /// What a level is asked for by the one above.
 #[derive(Debug, Default)]
@@ -120,8 +118,11 @@ impl Hierarchy {
     pub(in crate::cache) fn run_stages(&mut self, stages: &mut Stages, block: Block<'_>, gain: &mut Gain) {
         let Stages { asked, next } = stages;
         let Block { gathered, owners } = block;
+        let levels = self.levels.len();
+        let is_watched = self.coherence.is_some();
+        let is_last = |number: usize| number + 1 == levels && owners.is_one() && !is_watched;
         let Some(first) = self.levels.first_mut() else { return };
-        let found = first.stage::<true>((gathered.ops, gathered.indexes), next, (owners, 0), gain);
+        let found = first.stage::<true>((gathered.ops, gathered.indexes), (next, is_last(0)), (owners, 0), gain);
         first.counts.read_misses += found.misses - found.write_misses;
         first.counts.write_misses += found.write_misses;
         first.counts.read_hits += gathered.reads - (found.misses - found.write_misses);
@@ -134,7 +135,7 @@ impl Hierarchy {
             let these = (ops.unwrap_or_default(), indexes.unwrap_or_default());
             match self.levels.get_mut(number) {
                 Some(level) if level.is_stage() => {
-                    let found = level.stage::<false>(these, next, (owners, number), gain);
+                    let found = level.stage::<false>(these, (next, is_last(number)), (owners, number), gain);
                     level.counts.read_hits += lines - found.misses;
                     level.counts.read_misses += found.misses;
                     level.counts.writebacks_in += count as u64 - lines;
@@ -190,11 +191,12 @@ impl Level {
         self.is_plain && self.allocates_on_write && matches!(self.stores.as_slice(), [Store::Recency(_)])
     }
 
-    /// Works off what the level is asked for; what it asks of the next is in `next`.
+    /// Works off what the level is asked for; what it asks of the next is in `next`, unless `is_last` says that nobody
+    /// is asked: then it is only counted.
     fn stage<const FIRST: bool>(
         &mut self,
         (ops, indexes): (&[Op], &[u32]),
-        next: &mut Asked,
+        (next, is_last): (&mut Asked, bool),
         of: (Owners<'_>, usize),
         gain: &mut Gain,
     ) -> Counted {
@@ -202,17 +204,18 @@ impl Level {
         next.fit(ops.len() * 2 + 2);
         let Self { geometry, stores, set_misses, counts, .. } = self;
         let Some(Store::Recency(store)) = stores.first_mut() else { return Counted::default() };
-        let stage = Stage { set_misses, geometry: *geometry, last: store.last, ops, indexes, next };
-        let kind = (of.0.is_one(), geometry.sets.is_power_of_two(), store.by_use);
-        let counted = with_sets!(&mut store.sets, sets => match kind {
-            (true, true, true) => stage.run::<FIRST, false, true, true>(sets, of, gain),
-            (true, true, false) => stage.run::<FIRST, false, true, false>(sets, of, gain),
-            (true, false, true) => stage.run::<FIRST, false, false, true>(sets, of, gain),
-            (true, false, false) => stage.run::<FIRST, false, false, false>(sets, of, gain),
-            (false, true, true) => stage.run::<FIRST, true, true, true>(sets, of, gain),
-            (false, true, false) => stage.run::<FIRST, true, true, false>(sets, of, gain),
-            (false, false, true) => stage.run::<FIRST, true, false, true>(sets, of, gain),
-            (false, false, false) => stage.run::<FIRST, true, false, false>(sets, of, gain),
+        let Geometry { shift, sets, .. } = *geometry;
+        let stage = Stage { set_misses, geometry: *geometry, rule: store.rule, ops, indexes, next };
+        let has_usual_lines = shift == USUAL_SHIFT && sets.is_power_of_two();
+        let counted = with_sets!(&mut store.sets, sets => {
+            match (of.0.is_one(), is_last, has_usual_lines && is_usual(sets, store.rule)) {
+                (true, true, true) => stage.run::<FIRST, false, true, true>(sets, of, gain),
+                (true, true, false) => stage.run::<FIRST, false, true, false>(sets, of, gain),
+                (true, false, true) => stage.run::<FIRST, false, false, true>(sets, of, gain),
+                (true, false, false) => stage.run::<FIRST, false, false, false>(sets, of, gain),
+                (false, _, true) => stage.run::<FIRST, true, false, true>(sets, of, gain),
+                (false, _, false) => stage.run::<FIRST, true, false, false>(sets, of, gain),
+            }
         });
         counts.fills += counted.fills;
         counts.evictions += counted.fills - counted.had_room;
@@ -225,62 +228,67 @@ impl Level {
 struct Stage<'a> {
     set_misses: &'a mut [u64],
     geometry: Geometry,
-    last: usize,
+    rule: Rule,
     ops: &'a [Op],
     indexes: &'a [u32],
     next: &'a mut Asked,
 }
 
 impl Stage<'_> {
-    /// The loop of a level. With `EACH`, numbers of accesses are handed on; with `MASKED`, sets are low bits of lines;
-    /// with `BY_USE`, the victim is the least recently used.
-    #[inline(always)]
-    fn run<const FIRST: bool, const EACH: bool, const MASKED: bool, const BY_USE: bool>(
+    /// The loop of a level. With `EACH`, numbers of accesses are handed on; with `LAST`, what the next level is asked for
+    /// is counted and not handed on; with `USUAL`, lines have 64 bytes, sets are low bits of them, and [`Set::take`] has
+    /// a usual rule. Sums are in variables of their own, as the compiler keeps those in registers.
+    #[inline(never)]
+    fn run<const FIRST: bool, const EACH: bool, const LAST: bool, const USUAL: bool>(
         self,
         rows: &mut [impl Set],
         (owners, number): (Owners<'_>, usize),
         gain: &mut Gain,
     ) -> Counted {
-        let Self { set_misses, geometry, last, ops, indexes, next } = self;
-        let (shift, sets) = (geometry.shift, geometry.sets as u64);
-        let line_mask = u64::MAX << shift;
-        let (next_ops, next_indexes) = (next.ops.as_mut_slice(), next.indexes.as_mut_slice());
-        let mut counted = Counted::default();
-        let mut asked = 0;
-        for (place, op) in ops.iter().enumerate() {
+        let Self { set_misses, geometry, rule, ops, indexes, next } = self;
+        let shift = if USUAL { USUAL_SHIFT } else { geometry.shift };
+        let (sets, line_mask) = (geometry.sets as u64, u64::MAX << shift);
+        let is_masked = USUAL || sets.is_power_of_two();
+        let (next_ops, mut next_indexes) = (next.ops.as_mut_slice(), next.indexes.iter_mut());
+        let mut indexes = indexes.iter();
+        let (mut first_writes, mut fills, mut asked) = (0, 0, 0);
+        // What was left by victims, and misses from bit 32 on: a block has far fewer.
+        let mut sums = 0;
+        for op in ops {
             let line = op >> shift;
-            let set = (if MASKED { line & (sets - 1) } else { line % sets.max(1) }) as usize;
+            let set = (if is_masked { line & (sets - 1) } else { line % sets.max(1) }) as usize;
             let (Some(row), Some(set_misses)) = (rows.get_mut(set), set_misses.get_mut(set)) else { break };
-            let taken = row.take::<BY_USE>(op & line_mask, op & WRITES, last);
+            let taken = row.take::<USUAL>(op & line_mask, op & WRITES, rule);
             // Of other levels, what is written is taken back from above: no line is asked for.
-            let is_asking = FIRST | (op & WRITES == 0);
-            let is_miss = !taken.is_hit & is_asking;
-            *set_misses += u64::from(is_miss);
-            counted.misses += u64::from(is_miss);
+            let miss = if FIRST { taken.missing } else { taken.missing & (op ^ WRITES) };
+            *set_misses += miss;
+            sums += miss << 32 | taken.left();
             if FIRST {
-                counted.write_misses += u64::from(is_miss) & (op / FIRST_WRITES);
+                first_writes += miss.wrapping_neg() & op & FIRST_WRITES;
             } else {
-                counted.fills += u64::from(!taken.is_hit);
+                fills += taken.missing;
             }
-            counted.had_room += u64::from(taken.had_room());
-            let index = if EACH { indexes.get(place).copied().unwrap_or(0) } else { 0 };
-            if EACH && !FIRST && taken.is_hit & is_asking {
+            let index = if EACH { indexes.next().copied().unwrap_or(0) } else { 0 };
+            if EACH && !FIRST && (taken.missing | op) & 1 == 0 {
                 owners.note_each(gain, 1, index, number);
             }
             // The second place is written to where something is asked for: the first one, else.
-            if let Some(places) = next_ops.get_mut(asked..).and_then(<[Op]>::first_chunk_mut::<2>) {
-                places[0] = op & !(WRITES | FIRST_WRITES);
-                places[usize::from(is_miss)] = taken.at() | WRITES;
+            let second = asked + miss as usize;
+            if !LAST && let Some(place) = next_ops.get_mut(asked) {
+                *place = op & !(WRITES | FIRST_WRITES);
             }
-            if EACH && let Some(places) = next_indexes.get_mut(asked..).and_then(<[u32]>::first_chunk_mut::<2>) {
-                *places = [index; 2];
+            if !LAST && let Some(place) = next_ops.get_mut(second) {
+                *place = taken.at() | WRITES;
             }
-            asked += usize::from(is_miss) + usize::from(taken.is_dirty());
+            let dirty = taken.dirty() as usize;
+            if EACH {
+                next_indexes.by_ref().take(miss as usize + dirty).for_each(|place| *place = index);
+            }
+            asked = second + dirty;
         }
-        if FIRST {
-            counted.fills = counted.misses;
-        }
-        counted.asked = asked;
-        counted
+        let (misses, left) = (sums >> 32, sums & u64::from(u32::MAX));
+        let had_room = (left - (asked as u64 - misses)) / 2;
+        let fills = if FIRST { misses } else { fills };
+        Counted { misses, write_misses: first_writes / FIRST_WRITES, fills, had_room, asked }
     }
 }

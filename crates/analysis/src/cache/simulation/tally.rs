@@ -56,7 +56,7 @@ impl Threads {
     }
 
     #[inline]
-    fn note(&mut self, thread: ThreadNumber, reads: u64, writes: u64) {
+    pub(super) fn note(&mut self, thread: ThreadNumber, reads: u64, writes: u64) {
         if let Some((_, counts)) = self.of.get_mut(thread as usize) {
             counts[0] += reads;
             counts[1] += writes;

@@ -4,9 +4,9 @@
 //! know nothing of each other. A record whose lines are in several shards is served by the worst of them, which is
 //! known when all have worked: such records are told as [`Partial`].
 
+use anytrace_core::access::gather::{BLOCK_ACCESSES, Candidate, Gatherer, SHARDS_MAX};
 use anytrace_core::access::{Access, ThreadNumber};
 
-use super::gather::{Gatherer, SHARDS_MAX};
 use super::{Cores, Gain, Options, for_each_line};
 use crate::cache::config::{Config, Policy};
 use crate::cache::hierarchy::{Block, Hierarchy, LineAccess, Owners, Stages};
@@ -45,8 +45,24 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Gathers accesses from a number on, up to a block or to one that is not of one line; their number. Where it has to
+    /// be known which is which, their numbers begin with `base`.
+    pub(in crate::cache) fn gather(self, gatherer: &mut Gatherer, from: usize, base: usize) -> usize {
+        let rest = self.accesses.get(from..).unwrap_or_default();
+        let candidate = |access: &Access| Candidate {
+            address: access.address,
+            bytes: access.bytes,
+            is_write: access.is_write(),
+            foreign: 0,
+        };
+        match self.is_each() {
+            true => gatherer.gather_indexed(rest, candidate, (base + from) as u32),
+            false => gatherer.gather(rest, candidate),
+        }
+    }
+
     /// True when it has to be known which record is which.
-    pub(in crate::cache) fn is_each(self) -> bool {
+    fn is_each(self) -> bool {
         self.only.is_none() || !self.fields.is_empty()
     }
 }
@@ -113,7 +129,7 @@ impl Unit {
             strides: (has_strides && !is_tlb).then(Strides::default),
             cores: 1,
             stages: Stages::default(),
-            gatherer: Gatherer::new(config, 1),
+            gatherer: gatherer(config, 1),
         };
         let of_shard = |bits| unit(Hierarchy::new(config, options.with_classes), false, bits);
         let tlb = Hierarchy::of_tlb(config).map(|hierarchy| unit(hierarchy, true, 0));
@@ -141,23 +157,43 @@ impl Unit {
         if self.is_tlb {
             return self.run_tlb(batch);
         }
-        if self.strides.is_some() || self.shard.mask != 0 || !self.hierarchy.has_stages() {
+        if !self.is_gathered() {
             return self.run_any(batch, partial);
         }
         let mut from = 0;
         while from < batch.accesses.len() {
-            let ended = self.gatherer.gather(batch.accesses, from, 0, batch.is_each());
-            let gathered = self.gatherer.gathered(0);
-            self.line_accesses += gathered.reads + gathered.writes;
-            let block = Block { gathered, owners: batch.owners() };
-            self.hierarchy.run_stages(&mut self.stages, block, &mut self.gain);
-            from = ended.at;
-            if ended.odd.is_some() {
-                let record = batch.record(from);
-                self.run_one(record, batch.cores, partial);
+            let taken = batch.gather(&mut self.gatherer, from, 0);
+            self.run_own(batch.owners());
+            from += taken;
+            if taken < BLOCK_ACCESSES && from < batch.accesses.len() {
+                self.run_one(batch.record(from), batch.cores, partial);
                 from += 1;
             }
         }
+    }
+
+    /// True when it works off what is gathered of all accesses.
+    fn is_gathered(&self) -> bool {
+        !self.is_tlb && self.strides.is_none() && self.shard.mask == 0 && self.hierarchy.has_stages()
+    }
+
+    /// Works off what its gatherer has.
+    fn run_own(&mut self, owners: Owners<'_>) {
+        let gathered = self.gatherer.gathered(0);
+        self.line_accesses += gathered.reads + gathered.writes;
+        self.hierarchy.run_stages(&mut self.stages, Block { gathered, owners }, &mut self.gain);
+    }
+
+    /// What gathers for it.
+    pub(super) fn gatherer(&mut self, cores: &Cores) -> Option<&mut Gatherer> {
+        self.fit(cores);
+        self.is_gathered().then_some(&mut self.gatherer)
+    }
+
+    /// Works off what was gathered of a thread, the only one there is. Gives its reads and writes.
+    pub(super) fn run_gathered(&mut self, only: ThreadNumber) -> [u64; 2] {
+        self.run_own(Owners::One(only));
+        self.gatherer.totals()
     }
 
     /// Works off what was gathered for its shard.
@@ -280,6 +316,13 @@ fn touched(access: &Access, at: u64, shift: u32) -> u64 {
     let last = access.last().wrapping_sub(at).min(line_bytes - 1);
     let (first, last) = (first >> grain, last >> grain);
     (u64::MAX >> (63 - last.min(63))) & (u64::MAX << first.min(63))
+}
+
+/// What gathers for a configuration in so many shards.
+pub(in crate::cache) fn gatherer(config: &Config, shards: u64) -> Gatherer {
+    let first = config.levels.first().map(|level| level.geometry());
+    let (shift, sets) = first.map_or((0, 1), |of| (of.shift, of.sets as u64));
+    Gatherer::new(shift, sets, shards)
 }
 
 /// How many shards a configuration may have for so many threads; a power of two.

@@ -4,40 +4,45 @@
 //! The marks say where in the order a line can be, so that one comparison decides, and no line moves when the order
 //! changes.
 
-mod marks;
+mod bytes;
 
-use std::hint::select_unpredictable;
+use std::hint::{black_box, select_unpredictable};
 
 use super::{DIRTY, EMPTY, Held, PREFETCHED};
 use crate::cache::config::Geometry;
-use marks::{Marks, NOWHERE, moved_first, moved_last};
+use bytes::Bytes;
 
-/// Most ways: nibbles of a number.
+/// Most ways: bytes of a number.
 pub(in crate::cache) const WAYS_MAX: usize = 16;
 
 /// Bits of an entry that are flags.
 const FLAGS: u64 = (DIRTY | PREFETCHED) as u64;
 
-/// What [`Row::take`] met.
+/// Bit of an entry that is empty, and of those of prefetched lines.
+const VACANT: u64 = PREFETCHED as u64;
+
+const _: () = assert!(EMPTY & FLAGS == VACANT);
+
+/// What [`Set::take`] met.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Taken {
-    pub(in crate::cache) is_hit: bool,
-    /// What was in the line's place.
+    /// 1 where the line was not here, or else 0.
+    pub(in crate::cache) missing: u64,
+    /// The entry whose place it took; 0 where it was here.
     gone: u64,
 }
 
 impl Taken {
-    /// True where a line was put in and none had to go.
+    /// 1 where a line had to go that was written, or else 0; and 2 where the place was empty. (So that one sum is two.)
     #[inline(always)]
-    pub(in crate::cache) fn had_room(self) -> bool {
-        self.gone == EMPTY
+    pub(in crate::cache) fn left(self) -> u64 {
+        self.gone & FLAGS
     }
 
-    /// True where a line had to go that was written.
+    /// 1 where a line had to go that was written, or else 0.
     #[inline(always)]
-    pub(in crate::cache) fn is_dirty(self) -> bool {
-        // An empty place is not dirty.
-        !self.is_hit & (self.gone & u64::from(DIRTY) != 0)
+    pub(in crate::cache) fn dirty(self) -> u64 {
+        self.gone & u64::from(DIRTY)
     }
 
     /// First byte of the line that had to go, where there is one.
@@ -47,23 +52,35 @@ impl Taken {
     }
 }
 
+/// Which line has to go.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cache) struct Rule {
+    /// Ways less one.
+    pub(in crate::cache) last: usize,
+    /// True for LRU, false for FIFO.
+    pub(in crate::cache) by_use: bool,
+}
+
 /// A set of up to `N` ways, a power of two.
 #[derive(Debug, Clone)]
-pub(in crate::cache) struct Row<M, const N: usize> {
-    /// Numbers of ways, the latest in the lowest nibble; ways that are empty are the highest.
-    order: u64,
+pub(in crate::cache) struct Row<B, const N: usize> {
+    /// Numbers of ways, the latest in the lowest byte; ways that are empty are the highest.
+    order: B,
     /// The mark of each way, in the same order.
-    marks: M,
+    marks: B,
     /// Lines by their first byte, with flags in its lowest bits; a line stays where it is.
     entries: [u64; N],
 }
 
 /// What sets of any number of ways can do.
 pub(in crate::cache) trait Set {
-    /// Uses the line at an address, or puts it in where it is not here. `last` is the number of ways less one; without
-    /// `BY_USE`, using a line does not make it the latest. No branch depends on which it is: where that is a matter of
-    /// chance, wrong guesses of the processor would cost more than all the rest.
-    fn take<const BY_USE: bool>(&mut self, at: u64, flags: u64, last: usize) -> Taken;
+    /// Ways there is room for.
+    const WAYS: usize;
+
+    /// Uses the line at an address, or puts it in where it is not here. There are no prefetched lines. `USUAL`: whatever
+    /// the rule says, it is LRU and there are as many ways as there is room for. No branch depends on what is found:
+    /// where that is a matter of chance, wrong guesses of the processor would cost more than all the rest.
+    fn take<const USUAL: bool>(&mut self, at: u64, flags: u64, rule: Rule) -> Taken;
 
     /// Place in the order of the line at an address.
     fn place_of(&self, at: u64) -> Option<usize>;
@@ -84,50 +101,62 @@ pub(in crate::cache) trait Set {
     fn entries(&self) -> &[u64];
 }
 
-impl<M: Marks, const N: usize> Row<M, N> {
+impl<B: Bytes, const N: usize> Row<B, N> {
     fn empty() -> Self {
-        Self { order: 0xfedc_ba98_7654_3210, marks: M::default(), entries: [EMPTY; N] }
+        Self { order: B::COUNTED, marks: B::default(), entries: [EMPTY; N] }
     }
 
     #[inline(always)]
     fn way(&self, place: usize) -> usize {
-        (self.order >> (4 * place)) as usize & (N - 1)
+        usize::from(self.order.get(place)) & (N - 1)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn search(&self, at: u64) -> usize {
-        (0..N).find(|place| self.entries[self.way(*place)] & !FLAGS == at).unwrap_or(0)
+    /// Which of several places is that of the line at an address: its bit, or none. Seldom: two lines have one mark. The
+    /// compiler must not know what was compared, as it would branch on it everywhere.
+    #[inline(always)]
+    fn choose(&self, at: u64) -> B {
+        black_box(self.search(at).map_or(B::NONE, B::bit_of))
+    }
+
+    #[inline(always)]
+    fn search(&self, at: u64) -> Option<usize> {
+        (0..N).find(|place| self.entries[self.way(*place)] & !FLAGS == at)
     }
 }
 
-impl<M: Marks, const N: usize> Set for Row<M, N> {
+impl<B: Bytes, const N: usize> Set for Row<B, N> {
+    const WAYS: usize = N;
+
     #[inline(always)]
-    fn take<const BY_USE: bool>(&mut self, at: u64, flags: u64, last: usize) -> Taken {
+    fn take<const USUAL: bool>(&mut self, at: u64, flags: u64, rule: Rule) -> Taken {
+        let Rule { last, by_use } = if USUAL { Rule { last: N - 1, by_use: true } } else { rule };
         let mark = mark_of(at);
-        let candidates = self.marks.equal(mark);
-        // Where there is no candidate, some place is looked at: an entry that is the line is a hit, whichever it is.
-        let mut place = candidates.first() & (N - 1);
+        let mut candidates = self.marks.equal(mark);
         if candidates.has_more() {
-            // Seldom: two lines have one mark.
-            place = self.search(at);
+            candidates = self.choose(at);
         }
-        let way = self.way(place);
-        let is_hit = self.entries[way] & !FLAGS == at;
-        let place = select_unpredictable(is_hit, place, last);
-        let way = select_unpredictable(is_hit, way, self.way(last));
-        let moved = if BY_USE { place } else { select_unpredictable(is_hit, NOWHERE, place) };
-        self.order = moved_first(self.order, moved, way);
+        // Where there is no candidate, some place is looked at: an entry that is the line is a hit, whichever it is.
+        let way = usize::from(self.order.at_first(candidates)) & (N - 1);
+        let last_way = self.way(last);
+        // What is left of an entry without the line's address are its flags.
+        let (had, victim) = (self.entries[way] ^ at, self.entries[last_way]);
+        let is_hit = had <= FLAGS;
+        let way = select_unpredictable(is_hit, way, last_way);
+        let up_to_hit = if by_use { candidates.up_to_first() } else { B::NONE };
+        let moved = select_unpredictable(is_hit, up_to_hit, if USUAL && N >= 8 { B::ALL } else { B::up_to(last) });
+        self.order = self.order.moved_first(moved, way as u8);
         self.marks = self.marks.moved_first(moved, mark);
-        let gone = self.entries[way];
-        self.entries[way] = at | flags | gone & u64::from(DIRTY) & u64::from(is_hit);
-        Taken { is_hit, gone }
+        self.entries[way] = at | flags | select_unpredictable(is_hit, had, 0);
+        Taken { missing: u64::from(!is_hit), gone: select_unpredictable(is_hit, 0, victim) }
     }
 
     #[inline]
     fn place_of(&self, at: u64) -> Option<usize> {
         let candidates = self.marks.equal(mark_of(at));
-        let place = if candidates.has_more() { self.search(at) } else { candidates.first() & (N - 1) };
+        if candidates.has_more() {
+            return self.search(at);
+        }
+        let place = candidates.first() & (N - 1);
         (self.entries[self.way(place)] & !FLAGS == at).then_some(place)
     }
 
@@ -139,22 +168,23 @@ impl<M: Marks, const N: usize> Set for Row<M, N> {
 
     #[inline]
     fn refresh(&mut self, place: usize) {
-        self.marks = self.marks.moved_first(place, self.marks.get(place));
-        self.order = moved_first(self.order, place, self.way(place));
+        let up_to = B::up_to(place);
+        self.marks = self.marks.moved_first(up_to, self.marks.get(place));
+        self.order = self.order.moved_first(up_to, self.order.get(place));
     }
 
     fn clear(&mut self, place: usize, last: usize) -> u64 {
         let way = self.way(place);
-        self.marks = self.marks.moved_last(place, last);
-        self.order = moved_last(self.order, place, last, way);
+        self.marks = self.marks.moved_last(place, last, 0);
+        self.order = self.order.moved_last(place, last, way as u8);
         std::mem::replace(&mut self.entries[way], EMPTY)
     }
 
     #[inline]
     fn put(&mut self, entry: u64, last: usize) -> u64 {
-        let way = self.way(last);
-        self.order = moved_first(self.order, last, way);
-        self.marks = self.marks.moved_first(last, mark_of(entry & !FLAGS));
+        let (way, up_to) = (self.way(last), B::up_to(last));
+        self.order = self.order.moved_first(up_to, way as u8);
+        self.marks = self.marks.moved_first(up_to, mark_of(entry & !FLAGS));
         std::mem::replace(&mut self.entries[way], entry)
     }
 
@@ -184,14 +214,16 @@ macro_rules! with_sets {
 
 pub(in crate::cache) use with_sets;
 
+/// True where `USUAL` of [`Set::take`] is right.
+pub(in crate::cache) fn is_usual<S: Set>(_: &[S], rule: Rule) -> bool {
+    rule.by_use && rule.last + 1 == S::WAYS
+}
+
 /// The lines.
 #[derive(Debug, Clone)]
 pub(in crate::cache) struct Recency {
     pub(in crate::cache) sets: Sets,
-    /// Ways less one.
-    pub(in crate::cache) last: usize,
-    /// True for LRU, false for FIFO.
-    pub(in crate::cache) by_use: bool,
+    pub(in crate::cache) rule: Rule,
     /// log2 of a line's bytes; 3 at least.
     shift: u32,
 }
@@ -204,7 +236,7 @@ impl Recency {
             3..=8 => Sets::Eight(vec![Row::empty(); sets]),
             _ => Sets::Sixteen(vec![Row::empty(); sets]),
         };
-        Self { sets, last: ways.saturating_sub(1), by_use, shift }
+        Self { sets, rule: Rule { last: ways.saturating_sub(1), by_use }, shift }
     }
 
     /// All lines.
@@ -220,7 +252,7 @@ impl Recency {
     /// Uses a line: see [`super::Store::touch`].
     #[inline]
     pub(super) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
-        let (at, by_use) = (line << self.shift, self.by_use);
+        let (at, by_use) = (line << self.shift, self.rule.by_use);
         with_sets!(&mut self.sets, sets => {
             let set = sets.get_mut(set)?;
             let place = set.place_of(at)?;
@@ -244,7 +276,7 @@ impl Recency {
     }
 
     pub(super) fn remove(&mut self, set: usize, line: u64) -> Option<u8> {
-        let (at, last) = (line << self.shift, self.last);
+        let (at, last) = (line << self.shift, self.rule.last);
         with_sets!(&mut self.sets, sets => {
             let set = sets.get_mut(set)?;
             let place = set.place_of(at)?;
@@ -264,7 +296,7 @@ impl Recency {
     /// Puts a line in: see [`super::Store::insert`].
     #[inline]
     pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
-        let (entry, last) = (held.line << self.shift | u64::from(held.flags), self.last);
+        let (entry, last) = (held.line << self.shift | u64::from(held.flags), self.rule.last);
         let gone = with_sets!(&mut self.sets, sets => sets.get_mut(set)?.put(entry, last));
         (gone != EMPTY).then(|| self.held(gone))
     }
@@ -281,10 +313,10 @@ mod tests {
     use super::*;
 
     fn take(of: &mut Recency, set: usize, held: Held) -> Taken {
-        let (at, flags, last, by_use) = (held.line << of.shift, u64::from(held.flags), of.last, of.by_use);
-        with_sets!(&mut of.sets, sets => match by_use {
-            true => sets[set].take::<true>(at, flags, last),
-            false => sets[set].take::<false>(at, flags, last),
+        let (at, flags, rule) = (held.line << of.shift, u64::from(held.flags), of.rule);
+        with_sets!(&mut of.sets, sets => match is_usual(sets, rule) {
+            true => sets[set].take::<true>(at, flags, rule),
+            false => sets[set].take::<false>(at, flags, rule),
         })
     }
 
@@ -305,8 +337,8 @@ mod tests {
                 let is_hit = slow.touch(set, held.line, held.flags).is_some();
                 let gone = if is_hit { None } else { slow.insert(set, held) };
                 let taken = take(&mut fast, set, held);
-                assert_eq!((taken.is_hit, taken.had_room()), (is_hit, !is_hit && gone.is_none()));
-                assert_eq!(taken.is_dirty(), gone.is_some_and(|gone| gone.flags & DIRTY != 0));
+                assert_eq!((taken.missing == 0, taken.left() & VACANT != 0), (is_hit, !is_hit && gone.is_none()));
+                assert_eq!(taken.dirty() == 1, gone.is_some_and(|gone| gone.flags & DIRTY != 0));
                 assert!(gone.is_none_or(|gone| gone.line << 6 == taken.at()));
                 if x >> 50 & 7 == 0 {
                     let line = (x >> 30) % (ways as u64 * 6);

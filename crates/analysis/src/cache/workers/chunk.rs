@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use anytrace_core::access::gather::{BLOCK_ACCESSES, Gathered, Gatherer, Op};
 use anytrace_core::access::{Access, ThreadNumber};
 
-use crate::cache::hierarchy::{Block, Op};
-use crate::cache::simulation::{Batch, Cores, Gathered, Gatherer, Partial, Record, Unit};
+use crate::cache::hierarchy::Block;
+use crate::cache::simulation::{Batch, Cores, Partial, Record, Unit};
 
 /// Records of a trace that follow each other.
 #[derive(Debug, Default)]
@@ -61,8 +62,8 @@ impl Chunk {
         self.records
     }
 
-    /// Gathers what the shards of a configuration are asked for, before the records are counted.
-    pub(super) fn gather(&mut self, (config_at, shards): (usize, u64), gatherer: &mut Gatherer, batch: Batch<'_>) {
+    /// What the shards of a configuration have to do, empty at first.
+    fn shares_of(&mut self, config_at: usize, shards: u64) -> &mut [(usize, u64, Share)] {
         let first = match self.shares.iter().position(|(of, ..)| *of == config_at) {
             Some(first) => first,
             None => {
@@ -70,21 +71,37 @@ impl Chunk {
                 self.shares.len() - shards as usize
             }
         };
-        let Some(shares) = self.shares.get_mut(first..) else { return };
         if !self.gathered.contains(&config_at) {
             self.gathered.push(config_at);
         }
+        self.shares.get_mut(first..first + shards as usize).unwrap_or_default()
+    }
+
+    /// Gathers what the shards of a configuration are asked for, before the records are counted.
+    pub(super) fn gather(&mut self, (config_at, shards): (usize, u64), gatherer: &mut Gatherer, batch: Batch<'_>) {
+        let base = self.records;
+        let shares = self.shares_of(config_at, shards);
         let mut from = 0;
         while from < batch.accesses.len() {
-            let ended = gatherer.gather(batch.accesses, from, self.records, batch.is_each());
-            let odd = ended.odd.and_then(|_| batch.record(ended.at));
-            let odd = odd.map(|record| Record { index: record.index + self.records as u32, ..record });
-            for (_, shard, share) in shares.iter_mut().take(shards as usize) {
-                share.push(gatherer.gathered(*shard));
-                share.pieces.extend(odd.map(Piece::Lines));
+            let taken = batch.gather(gatherer, from, base);
+            shares.iter_mut().for_each(|(_, shard, share)| share.push(gatherer.gathered(*shard)));
+            from += taken;
+            if taken < BLOCK_ACCESSES
+                && let Some(record) = batch.record(from)
+            {
+                let odd = Record { index: record.index + base as u32, ..record };
+                shares.iter_mut().for_each(|(.., share)| share.pieces.push(Piece::Lines(odd)));
+                from += 1;
             }
-            from = ended.at + usize::from(odd.is_some());
         }
+    }
+
+    /// Takes what a format gathered of a thread, the only one there is.
+    pub(super) fn take_gathered(&mut self, (config_at, shards): (usize, u64), gatherer: &Gatherer, only: ThreadNumber) {
+        let shares = self.shares_of(config_at, shards);
+        shares.iter_mut().for_each(|(_, shard, share)| share.push(gatherer.gathered(*shard)));
+        self.records += gatherer.totals().iter().sum::<u64>() as usize;
+        self.only = Some(only);
     }
 
     /// Counts records, and keeps them where they are wanted.
