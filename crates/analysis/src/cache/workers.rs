@@ -20,8 +20,9 @@ use chunk::Chunk;
 /// Accesses of a chunk: enough that handing it over costs nothing, few enough for a second-level cache.
 const CHUNK_ACCESSES: usize = 16 * 1024;
 
-/// Chunks that wait for a thread.
-const WAITING: usize = 4;
+/// Chunks that wait for a thread: work for longer than a thread has to wait for a processor, where there are fewer
+/// processors than threads.
+const WAITING: usize = 16;
 
 /// Records of a chunk that a unit of a configuration served in part.
 type Parts = Vec<(usize, Vec<Partial>)>;
