@@ -122,9 +122,11 @@ impl Gatherer {
     #[inline]
     pub fn gather_indexed<T>(&mut self, records: &[T], candidate: impl Fn(&T) -> Candidate, first: u32) -> usize {
         self.clear(true);
-        match self.shards == 0 {
-            true => self.run::<T, false, false, true>(records, candidate, first),
-            false => self.run::<T, false, true, true>(records, candidate, first),
+        match (self.shift == USUAL_SHIFT, self.shards == 0) {
+            (true, true) => self.run::<T, true, false, true>(records, candidate, first),
+            (false, true) => self.run::<T, false, false, true>(records, candidate, first),
+            (true, false) => self.run::<T, true, true, true>(records, candidate, first),
+            (false, false) => self.run::<T, false, true, true>(records, candidate, first),
         }
     }
 

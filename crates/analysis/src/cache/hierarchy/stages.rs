@@ -249,7 +249,7 @@ impl Stage<'_> {
         let shift = if USUAL { USUAL_SHIFT } else { geometry.shift };
         let (sets, line_mask) = (geometry.sets as u64, u64::MAX << shift);
         let is_masked = USUAL || sets.is_power_of_two();
-        let (next_ops, mut next_indexes) = (next.ops.as_mut_slice(), next.indexes.iter_mut());
+        let (next_ops, next_indexes) = (next.ops.as_mut_slice(), next.indexes.as_mut_slice());
         let mut indexes = indexes.iter();
         let (mut first_writes, mut fills, mut asked) = (0, 0, 0);
         // What was left by victims, and misses from bit 32 on: a block has far fewer.
@@ -280,11 +280,10 @@ impl Stage<'_> {
             if !LAST && let Some(place) = next_ops.get_mut(second) {
                 *place = taken.at() | WRITES;
             }
-            let dirty = taken.dirty() as usize;
-            if EACH {
-                next_indexes.by_ref().take(miss as usize + dirty).for_each(|place| *place = index);
+            if EACH && let Some(places) = next_indexes.get_mut(asked..).and_then(<[u32]>::first_chunk_mut::<2>) {
+                *places = [index; 2];
             }
-            asked = second + dirty;
+            asked = second + taken.dirty() as usize;
         }
         let (misses, left) = (sums >> 32, sums & u64::from(u32::MAX));
         let had_room = (left - (asked as u64 - misses)) / 2;
