@@ -11,6 +11,7 @@ mod consumers;
 mod fuzz;
 mod licences;
 mod packages;
+mod properties;
 mod shell;
 mod soak;
 mod test;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 const HELP: &str = "cargo xtask CHORE
 
   test [--no-install]          install what the tests need (Debian, root) and run every test
+  properties [--rounds N]      run the property tests N times (10), each time with another random seed
   bench [NAME…] [--megabytes N] [--keep] [--peers]
                                make the benchmark inputs, run the verbs on them, print a table
                                (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     };
     let result = match chore {
         "test" => test::run(rest),
+        "properties" => properties::run(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "consumers" => consumers::run_all(rest),

@@ -137,7 +137,8 @@ fn every_switch_changes_the_verdict_on_some_generated_trace() {
 
 #[test]
 fn valid_scenarios_break_no_rule_of_either_set() {
-    for seed in 0..500 {
+    // From 603 on one in some hundreds once had two threads in one tree.
+    for seed in 0..1000 {
         let steps = trace_of(Kind::Valid, seed);
         for options in [Options::compat(), Options::sound()] {
             let verdict = verdict(&steps, &options);

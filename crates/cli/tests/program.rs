@@ -349,6 +349,18 @@ fn a_replaced_file_keeps_its_permissions() {
     assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+/// Whether a program has a handler for interrupts, as Linux tells it; elsewhere after a while.
+#[cfg(unix)]
+fn catches_interrupts(id: u32) -> bool {
+    const SIGINT_BIT: u64 = 1 << 1;
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{id}/status")) else {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        return true;
+    };
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & SIGINT_BIT != 0
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_program_leaves_no_temporary_file() {
@@ -361,10 +373,12 @@ fn an_interrupted_program_leaves_no_temporary_file() {
     while std::fs::read_dir(folder.path()).unwrap().count() == 0 {
         std::thread::yield_now();
     }
-    let begun = || Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success();
     // The handler is set right after the file is made; until then the signal would end the program its own way.
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    assert!(begun());
+    while !catches_interrupts(child.id()) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::yield_now();
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -62,9 +62,9 @@ fn every_event_of_three_seconds_is_kept_or_known_to_be_lost() {
             let mut before = u64::MAX;
             while received() != before {
                 before = received();
-                // Some summaries later.
+                // Some summaries later; on a busy machine the receiver may stand still for a while.
                 let was = running.seen.last.lock().unwrap().as_ref().unwrap().total.elapsed;
-                running.wait_for(|summary| summary.total.elapsed > was + Duration::from_millis(200));
+                running.wait_for(|summary| summary.total.elapsed > was + Duration::from_secs(1));
             }
         };
         let datagrams = scope.spawn(move || send_datagrams(udp, quiet));

@@ -71,7 +71,7 @@ impl Timeline {
         const COUNTS: u64 = 1 << 40;
         let ns_per_count = clock.delta_as_nanos(1, 1 + COUNTS) as f64 / COUNTS as f64;
         let start = Instant::now();
-        let from = Reading { count: clock.raw(), ns: 0 };
+        let from = read(&clock, start);
         let first = Piece { from, ns_per_count };
         Self { clock, start, pieces: vec![first], last: first, compared: start, base: from, next_base: from }
     }
@@ -93,24 +93,8 @@ impl Timeline {
             return;
         }
         self.compared = Instant::now();
-        let now = self.read();
+        let now = read(&self.clock, self.start);
         self.bend(now);
-    }
-
-    /// Both clocks at one moment; where the thread is interrupted between, once more.
-    fn read(&self) -> Reading {
-        let mut best = Reading { count: 0, ns: 0 };
-        let mut width_min = u64::MAX;
-        for _ in 0..8 {
-            let before = self.clock.raw();
-            let ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let width = self.clock.raw().saturating_sub(before);
-            if width < width_min {
-                width_min = width;
-                best = Reading { count: before + width / 2, ns };
-            }
-        }
-        best
     }
 
     fn bend(&mut self, now: Reading) {
@@ -139,6 +123,22 @@ impl Timeline {
         }
         self.pieces.push(self.last);
     }
+}
+
+/// Both clocks at one moment, the one since `start`; where the thread is interrupted between, once more.
+fn read(clock: &Clock, start: Instant) -> Reading {
+    let mut best = Reading { count: 0, ns: 0 };
+    let mut width_min = u64::MAX;
+    for _ in 0..8 {
+        let before = clock.raw();
+        let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let width = clock.raw().saturating_sub(before);
+        if width < width_min {
+            width_min = width;
+            best = Reading { count: before + width / 2, ns };
+        }
+    }
+    best
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     fn this_machines_clocks_agree() {
         let timeline = Timeline::new(Clock::new());
         for _ in 0..1000 {
-            let reading = timeline.read();
+            let reading = read(&timeline.clock, timeline.start);
             assert!(timeline.ns(reading.count).abs_diff(reading.ns) < 1_000_000);
         }
     }

@@ -177,8 +177,8 @@ fn a_program_that_waited_in_vain_goes_on() {
     (0..30_000).for_each(|n| {
         recorder.point("p").u64("n", n);
     });
-    // One wait and not one for each of the many that are lost.
-    assert!(start.elapsed() > Duration::from_millis(100) && start.elapsed() < Duration::from_secs(5));
+    // One wait and not one for each of the many that are lost, which would be half an hour.
+    assert!(start.elapsed() > Duration::from_millis(100) && start.elapsed() < Duration::from_secs(60));
     open.send(()).unwrap();
     let stats = guard.close();
     assert!(stats.dropped > 10_000);
@@ -245,7 +245,7 @@ fn a_guard_does_not_wait_for_ever() {
     assert!(!guard.flush());
     let stats = guard.close();
     assert_eq!(stats.written, 0);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(60));
 }
 
 #[cfg(unix)]

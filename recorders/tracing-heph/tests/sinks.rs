@@ -138,7 +138,7 @@ fn a_connection_that_breaks_is_made_again_with_whole_packets() {
     let builder = Recorder::builder()
         .tcp(listener.local_addr().unwrap().to_string())
         .flush_interval(Duration::from_millis(1))
-        .close_timeout(Duration::from_secs(20));
+        .close_timeout(Duration::from_secs(60));
     let (recorder, guard) = builder.build_recorder().unwrap();
     let mut first = listener.accept().unwrap().0;
     let mut head = vec![0; 23 + 1_000];
@@ -179,7 +179,7 @@ fn a_connection_that_breaks_is_made_again_with_whole_packets() {
 fn a_peer_that_comes_late_gets_what_waited() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let builder = Recorder::builder().tcp(address.to_string()).connect_later(true);
-    let (recorder, guard) = builder.close_timeout(Duration::from_secs(20)).build_recorder().unwrap();
+    let (recorder, guard) = builder.close_timeout(Duration::from_secs(60)).build_recorder().unwrap();
     points(&recorder, 0..500);
     assert_eq!(guard.stats().written, 0);
     let listener = TcpListener::bind(address).unwrap();
@@ -226,7 +226,7 @@ fn unix_sockets_and_pipes_get_the_trace() {
 
 /// Datagrams until so many events came, or none for a while.
 fn datagrams(socket: &UdpSocket, events: usize) -> Vec<Vec<u8>> {
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let (mut datagrams, mut seen) = (Vec::new(), 0);
     let mut buffer = vec![0; 65_536];
     while seen < events {
@@ -290,7 +290,7 @@ fn datagrams_nobody_receives_do_no_harm() {
     points(&recorder, 1_000..1_001);
     let stats = guard.close();
     assert_eq!(stats.written + stats.lost, 1_001);
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut buffer = [0; 2_000];
     let bytes = socket.recv(&mut buffer).unwrap();
     assert_eq!(numbers(&read(&buffer[..bytes])), [1_000]);

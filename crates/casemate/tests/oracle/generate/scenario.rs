@@ -113,6 +113,7 @@ impl World<'_> {
 
     /// One operation, or two of different trees and threads at once.
     fn operation(&mut self) {
+        let start = self.steps.len();
         let Some((thread, tree, is_local)) = self.one_operation(None) else { return };
         if !is_local || self.threads < 2 || self.trees.len() < 2 || !self.rng.chance(40) {
             return;
@@ -125,7 +126,8 @@ impl World<'_> {
         self.spare.extend(spare);
         if second.is_some() {
             let second = self.steps.split_off(before);
-            let span = self.rng.index(12) + 1;
+            // Operations before the first may be on the second's tree.
+            let span = (self.rng.index(12) + 1).min(before - start);
             self.merge(thread, span, second);
         }
     }
