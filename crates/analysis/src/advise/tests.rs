@@ -110,6 +110,16 @@ fn type_data_name_what_is_split_off() {
 }
 
 #[test]
+fn a_class_with_virtual_bases_is_left_as_it_is() {
+    // Fields end at 16; from there on stands what type data do not place.
+    let mut layout = Layout::new("T", RecordKind::Class, 64);
+    layout.push(Field::new("a", 0, 8, "long"));
+    layout.push(Field::new("b", 8, 8, "long"));
+    layout.virtual_bases.push("Base".to_owned());
+    assert!(advised(&mut Known(Arc::new(layout)), &list).is_empty());
+}
+
+#[test]
 fn what_is_all_used_in_order_gets_no_advice() {
     let tried = advised(&mut NoLayouts, &|tape| {
         tape.add(4096, 16, 64);

@@ -33,7 +33,8 @@ pub struct Unit {
 pub(super) fn units(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64) -> Vec<Unit> {
     let layout = surveyed.table().layout(number).filter(|layout| layout.bytes == element_bytes);
     let mut units = match layout {
-        Some(layout) if layout.is_cut || layout.is_open() => return Vec::new(),
+        // Nor can be told where virtual bases are, and that a base with one of its own is shorter inside another class.
+        Some(layout) if layout.is_cut || layout.is_open() || !layout.virtual_bases.is_empty() => return Vec::new(),
         Some(layout) if !layout.fields.is_empty() => of_layout(layout),
         Some(_) => return Vec::new(),
         None => of_accesses(surveyed, number, element_bytes),

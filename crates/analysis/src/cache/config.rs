@@ -1,5 +1,6 @@
 //! What is simulated: levels, policies, who shares what.
 
+use std::collections::HashSet;
 use std::fmt;
 
 /// Smallest line of a cache, in bytes.
@@ -289,28 +290,33 @@ fn check_levels(list: &str, levels: &[Level]) -> Result<(), Wrong> {
     if levels.len() > LEVELS_MAX {
         return Err(Wrong::new(list, format!("expected at most {LEVELS_MAX} levels, found {}", levels.len())));
     }
+    // A TLB is a cache of pages, whose keys have other names.
+    let is_tlb = list == "tlb";
+    let (line_key, size_key) = if is_tlb { ("page", "entries") } else { ("line", "size") };
     let (mut line_above, mut is_shared_above) = (0, false);
     for (at, level) in levels.iter().enumerate() {
         let wrong = |key: &str, what: String| Err(Wrong::new(format!("{list}[{at}].{key}"), what));
         let Level { line, ways, size, .. } = *level;
         if !line.is_power_of_two() || !(LINE_BYTES_MIN..=LINE_BYTES_MAX).contains(&line) {
-            return wrong(
-                "line",
-                format!("expected a power of two from {LINE_BYTES_MIN} to {LINE_BYTES_MAX}, found {line}"),
-            );
+            let what = format!("expected a power of two from {LINE_BYTES_MIN} to {LINE_BYTES_MAX}, found {line}");
+            return wrong(line_key, what);
         }
         if line < line_above {
-            return wrong("line", format!("expected at least the line of the level above, {line_above}, found {line}"));
+            let what = format!("expected at least the {line_key} of the level above, {line_above}, found {line}");
+            return wrong(line_key, what);
         }
         if line_above > 0 && line / line_above > LINE_RATIO_MAX {
-            let what = format!("expected at most {LINE_RATIO_MAX} times the line of the level above, {line_above}");
-            return wrong("line", format!("{what}, found {line}"));
+            let what =
+                format!("expected at most {LINE_RATIO_MAX} times the {line_key} of the level above, {line_above}");
+            return wrong(line_key, format!("{what}, found {line}"));
         }
         if size < line {
-            return wrong("size", format!("expected at least one line, {line}, found {size}"));
+            let least = if is_tlb { "one, found 0".to_owned() } else { format!("one line, {line}, found {size}") };
+            return wrong(size_key, format!("expected at least {least}"));
         }
         if size / line > LINES_MAX {
-            return wrong("size", format!("expected at most {LINES_MAX} lines, found {}", size / line));
+            let of = if is_tlb { "" } else { " lines" };
+            return wrong(size_key, format!("expected at most {LINES_MAX}{of}, found {}", size / line));
         }
         let geometry = level.geometry();
         if geometry.sets == 0 {
@@ -325,10 +331,12 @@ fn check_levels(list: &str, levels: &[Level]) -> Result<(), Wrong> {
         is_shared_above |= !level.is_private;
         line_above = line;
     }
-    let mut names: Vec<&str> = levels.iter().map(|level| level.name.as_str()).chain(["memory"]).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(Wrong::new(format!("{list}[].name"), format!("{:?} stands twice, or means memory", pair[1]))),
+    let mut names = HashSet::from(["memory"]);
+    match levels.iter().position(|level| !names.insert(level.name.as_str())) {
+        Some(at) => {
+            let name = levels.get(at).map_or("", |level| level.name.as_str());
+            Err(Wrong::new(format!("{list}[{at}].name"), format!("{name:?} stands twice, or means memory")))
+        }
         None => Ok(()),
     }
 }
@@ -355,7 +363,7 @@ mod tests {
         assert!(wrong(|c| (c.levels[0].policy, c.levels[0].ways) = (Policy::TreePlru, 3)).contains("power of two"));
         assert!(wrong(|c| c.levels[1].is_private = true).starts_with("levels[1].private"));
         assert!(wrong(|c| c.levels[1].policy = Policy::Opt).starts_with("levels[1].policy"));
-        assert!(wrong(|c| c.levels[1].name = "L1".into()).contains("twice"));
+        assert!(wrong(|c| c.levels[1].name = "L1".into()).starts_with("levels[1].name: \"L1\" stands twice"));
         assert!(wrong(|c| (c.inclusion, c.levels[1].line) = (Inclusion::Exclusive, 128)).contains("exclusive"));
     }
 

@@ -39,12 +39,14 @@ pub struct Found {
 pub fn parse(text: &str, stem: &str) -> Result<Found, Wrong> {
     let mut notes = Vec::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let configs = if text.trim_start().starts_with('{') {
-        let value: Value = serde_json::from_str(text).map_err(|error| {
+    let parsed = serde_json::from_str(text);
+    // What is JSON at all is not the other form, which has sections in brackets.
+    let configs = if parsed.is_ok() || text.trim_start().starts_with('{') {
+        let value: Value = parsed.map_err(|error| {
             Wrong::new(format!("line {}, column {}", error.line(), error.column()), format!("no JSON: {error}"))
         })?;
         let Value::Object(object) = &value else {
-            return Err(Wrong::new("(top)", "expected an object"));
+            return Err(Wrong::new("(top)", format!("expected an object, found {}", shown(&value))));
         };
         of_object(object, stem, &mut notes)?
     } else {
@@ -210,7 +212,11 @@ fn level(keys: &mut Keys<'_>, at: usize) -> Result<Level, Wrong> {
 
 fn tlb_level(keys: &mut Keys<'_>, at: usize) -> Result<Level, Wrong> {
     let name = keys.word("name")?.map_or_else(|| format!("TLB{}", at + 1), str::to_owned);
-    let (entries, page) = (keys.bytes("entries", None)?, keys.bytes("page", Some(4096))?);
+    let entries = match keys.get("entries") {
+        None => return Err(keys.missing("entries", "a number of entries")),
+        Some(value) => size(value).ok_or_else(|| keys.wrong("entries", "a number of entries", value))?,
+    };
+    let page = keys.bytes("page", Some(4096))?;
     let mut level = Level::new(&name, entries.saturating_mul(page), page, ways(keys)?);
     level.policy = policy(keys)?;
     level.is_private = keys.flag("private", false)?;
@@ -387,6 +393,23 @@ mod tests {
         assert_eq!(wrong(r#"{"levels": {}}"#), "levels: expected an array, found an object");
         assert_eq!(wrong(r#"{"levels": {"levels": [{"size": 4096, "ways": 4}]}}"#), "fine");
         assert_eq!(wrong("{}"), "(top): expected a configuration, found none");
+        assert_eq!(wrong("[{}]"), "(top): expected an object, found an array");
+        assert_eq!(wrong("null"), "(top): expected an object, found null");
+    }
+
+    #[test]
+    fn keys_of_a_tlb_are_called_as_in_the_file() {
+        let tlb = |rest: &str| {
+            let level = r#"{"name": "L1", "size": 4096, "ways": 4}"#;
+            wrong(&format!(r#"{{"x": {{"levels": [{level}], "tlb": [{{"name": "T", "ways": 4, {rest}}}]}}}}"#))
+        };
+        assert_eq!(tlb(r#""page": "4KiB""#), "x.tlb[0].entries: expected a number of entries, found nothing");
+        assert_eq!(tlb(r#""entries": true"#), "x.tlb[0].entries: expected a number of entries, found true");
+        assert!(tlb(r#""entries": 64, "page": 3000"#).starts_with("x.tlb[0].page: expected a power of two from 8"));
+        assert_eq!(tlb(r#""entries": 0"#), "x.tlb[0].entries: expected at least one, found 0");
+        assert!(tlb(r#""entries": 99999999999"#).starts_with("x.tlb[0].entries: expected at most 16777216, found"));
+        let two = r#""entries": 64, "page": "2MiB"}, {"entries": 64, "ways": 4"#;
+        assert_eq!(tlb(two), "x.tlb[1].page: expected at least the page of the level above, 2097152, found 4096");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which field of which type an access touches: the words the result is told in.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessFlags, RegionAdded, RegionRemoved, TypeNumber};
@@ -12,45 +13,81 @@ use crate::live_regions::LiveRegions;
 /// Most fields told apart; further ones share one.
 const FIELDS_MAX: usize = 1 << 20;
 
+/// Most kinds told apart; further ones share one.
+const KINDS_MAX: usize = 1 << 20;
+
+/// Kinds found without looking them up: a power of two.
+const RECENT_KINDS: usize = 1 << 6;
+
 /// Number of a field.
 pub(super) type FieldId = u32;
 
 /// A field of a type, or bytes where no type is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Field {
-    /// `None` for memory without a type.
-    pub(super) type_number: Option<TypeNumber>,
+    kind: Kind,
     /// From the start of the element; the address where there is no type.
-    pub(super) offset: u64,
-    pub(super) bytes: u16,
+    offset: u64,
+}
+
+/// What accesses to a type of so many bytes have in common. There are few, whatever memory is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Kind {
+    /// `None` for memory without a type.
+    type_number: Option<TypeNumber>,
+    bytes: u16,
     /// Bytes of an element.
-    pub(super) element_bytes: u64,
+    element_bytes: u64,
 }
 
-/// What an access touches, before it has a number: most of memory is never shared, and numbers are for what is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
-    field: Field,
-    instance: u64,
-    is_atomic: bool,
-    is_straddling: bool,
-}
-
-/// Who touched what.
+/// Who touched what. Each line keeps several, so they are small, and fields have no numbers until they cost something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Touch {
-    pub(super) core: u32,
-    pub(super) field: FieldId,
-    /// Where the element begins: two fields are of one instance when this is the same.
+    /// Where the element begins: two fields are of one instance when this is the same. 0 where there is no type.
     pub(super) instance: u64,
-    pub(super) is_atomic: bool,
-    pub(super) is_straddling: bool,
+    /// From the start of the element; the address where there is no type.
+    offset: u64,
+    pub(super) core: u32,
+    /// Number of the kind, in the upper bits, and flags; never 0.
+    what: NonZeroU32,
+}
+
+// Lines are many: see the figures in `lines`.
+const _: () = assert!(size_of::<Option<Touch>>() == 24);
+
+impl Touch {
+    const ATOMIC: u32 = 1;
+    const STRADDLING: u32 = 2;
+    /// Makes the number no 0.
+    const IS_THERE: u32 = 4;
+    const KIND_SHIFT: u32 = 3;
+
+    /// Of a core, and nothing else.
+    #[cfg(test)]
+    pub(super) fn of_core(core: u32) -> Self {
+        Self { instance: 0, offset: 0, core, what: NonZeroU32::new(Self::IS_THERE).expect("it is not 0") }
+    }
+
+    fn kind(&self) -> u32 {
+        self.what.get() >> Self::KIND_SHIFT
+    }
+
+    pub(super) fn is_atomic(&self) -> bool {
+        self.what.get() & Self::ATOMIC != 0
+    }
+
+    pub(super) fn is_straddling(&self) -> bool {
+        self.what.get() & Self::STRADDLING != 0
+    }
 }
 
 /// All fields met, and what lives where.
-#[derive(Default)]
 pub(super) struct Fields<'a> {
     live: LiveRegions,
+    kind_ids: HashMap<Kind, u32>,
+    kinds: Vec<Kind>,
+    /// Kinds touched lately, and their numbers.
+    recent: [Option<(Kind, u32)>; RECENT_KINDS],
     ids: HashMap<Field, FieldId>,
     list: Vec<Field>,
     /// Names of types; `None` for those beyond the limit.
@@ -62,7 +99,17 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(super) fn new(layouts: Option<&'a mut dyn Layouts>) -> Self {
-        Self { layouts, ..Self::default() }
+        Self {
+            live: LiveRegions::default(),
+            kind_ids: HashMap::new(),
+            kinds: Vec::new(),
+            recent: [None; RECENT_KINDS],
+            ids: HashMap::new(),
+            list: Vec::new(),
+            types: Vec::new(),
+            layouts,
+            table: TypeTable::default(),
+        }
     }
 
     pub(super) fn add_type(&mut self, name: Option<&[u8]>) {
@@ -83,35 +130,62 @@ impl<'a> Fields<'a> {
     }
 
     /// What an access touches now.
-    pub(super) fn look(&mut self, access: &Access, is_straddling: bool) -> Seen {
-        let is_atomic = access.flags.has(AccessFlags::ATOMIC);
-        let (offset, bytes) = (access.address, access.bytes);
-        let Some(region) = self.live.find(access.thread, access.address) else {
-            let field = Field { type_number: None, offset, bytes, element_bytes: 0 };
-            return Seen { field, instance: 0, is_atomic, is_straddling };
+    pub(super) fn touch(&mut self, access: &Access, core: u32, is_straddling: bool) -> Touch {
+        let bytes = access.bytes;
+        let (kind, instance, offset) = match self.live.find(access.thread, access.address) {
+            None => (Kind { type_number: None, bytes, element_bytes: 0 }, 0, access.address),
+            Some(region) => {
+                let offset = region.offset_in_element(access.address);
+                let (type_number, element_bytes) = (Some(region.type_number), region.element_bytes);
+                (Kind { type_number, bytes, element_bytes }, access.address.wrapping_sub(offset), offset)
+            }
         };
-        let offset = region.offset_in_element(access.address);
-        let (type_number, element_bytes) = (Some(region.type_number), region.element_bytes);
-        let instance = access.address.wrapping_sub(offset);
-        Seen { field: Field { type_number, offset, bytes, element_bytes }, instance, is_atomic, is_straddling }
+        let atomic = if access.flags.has(AccessFlags::ATOMIC) { Touch::ATOMIC } else { 0 };
+        let straddling = if is_straddling { Touch::STRADDLING } else { 0 };
+        let what = self.kind_id(kind) << Touch::KIND_SHIFT | Touch::IS_THERE | straddling | atomic;
+        Touch { instance, offset, core, what: NonZeroU32::new(what).expect("one of the bits is always set") }
     }
 
-    /// What was seen, as something that others compare with.
-    pub(super) fn touch(&mut self, seen: &Seen, core: u32) -> Touch {
-        let Seen { field, instance, is_atomic, is_straddling } = *seen;
-        Touch { core, field: self.id(field), instance, is_atomic, is_straddling }
+    fn kind_id(&mut self, kind: Kind) -> u32 {
+        let home = (kind.type_number.unwrap_or(0) as usize).wrapping_mul(11) ^ usize::from(kind.bytes);
+        let recent = self.recent.get_mut(home % RECENT_KINDS);
+        if let Some(Some((known, id))) = &recent
+            && *known == kind
+        {
+            return *id;
+        }
+        let next = u32::try_from(self.kinds.len()).expect("the limit fits 32 bits");
+        let id = match self.kind_ids.get(&kind) {
+            Some(id) => *id,
+            // This number stands for all that come later; none of the list has it.
+            None if self.kinds.len() >= KINDS_MAX => return next,
+            None => {
+                self.kinds.push(kind);
+                self.kind_ids.insert(kind, next);
+                next
+            }
+        };
+        if let Some(recent) = recent {
+            *recent = Some((kind, id));
+        }
+        id
     }
 
-    fn id(&mut self, field: Field) -> FieldId {
+    /// The number of the field that was touched.
+    pub(super) fn id(&mut self, touch: &Touch) -> FieldId {
+        // Stands for all fields beyond the limits; none of the list has it.
+        const OTHERS: FieldId = FIELDS_MAX as FieldId;
+        let Some(kind) = self.kinds.get(touch.kind() as usize) else { return OTHERS };
+        let field = Field { kind: *kind, offset: touch.offset };
         if let Some(id) = self.ids.get(&field) {
             return *id;
         }
-        // The last of them stands for all that come later.
-        let id = FieldId::try_from(self.list.len().min(FIELDS_MAX)).expect("the limit fits 32 bits");
-        if self.list.len() <= FIELDS_MAX {
-            self.list.push(field);
-            self.ids.insert(field, id);
+        if self.list.len() >= FIELDS_MAX {
+            return OTHERS;
         }
+        let id = FieldId::try_from(self.list.len()).expect("the limit fits 32 bits");
+        self.list.push(field);
+        self.ids.insert(field, id);
         id
     }
 
@@ -119,11 +193,9 @@ impl<'a> Fields<'a> {
     pub(super) fn side(&mut self, id: FieldId) -> FieldName {
         let unknown =
             FieldName { type_name: None, offset: 0, bytes: 0, element_bytes: 0, name: None, field_type: None };
-        let Some(field) = self.list.get(id as usize).copied().filter(|_| (id as usize) < FIELDS_MAX) else {
-            return unknown;
-        };
-        let Field { offset, bytes, element_bytes, .. } = field;
-        let Some(number) = field.type_number else { return FieldName { offset, bytes, ..unknown } };
+        let Some(Field { kind, offset }) = self.list.get(id as usize).copied() else { return unknown };
+        let Kind { type_number, bytes, element_bytes } = kind;
+        let Some(number) = type_number else { return FieldName { offset, bytes, ..unknown } };
         let raw = self.types.get(number as usize).and_then(Option::as_deref);
         let type_name = raw.map_or_else(|| "(other types)".to_owned(), |raw| String::from_utf8_lossy(raw).into_owned());
         // Elements have the size that the layout said, so that it is found again where types share a name.

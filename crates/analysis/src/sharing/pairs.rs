@@ -31,7 +31,30 @@ struct Count {
     invalidations: u64,
     has_atomics: bool,
     has_straddles: bool,
-    lines: HashSet<u64>,
+    lines: Lines,
+}
+
+/// The first lines of a pair, by their addresses: most pairs have one or two.
+#[derive(Debug, Default)]
+struct Lines {
+    first: Option<u64>,
+    more: Option<Box<HashSet<u64>>>,
+}
+
+impl Lines {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.as_ref().map_or(0, |more| more.len())
+    }
+
+    fn insert(&mut self, line: u64) {
+        if *self.first.get_or_insert(line) != line && self.len() < LINES_MAX {
+            self.more.get_or_insert_default().insert(line);
+        }
+    }
+
+    fn least(&self) -> Option<u64> {
+        self.first.into_iter().chain(self.more.iter().flat_map(|more| more.iter().copied())).min()
+    }
 }
 
 /// All pairs.
@@ -76,10 +99,16 @@ pub struct Side {
     pub field: FieldName,
 }
 
+impl Side {
+    fn key(&self) -> (&FieldName, u32) {
+        (&self.field, self.core)
+    }
+}
+
 impl Pairs {
-    /// Counts what `one` cost because of `other`, on a line at an address.
-    pub(super) fn count(&mut self, one: &Touch, other: &Touch, cost: Cost, line: u64) {
-        let (a, b) = ((one.field, one.core), (other.field, other.core));
+    /// Counts what the first cost because of the second, on a line at an address.
+    pub(super) fn count(&mut self, fields: &mut Fields<'_>, [one, other]: [&Touch; 2], cost: Cost, line: u64) {
+        let (a, b) = ((fields.id(one), one.core), (fields.id(other), other.core));
         let key = (a.min(b), a.max(b), one.instance == other.instance);
         if self.counts.len() >= PAIRS_MAX && !self.counts.contains_key(&key) {
             self.others += 1;
@@ -91,11 +120,9 @@ impl Pairs {
             Cost::TrueMiss => count.true_misses += 1,
             Cost::FalseMiss => count.false_misses += 1,
         }
-        count.has_atomics |= one.is_atomic || other.is_atomic;
-        count.has_straddles |= one.is_straddling || other.is_straddling;
-        if count.lines.len() < LINES_MAX {
-            count.lines.insert(line);
-        }
+        count.has_atomics |= one.is_atomic() || other.is_atomic();
+        count.has_straddles |= one.is_straddling() || other.is_straddling();
+        count.lines.insert(line);
     }
 
     /// The pairs, the dearest first; and how often pairs beyond the limit cost something.
@@ -113,7 +140,7 @@ impl Pairs {
                 has_atomics: count.has_atomics,
                 has_straddles: count.has_straddles,
                 lines: count.lines.len() as u64,
-                line: count.lines.into_iter().min().unwrap_or(0),
+                line: count.lines.least().unwrap_or(0),
                 advice: None,
             };
             pair.advice = advice(&pair, line_bytes);
@@ -121,8 +148,12 @@ impl Pairs {
         });
         let mut pairs: Vec<_> = pairs.collect();
         let cost = |pair: &Pair| (pair.false_misses + pair.true_misses, pair.false_misses, pair.invalidations);
-        let sides = |pair: &Pair| pair.sides.clone().map(|side| (side.field, side.core));
-        pairs.sort_by_cached_key(|pair| (std::cmp::Reverse(cost(pair)), sides(pair), pair.line));
+        // Pairs may be a million: none of their names is copied for this.
+        pairs.sort_by(|a, b| {
+            let sides = a.sides.each_ref().map(Side::key).cmp(&b.sides.each_ref().map(Side::key));
+            let rest = a.line.cmp(&b.line).then(b.is_one_instance.cmp(&a.is_one_instance));
+            cost(b).cmp(&cost(a)).then(sides).then(rest)
+        });
         (pairs, self.others)
     }
 }

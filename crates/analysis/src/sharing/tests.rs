@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anytrace_core::access::AccessKind;
+use anytrace_core::access::{AccessFlags, AccessKind};
 use anytrace_core::layout::{Dimension, Field, Layout, RecordKind};
 use proptest::prelude::*;
 

@@ -12,7 +12,7 @@ pub enum RowKind {
     Leaf,
     /// A field that has others in it: counts of accesses to any of them.
     Group,
-    /// Bytes that belong to no field.
+    /// Bytes that belong to no field; in arrays those of the first element, counted for all of them.
     Hole,
     /// An offset and a size: the type's fields are not known.
     Offset,
@@ -27,7 +27,7 @@ pub struct Row {
     pub kind: RowKind,
     /// Path from the type: `a.b[].c`; empty where there is no name.
     pub path: String,
-    /// The last part of the path.
+    /// The last part of the path; for holes `(padding)` or what else may be there.
     pub name: String,
     /// The type as it is declared: `char[48]`.
     pub type_text: String,
@@ -84,10 +84,9 @@ fn of_offset(offset_bytes: u64, bytes: u16, counts: &Counts) -> Row {
     }
 }
 
-fn of_layout(layout: &Layout, offsets: &[((TypeNumber, u64, u16), Counts)]) -> Vec<Row> {
+pub(super) fn of_layout(layout: &Layout, offsets: &[((TypeNumber, u64, u16), Counts)]) -> Vec<Row> {
     let mut counts = vec![Counts::default(); layout.fields.len()];
-    let holes = layout.holes();
-    let mut of_holes = vec![Counts::default(); holes.len()];
+    let mut holes = Holes::of(layout);
     let mut behind = Counts::default();
     for ((_, offset, bytes), found) in offsets {
         let mut is_placed = false;
@@ -97,20 +96,14 @@ fn of_layout(layout: &Layout, offsets: &[((TypeNumber, u64, u16), Counts)]) -> V
                 counts.add(found);
             }
         }
-        let end = offset.saturating_add(u64::from(*bytes));
-        for ((start, length), counts) in holes.iter().zip(&mut of_holes) {
-            if *offset < start + length && end > *start {
-                is_placed = true;
-                counts.add(found);
-            }
-        }
+        is_placed |= holes.count(*offset, offset.saturating_add(u64::from(*bytes)), found);
         if !is_placed {
             behind.add(found);
         }
     }
     let fields = layout.fields.iter().zip(counts).enumerate();
     let mut rows: Vec<Row> = fields.map(|(number, (field, counts))| of_field(layout, number, field, counts)).collect();
-    place_holes(&mut rows, &holes, &of_holes);
+    holes.place(layout, &mut rows);
     if behind != Counts::default() {
         let offset_bytes = layout.bytes;
         rows.push(Row { kind: RowKind::Behind, offset_bytes, ..of_offset(offset_bytes, 0, &behind) });
@@ -146,12 +139,66 @@ fn of_field(layout: &Layout, number: usize, field: &Field, counts: Counts) -> Ro
     }
 }
 
-/// Puts a row for each hole behind the field that ends last before it.
-fn place_holes(rows: &mut Vec<Row>, holes: &[(u64, u64)], counts: &[Counts]) {
-    for ((start, bytes), counts) in holes.iter().zip(counts).rev() {
-        let before = rows.iter().rposition(|row| row.offset_bytes < *start && row.kind != RowKind::Hole);
-        let depth = before.and_then(|at| rows.get(at)).map_or(0, |row| row.depth);
-        let hole = Row { kind: RowKind::Hole, depth, bytes: *bytes, ..of_offset(*start, 0, counts) };
-        rows.insert(before.map_or(0, |at| at + 1), hole);
+/// The holes of a type. Those of an array's elements are shown once, as its fields are.
+struct Holes {
+    /// Offset and length, ascending.
+    all: Vec<(u64, u64)>,
+    /// For each of them, the number of the one that is shown.
+    shown: Vec<usize>,
+    /// By the numbers of those that are shown.
+    counts: Vec<Counts>,
+}
+
+impl Holes {
+    fn of(layout: &Layout) -> Self {
+        let all = layout.holes();
+        let arrays: Vec<&Field> = layout.fields.iter().filter(|field| field.own_dimensions > 0).collect();
+        let shown = all.iter().enumerate().map(|(number, (start, bytes))| {
+            let firsts = arrays.iter().filter_map(|array| in_first(array, *start));
+            // The same hole must be there: at the end of an array it may be longer.
+            firsts.filter_map(|first| all.binary_search(&(first, *bytes)).ok()).min().unwrap_or(number)
+        });
+        Self { shown: shown.collect(), counts: vec![Counts::default(); all.len()], all }
     }
+
+    /// Counts what touches bytes from a start to an end; false where these are no hole.
+    fn count(&mut self, start: u64, end: u64, found: &Counts) -> bool {
+        let first = self.all.partition_point(|(at, bytes)| at + bytes <= start);
+        let touched = self.all.iter().zip(&self.shown).skip(first).take_while(|((at, _), _)| *at < end);
+        let mut touched: Vec<usize> =
+            touched.filter(|((at, _), _)| start < end && *at < end).map(|(_, to)| *to).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        for number in &touched {
+            if let Some(counts) = self.counts.get_mut(*number) {
+                counts.add(found);
+            }
+        }
+        !touched.is_empty()
+    }
+
+    /// Puts a row for each hole that is shown behind the field that ends last before it.
+    fn place(&self, layout: &Layout, rows: &mut Vec<Row>) {
+        let each = self.all.iter().zip(&self.counts).zip(&self.shown).enumerate();
+        let each = each.filter(|(number, (_, shown))| number == *shown).map(|(_, (hole, _))| hole);
+        for ((start, bytes), counts) in each.rev() {
+            let before = rows.iter().rposition(|row| row.offset_bytes < *start && row.kind != RowKind::Hole);
+            let depth = before.and_then(|at| rows.get(at)).map_or(0, |row| row.depth);
+            let name = layout.describe_hole(*start);
+            let hole = Row { kind: RowKind::Hole, name, depth, bytes: *bytes, ..of_offset(*start, 0, counts) };
+            rows.insert(before.map_or(0, |at| at + 1), hole);
+        }
+    }
+}
+
+/// Where an offset in an array would be if it were in its first element, and those of all arrays it is in.
+fn in_first(array: &Field, offset: u64) -> Option<u64> {
+    let mut inside = offset.checked_sub(array.offset_bytes)?;
+    if offset >= array.end_bytes() {
+        return None;
+    }
+    for dimension in &array.dimensions {
+        inside = inside.checked_rem(dimension.stride_bytes)?;
+    }
+    Some(array.offset_bytes.saturating_add(inside))
 }

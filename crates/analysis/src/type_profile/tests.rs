@@ -4,6 +4,7 @@ use anytrace_core::access::{AccessFlags, AccessKind};
 use anytrace_core::layout::{Dimension, Field, Layout, RecordKind};
 use proptest::prelude::*;
 
+use super::rows::of_layout;
 use super::*;
 use crate::cache::Options;
 use crate::cache::config::{Config, Level};
@@ -105,4 +106,65 @@ proptest! {
         let by_offset: u64 = found.offsets.iter().map(|(_, counts)| counts.misses).sum();
         prop_assert_eq!(by_offset, found.types.iter().map(|one| one.counts.misses).sum::<u64>());
     }
+}
+
+/// Elements of 8 bytes: a byte, a hole of 3, an int that ends 2 bytes early; with a hole before and one behind.
+fn board(elements: u64) -> Layout {
+    let mut layout = Layout::new("Board", RecordKind::Struct, 8 + 8 * elements + 4);
+    layout.push(Field::new("id", 0, 4, "int"));
+    let each = Dimension { stride_bytes: 8, count: elements };
+    let parent = layout.push(Field::new("cells", 8, 8, "Cell").repeated(each));
+    let inside = |name: &str, offset: u64, bytes: u64| Field {
+        parent,
+        depth: 1,
+        dimensions: vec![each],
+        ..Field::new(name, offset, bytes, "char")
+    };
+    layout.push(inside("kind", 8, 1));
+    layout.push(inside("value", 12, 2));
+    layout
+}
+
+fn told(rows: &[Row]) -> Vec<(u64, u64, u16, &str, u64)> {
+    rows.iter().map(|row| (row.offset_bytes, row.bytes, row.depth, row.name.as_str(), row.counts.reads)).collect()
+}
+
+#[test]
+fn holes_in_the_elements_of_an_array_are_shown_once() {
+    let reads = |reads| Counts { reads, ..Counts::default() };
+    // In the hole of element 2; over that of element 0 into the next field; over two elements; behind the array.
+    let counted = [((0, 27, 1), reads(1)), ((0, 10, 4), reads(2)), ((0, 9, 16), reads(4)), ((0, 42, 1), reads(8))];
+    let rows = of_layout(&board(4), &counted);
+    assert_eq!(
+        told(&rows),
+        [
+            (0, 4, 0, "id", 0),
+            (4, 4, 0, "(padding)", 0),
+            (8, 32, 0, "cells", 6),
+            (8, 1, 1, "kind", 4),
+            (9, 3, 1, "(padding)", 7),
+            (12, 2, 1, "value", 6),
+            (14, 2, 1, "(padding)", 4),
+            (38, 6, 1, "(padding)", 8),
+        ]
+    );
+}
+
+#[test]
+fn a_hole_behind_all_fields_may_be_a_virtual_base() {
+    let mut layout = board(1);
+    layout.virtual_bases.push("Base".to_owned());
+    let names: Vec<_> = rows_of(&layout).into_iter().map(|row| row.name).filter(|name| name.starts_with('(')).collect();
+    assert_eq!(names, ["(padding)", "(padding)", "(virtual base Base or padding)"]);
+}
+
+#[test]
+fn an_array_of_thousands_of_elements_with_holes_takes_no_more_than_a_moment() {
+    let elements = 20_000;
+    let layout = board(elements);
+    let of = |at: u64| [0, 4, 6].map(|inside| ((0, 8 + at * 8 + inside, 2), Counts { reads: 1, ..Counts::default() }));
+    let counted: Vec<_> = (0..elements).flat_map(of).collect();
+    let rows = of_layout(&layout, &counted);
+    assert_eq!(rows.len(), 8);
+    assert_eq!(rows[3].counts.reads, elements);
 }

@@ -61,12 +61,9 @@ impl Layout {
         }
         let hits = self.hits(offset, bytes);
         if hits.is_empty() {
-            return match (bytes, self.virtual_bases.as_slice()) {
-                (0, _) => "(no bytes)".to_owned(),
-                (_, [only]) => format!("(virtual base {only} or padding)"),
-                (_, [_, ..]) => "(virtual bases or padding)".to_owned(),
-                _ if self.is_cut => "(not known)".to_owned(),
-                _ => "(padding)".to_owned(),
+            return match bytes {
+                0 => "(no bytes)".to_owned(),
+                _ => self.describe_hole(offset),
             };
         }
         let mut text = String::new();
@@ -81,6 +78,19 @@ impl Layout {
             text.push_str(&format!(", … ({})", hits.len()));
         }
         text
+    }
+}
+
+impl Layout {
+    /// What stands where no field does, in words: `(padding)`, or the virtual bases, which come behind all else.
+    pub fn describe_hole(&self, offset: u64) -> String {
+        let is_behind = || self.leaves().all(|(_, field)| field.offset_bytes < offset);
+        match self.virtual_bases.as_slice() {
+            [only] if is_behind() => format!("(virtual base {only} or padding)"),
+            [_, _, ..] if is_behind() => "(virtual bases or padding)".to_owned(),
+            _ if self.is_cut => "(not known)".to_owned(),
+            _ => "(padding)".to_owned(),
+        }
     }
 }
 
@@ -210,6 +220,15 @@ mod tests {
         let layout = Layout::new("double", RecordKind::Scalar, 8);
         assert_eq!([3872, 8, 12, 0].map(|recorded| layout.element_bytes(recorded)), [8, 8, 12, 0]);
         assert_eq!(Layout::new("unknown", RecordKind::Struct, 0).element_bytes(12), 12);
+    }
+
+    #[test]
+    fn what_no_field_names_is_padding_and_behind_them_a_virtual_base() {
+        let mut layout = nested();
+        assert_eq!((layout.describe(4, 4), layout.describe(48, 4)), ("(padding)".to_owned(), "(padding)".to_owned()));
+        layout.virtual_bases.push("Base".to_owned());
+        assert_eq!(layout.describe(4, 4), "(padding)");
+        assert_eq!(layout.describe(48, 4), "(virtual base Base or padding)");
     }
 
     #[test]

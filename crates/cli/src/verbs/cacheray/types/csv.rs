@@ -29,7 +29,7 @@ pub(super) fn lines(results: &Results, with_heading: bool) -> String {
         let name = quoted(profile.table.name(number));
         for row in profile.rows(number) {
             let path = match row.kind {
-                RowKind::Hole => "(padding)".to_owned(),
+                RowKind::Hole => row.name.clone(),
                 RowKind::Behind => "(behind the end)".to_owned(),
                 _ => row.path,
             };

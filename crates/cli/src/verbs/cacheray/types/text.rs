@@ -142,7 +142,7 @@ fn type_page(results: &Results, at: TypeNumber) -> String {
 
 fn remarks(layout: Option<&Layout>, one: &TypeCounts, line: u64) -> String {
     let mut out = String::new();
-    let holes: Vec<(u64, u64)> = layout.map(Layout::holes).unwrap_or_default();
+    let holes: Vec<(u64, u64)> = layout.map(padding).unwrap_or_default();
     if !holes.is_empty() {
         let total: u64 = holes.iter().map(|(_, bytes)| bytes).sum();
         let count = if holes.len() == 1 { "1 place".to_owned() } else { format!("{} places", holes.len()) };
@@ -170,6 +170,16 @@ fn remarks(layout: Option<&Layout>, one: &TypeCounts, line: u64) -> String {
         }
     }
     out
+}
+
+/// Holes that are nothing else: behind the fields of a class, virtual bases may stand.
+fn padding(layout: &Layout) -> Vec<(u64, u64)> {
+    let mut holes = layout.holes();
+    if !layout.virtual_bases.is_empty() {
+        let end = layout.leaves().map(|(_, field)| field.end_bytes()).max().unwrap_or(0);
+        holes.retain(|(start, _)| *start < end);
+    }
+    holes
 }
 
 fn fields(rows: &[Row], one: &TypeCounts, has_layout: bool, line: u64) -> String {
@@ -238,7 +248,7 @@ fn size(row: &Row) -> String {
 fn label(row: &Row) -> String {
     let indent = "  ".repeat(usize::from(row.depth));
     let text = match row.kind {
-        RowKind::Hole => "(padding)".to_owned(),
+        RowKind::Hole => row.name.clone(),
         RowKind::Behind => "(behind the end of the type)".to_owned(),
         RowKind::Offset => String::new(),
         RowKind::Leaf | RowKind::Group => {
