@@ -112,6 +112,7 @@ pub(super) struct SharedLine {
     /// Every core that ever had it.
     pub(super) copies: Vec<Copy>,
     /// Places of cores in there, once they are many.
+    #[expect(clippy::box_collection, reason = "nearly all lines have none, and it would be a third of them")]
     places: Option<Box<HashMap<u32, u32>>>,
     /// Places of those that have it now.
     pub(super) holders: Vec<u32>,

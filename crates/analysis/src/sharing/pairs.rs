@@ -38,6 +38,7 @@ struct Count {
 #[derive(Debug, Default)]
 struct Lines {
     first: Option<u64>,
+    #[expect(clippy::box_collection, reason = "most pairs have none, and it would be half of them")]
     more: Option<Box<HashSet<u64>>>,
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::configs::{ConfigArguments, preset_list};
 use super::sim::{Simulated, put, simulate};
+use super::type_label::type_label;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::table::{Align, Table};
@@ -124,7 +125,7 @@ fn subject(pair: &Pair) -> String {
     match &pair.subject {
         Subject::All => "all records".to_owned(),
         Subject::Level(_, name) => printable(name),
-        Subject::Type(Some(name)) => printable(&String::from_utf8_lossy(name)),
+        Subject::Type(Some(name)) => type_label(&String::from_utf8_lossy(name)),
         Subject::Type(None) => "(all other types)".to_owned(),
         Subject::Untyped => "(no type)".to_owned(),
     }

@@ -17,6 +17,7 @@ mod remapping;
 mod sharing;
 mod sim;
 mod type_data;
+mod type_label;
 mod types;
 mod what_if;
 

@@ -4,6 +4,7 @@ use anytrace_analysis::advise::{Measured, Tried};
 use anytrace_core::text::printable;
 
 use super::super::caches::described;
+use super::super::type_label::type_label;
 use super::Advice;
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped};
@@ -176,7 +177,7 @@ fn table_of(tried: &[&Tried]) -> String {
         table.row(vec![
             format!("{:+.1}%", -one.gain * 100.0),
             lines.join(", "),
-            printable(&one.candidate.plan.name),
+            type_label(&one.candidate.plan.name),
             one.candidate.kind.title().to_owned(),
         ]);
     }

@@ -5,9 +5,13 @@ use anytrace_core::access::TypeNumber;
 use anytrace_core::text::printable;
 
 use super::super::caches::bytes;
+use super::super::type_label::type_label;
 use super::Results;
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped};
+
+/// Most types in the table.
+const TYPES_MAX: usize = 200;
 
 /// Columns of the small pictures.
 const SPARKS: usize = 16;
@@ -69,7 +73,8 @@ fn table(found: &Lifetimes) -> String {
     ]);
     let mut order: Vec<(TypeNumber, &TypeLife)> = (0..).zip(&found.types).filter(|(_, one)| one.regions > 0).collect();
     order.sort_by_key(|(at, one)| (std::cmp::Reverse(one.live_bytes_peak), *at));
-    for (at, one) in order {
+    let left_out = order.len().saturating_sub(TYPES_MAX);
+    for (at, one) in order.into_iter().take(TYPES_MAX) {
         let lifetime = |numerator| one.lifetimes.fraction(numerator, 100).map_or_else(|| "·".to_owned(), number);
         let some = |count| if count == 0 { "·".to_owned() } else { number(count) };
         table.row(vec![
@@ -82,11 +87,16 @@ fn table(found: &Lifetimes) -> String {
             some(one.leaked),
             some(one.untouched),
             bytes(one.live_bytes_peak),
-            printable(found.table.name(at)),
+            type_label(found.table.name(at)),
             one.live.sparkline(SPARKS),
         ]);
     }
-    format!("Lifetimes, in records\n{}", table.render())
+    let mut out = format!("Lifetimes, in records\n{}", table.render());
+    if left_out > 0 {
+        let left_out = counted(left_out as u64, "more type");
+        out.push_str(&format!("  … {left_out} with fewer bytes: --format json has all\n"));
+    }
+    out
 }
 
 /// How many regions lived how long, in powers of two.
@@ -165,7 +175,9 @@ fn unwritten(results: &Results) -> String {
         ));
     }
     out.push_str(&more(found.unwritten.len() as u64, results.top));
-    out.push_str("  What code writes that is not instrumented (the C library, plain memcpy) is not in a trace.\n");
+    out.push_str(
+        "  What code writes that is not instrumented (the C library and its calloc, plain memcpy) is not in a trace.\n",
+    );
     out
 }
 

@@ -7,6 +7,7 @@ use anytrace_analysis::reuse::{Found, WorkingSet};
 use anytrace_core::text;
 use anytrace_export::curves::size;
 
+use super::super::type_label::type_label;
 use super::MrcArguments;
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped, percent};
@@ -102,7 +103,7 @@ fn parts(found: &Found, options: &MrcArguments, out: &mut dyn Write) -> io::Resu
         let mut row = vec![grouped(u128::from(curve.line_accesses)), grouped(u128::from(curve.cold))];
         let share = |lines: &u64| percent(curve.misses(*lines) as f64, curve.line_accesses as f64);
         row.extend(columns.iter().map(|(_, lines)| share(lines)));
-        row.push(text::printable(&part.name));
+        row.push(type_label(&part.name));
         table.row(row);
     }
     writeln!(out, "\nMiss ratio by {what}:\n{}", table.render().trim_end())?;

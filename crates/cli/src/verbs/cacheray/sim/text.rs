@@ -5,6 +5,7 @@ use anytrace_analysis::cache::results::{ConfigResults, LevelResults, Tally, Type
 use anytrace_core::text::printable;
 
 use super::super::configs::bytes;
+use super::super::type_label::type_label;
 use super::{FieldNames, Simulated, TellArguments};
 use crate::paint;
 use crate::table::{Align, Table};
@@ -257,7 +258,7 @@ fn field_name(of: &TypeResults, offset: u64, bytes: u16, names: &FieldNames) -> 
 
 fn name(of: &TypeResults) -> String {
     match &of.name {
-        Some(name) => printable(&String::from_utf8_lossy(name)),
+        Some(name) => type_label(&String::from_utf8_lossy(name)),
         None => "(all other types)".to_owned(),
     }
 }

@@ -6,6 +6,7 @@ use anytrace_core::layout::{Layout, Role};
 use anytrace_core::text::printable;
 
 use super::super::caches::{bytes, described};
+use super::super::type_label::type_label;
 use super::Results;
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped, percent};
@@ -13,8 +14,12 @@ use crate::units::{counted, grouped, percent};
 /// Columns of the small picture of live bytes.
 const SPARKS: usize = 16;
 
-/// Most rows of a type: a record may have thousands of fields.
+/// Most rows of a type, and types in a table: a record may have thousands of fields, a trace many thousands of types.
 const ROWS_MAX: usize = 200;
+
+/// Most rows of a type without type data, which may as well be an array of anything; as many as of others where it was
+/// asked for by name.
+const ROWS_MAX_UNKNOWN: usize = 32;
 
 /// What reads in such traces do not tell (compilers leave out reads in front of writes).
 pub(in super::super) const READS_NOTE: &str = "Reads are a lower bound: instrumenting compilers leave out a read before a write of the same place, \
@@ -51,7 +56,7 @@ pub(super) fn page(results: &Results, top: usize, is_named: bool) -> String {
     let shown = if is_named { results.shown.len() } else { top };
     for &number in results.shown.iter().take(shown) {
         out.push('\n');
-        out.push_str(&type_page(results, number));
+        out.push_str(&type_page(results, number, is_named));
     }
     if profile.types.iter().any(|one| one.counts.reads > 0) {
         out.push_str(&format!("\n{READS_NOTE}\n"));
@@ -84,7 +89,7 @@ fn summary(results: &Results) -> String {
         ("live over time", Align::Left),
     ];
     let mut table = Table::new(&columns);
-    for &at in &results.shown {
+    for &at in results.shown.iter().take(ROWS_MAX) {
         let Some(one) = profile.types.get(at as usize) else { continue };
         table.row(vec![
             number(one.counts.misses),
@@ -95,7 +100,7 @@ fn summary(results: &Results) -> String {
             number(one.elements),
             sizes(one),
             bytes(one.live_bytes_peak),
-            printable(profile.table.name(at)),
+            type_label(profile.table.name(at)),
             one.live.sparkline(SPARKS),
         ]);
     }
@@ -107,7 +112,12 @@ fn summary(results: &Results) -> String {
         row.push("(untyped)".to_owned());
         table.row(row);
     }
-    table.render()
+    let mut out = table.render();
+    if results.shown.len() > ROWS_MAX {
+        let more = counted((results.shown.len() - ROWS_MAX) as u64, "more type");
+        out.push_str(&format!("  … {more} that miss less: --format csv has all\n"));
+    }
+    out
 }
 
 fn sizes(one: &TypeCounts) -> String {
@@ -119,7 +129,7 @@ fn sizes(one: &TypeCounts) -> String {
 }
 
 /// One type with its fields.
-fn type_page(results: &Results, at: TypeNumber) -> String {
+fn type_page(results: &Results, at: TypeNumber, is_named: bool) -> String {
     let profile = &results.profile;
     let Some(one) = profile.types.get(at as usize) else { return String::new() };
     let layout = profile.table.layout(at);
@@ -136,7 +146,8 @@ fn type_page(results: &Results, at: TypeNumber) -> String {
         bytes(one.counts.written_bytes)
     ));
     out.push_str(&remarks(layout.map(|layout| &**layout), one, line));
-    out.push_str(&fields(&profile.rows(at), one, layout.is_some(), line));
+    let rows_max = if layout.is_some() || is_named { ROWS_MAX } else { ROWS_MAX_UNKNOWN };
+    out.push_str(&fields(&profile.rows(at), one, layout.is_some(), rows_max, line));
     out
 }
 
@@ -182,7 +193,7 @@ fn padding(layout: &Layout) -> Vec<(u64, u64)> {
     holes
 }
 
-fn fields(rows: &[Row], one: &TypeCounts, has_layout: bool, line: u64) -> String {
+fn fields(rows: &[Row], one: &TypeCounts, has_layout: bool, rows_max: usize, line: u64) -> String {
     let columns = [
         ("offset", Align::Right),
         ("size", Align::Right),
@@ -194,7 +205,7 @@ fn fields(rows: &[Row], one: &TypeCounts, has_layout: bool, line: u64) -> String
     ];
     let mut table = Table::new(&columns);
     let mut line_at = 0;
-    for row in rows.iter().take(ROWS_MAX) {
+    for row in rows.iter().take(rows_max) {
         let this = row.offset_bytes / line.max(1);
         if this > line_at && row.depth == 0 {
             line_at = this;
@@ -222,8 +233,8 @@ fn fields(rows: &[Row], one: &TypeCounts, has_layout: bool, line: u64) -> String
         ]);
     }
     let mut out = table.render();
-    if rows.len() > ROWS_MAX {
-        out.push_str(&format!("  … {} more rows: --format csv has all\n", rows.len() - ROWS_MAX));
+    if rows.len() > rows_max {
+        out.push_str(&format!("  … {} more rows: --format csv has all\n", rows.len() - rows_max));
     }
     out
 }
