@@ -17,6 +17,11 @@ pub fn demangle(name: &str, mangling: Mangling) -> Cow<'_, str> {
     if mangling == Mangling::AsIs || name.len() > NAME_BYTES_MAX {
         return Cow::Borrowed(name);
     }
+    // Every mangling begins with an underscore. The library takes names that Windows' dbghelp took it from, too: no file
+    // has those, and a C function may be called so.
+    if !name.starts_with('_') {
+        return Cow::Borrowed(name);
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return written(format_args!("{rust:#}")).map_or(Cow::Borrowed(name), Cow::Owned);
     }

@@ -102,6 +102,14 @@ fn names_that_nest_deep_are_given_up() {
     assert_eq!(demangled(&long), long);
 }
 
+#[test]
+fn names_of_c_that_look_like_rusts_without_its_underscore_stay() {
+    for name in ["RC3.A_.", "RC3foo", "RNvC3foo3bar", "ZN3foo3barE", "ZN4testE"] {
+        assert_eq!(demangled(name), name);
+        assert_ne!(demangled(&format!("_{name}")), format!("_{name}"));
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_answered(text in "(_Z|_R|__Z|)[ -~]{0,60}") {
