@@ -18,13 +18,13 @@ pub(super) const NEAR_LINES: u64 = 1024;
 /// With a fixed rate all lines are taken until there are so many, so that small traces are not told by a handful.
 const LINES_MIN: usize = 1024;
 
-/// Of the first records all are taken.
-const DENSE_RECORDS: u64 = 1 << 16;
+/// Of the first records all are taken: a short trace has too few bursts for programs with phases, and is read at once.
+const DENSE_RECORDS: u64 = 1 << 20;
 
-/// From a record on one of so many records begins a burst: 60, 96 and 192 times, then always. The numbers are primes, as
-/// a burst does not begin at the very end of its records, and programs like to repeat themselves after powers of two.
-const PERIODS: [(u64, u64); 4] = [(DENSE_RECORDS, 16_411), (1_050_196, 32_771), (4_196_212, 65_537), LATE];
-const LATE: (u64, u64) = (16_779_316, 262_147);
+/// From a record on one of so many records begins a burst: 96 and 192 times, then always. The numbers are primes, as a
+/// burst does not begin at the very end of its records, and programs like to repeat themselves after powers of two.
+const PERIODS: [(u64, u64); 3] = [(DENSE_RECORDS, 32_771), (4_194_592, 65_537), LATE];
+const LATE: (u64, u64) = (16_777_696, 262_147);
 
 /// Records of a burst. The first only show which lines are near. Neither number depends on what the records do: bursts
 /// that begin to count once they know enough lines would count more where a program has many.
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn bursts_lie_anywhere_in_their_periods() {
-        for (first, period) in [PERIODS[2], LATE] {
+        for (first, period) in [PERIODS[1], LATE] {
             let places = (0..190).map(|n| Burst::of(first + n * period)).map(|burst| burst.from - burst.since);
             let mut places: Vec<_> = places.collect();
             places.sort_unstable();

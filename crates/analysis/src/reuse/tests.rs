@@ -163,7 +163,7 @@ fn program(kind: u64, records: u64) -> Vec<Access> {
 #[test]
 fn a_hundredth_of_the_lines_tells_the_curve_to_two_hundredths() {
     for kind in 0..7 {
-        let all = program(kind, 1_500_000);
+        let all = program(kind, 3_000_000);
         let exact = run(&all, 1024, ReuseOptions::default()).curve;
         for sample in [Sample::Rate(0.01), Sample::Lines(1024), Sample::Rate(0.1)] {
             let found = run(&all, 1024, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() });
@@ -200,7 +200,7 @@ fn phases(records: u64, period: u64, share: f64) -> Vec<Access> {
 fn programs_with_phases_of_any_length_are_told_as_well() {
     let programs = [(131_072, 0.1), (65_536, 0.5), (16_384, 0.5), (99_991, 0.5), (400_000, 0.25), (1_500_000, 0.4)];
     for (period, share) in programs {
-        let all = phases(1_500_000, period, share);
+        let all = phases(3_000_000, period, share);
         let exact = run(&all, 1024, ReuseOptions::default()).curve;
         for sample in [Sample::Rate(0.01), Sample::Lines(1024), Sample::Rate(0.1)] {
             let found = run(&all, 1024, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() });
@@ -213,8 +213,22 @@ fn programs_with_phases_of_any_length_are_told_as_well() {
 }
 
 #[test]
+fn short_traces_are_told_better() {
+    // Of these only some ten bursts would show the first phase.
+    for (records, period, share) in [(630_000, 40_000, 0.3), (400_000, 130_000, 0.5), (900_000, 300_000, 0.9)] {
+        let all = phases(records, period, share);
+        let exact = run(&all, 1024, ReuseOptions::default()).curve;
+        let options = ReuseOptions { sample: Some(Sample::Rate(0.01)), ..ReuseOptions::default() };
+        let found = run(&all, 1024, options).curve;
+        let errors = exact.sizes().into_iter().map(|lines| (exact.ratio(lines) - found.ratio(lines)).abs());
+        let most = errors.fold(0.0, f64::max);
+        assert!(most < 0.01, "{records} records, period {period}, share {share}: {most}");
+    }
+}
+
+#[test]
 fn what_a_format_holds_back_changes_nothing() {
-    let all = program(3, 1_300_000);
+    let all = program(3, 3_000_000);
     let options = ReuseOptions { sample: Some(Sample::Rate(0.01)), has_windows: true, ..ReuseOptions::default() };
     let told = run(&all, 1024, options.clone());
     let mut reuse = Reuse::new(options);
