@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anytrace_core::access::gather::Candidate;
 use anytrace_core::access::{
     Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, Sieve, ThreadNumber,
-    TypeNumber,
+    TypeNumber, USUAL_LINE_SHIFT,
 };
 use anytrace_core::{Error, Limits, Sink, Summary};
 
@@ -203,9 +203,6 @@ impl Teller<'_> {
 /// How many records [`sift_run`] tests at once.
 const SIFTED_AT_ONCE: usize = 16;
 
-/// Most lines have 64 bytes.
-const USUAL_SHIFT: u32 = 6;
-
 /// Which records of a block must be told, a bit each. No branch a record: at the usual rates there are few.
 #[inline(always)]
 fn told_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest: u64, sieve: Sieve) -> u32 {
@@ -252,8 +249,8 @@ fn sift_run<const STRIDE: usize, const BIG: bool>(
     for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((0..).step_by(SIFTED_AT_ONCE)) {
         let mut told = match (teller.latest, <&[_; SIFTED_AT_ONCE]>::try_from(block)) {
             (None, _) => (1_u32 << block.len()) - 1,
-            (Some((latest, _)), Ok(block)) if sieve.line_shift == USUAL_SHIFT => {
-                told_of_block::<STRIDE, BIG, USUAL_SHIFT>(block, latest, sieve)
+            (Some((latest, _)), Ok(block)) if sieve.line_shift == USUAL_LINE_SHIFT => {
+                told_of_block::<STRIDE, BIG, USUAL_LINE_SHIFT>(block, latest, sieve)
             }
             (Some((latest, _)), Ok(block)) => told_of::<STRIDE, BIG>(block, latest, sieve),
             (Some((latest, _)), Err(_)) => told_of::<STRIDE, BIG>(block, latest, sieve),

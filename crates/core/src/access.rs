@@ -16,6 +16,10 @@ pub use gather::Gatherer;
 /// Most accesses in one batch: what fits a first-level cache.
 pub const BATCH_ACCESSES: usize = 1024;
 
+/// Most lines have 2 to the power of this many bytes: loops know it as a constant, as a shift that the compiler does not
+/// know takes longer than all the rest of some of them.
+pub const USUAL_LINE_SHIFT: u32 = 6;
+
 /// Number of a thread, from 0, in order of first appearance.
 pub type ThreadNumber = u32;
 

@@ -160,6 +160,15 @@ fn program(kind: u64, records: u64) -> Vec<Access> {
         .collect()
 }
 
+/// How far a curve is from the exact one in caches of so many lines.
+fn errors(exact: &Curve, found: &Curve, sizes: &[u64]) -> Vec<f64> {
+    sizes.iter().map(|lines| (exact.ratio(*lines) - found.ratio(*lines)).abs()).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 #[test]
 fn a_hundredth_of_the_lines_tells_the_curve_to_two_hundredths() {
     for kind in 0..7 {
@@ -167,11 +176,10 @@ fn a_hundredth_of_the_lines_tells_the_curve_to_two_hundredths() {
         let exact = run(&all, 1024, ReuseOptions::default()).curve;
         for sample in [Sample::Rate(0.01), Sample::Lines(1024), Sample::Rate(0.1)] {
             let found = run(&all, 1024, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() });
-            let sizes = exact.sizes();
-            let error = |lines: &u64| (exact.ratio(*lines) - found.curve.ratio(*lines)).abs();
-            let by_power = sizes.iter().map(error).sum::<f64>() / sizes.len() as f64;
+            let by_power = mean(&errors(&exact, &found.curve, &exact.sizes()));
             let most = exact.lines_that_suffice();
-            let by_line = (1..=500).map(|n| error(&(most * n / 500))).sum::<f64>() / 500.0;
+            let each: Vec<u64> = (1..=500).map(|n| most * n / 500).collect();
+            let by_line = mean(&errors(&exact, &found.curve, &each));
             assert!(by_power < 0.02 && by_line < 0.02, "program {kind}, {sample:?}: {by_power} {by_line}");
             assert_eq!(found.curve.line_accesses, exact.line_accesses);
             assert_eq!(found.curve.misses(0), exact.misses(0));
@@ -204,9 +212,7 @@ fn programs_with_phases_of_any_length_are_told_as_well() {
         let exact = run(&all, 1024, ReuseOptions::default()).curve;
         for sample in [Sample::Rate(0.01), Sample::Lines(1024), Sample::Rate(0.1)] {
             let found = run(&all, 1024, ReuseOptions { sample: Some(sample), ..ReuseOptions::default() });
-            let sizes = exact.sizes();
-            let error = |lines: &u64| (exact.ratio(*lines) - found.curve.ratio(*lines)).abs();
-            let mean = sizes.iter().map(error).sum::<f64>() / sizes.len() as f64;
+            let mean = mean(&errors(&exact, &found.curve, &exact.sizes()));
             assert!(mean < 0.02, "period {period}, share {share}, {sample:?}: {mean}");
         }
     }
@@ -220,8 +226,7 @@ fn short_traces_are_told_better() {
         let exact = run(&all, 1024, ReuseOptions::default()).curve;
         let options = ReuseOptions { sample: Some(Sample::Rate(0.01)), ..ReuseOptions::default() };
         let found = run(&all, 1024, options).curve;
-        let errors = exact.sizes().into_iter().map(|lines| (exact.ratio(lines) - found.ratio(lines)).abs());
-        let most = errors.fold(0.0, f64::max);
+        let most = errors(&exact, &found, &exact.sizes()).into_iter().fold(0.0, f64::max);
         assert!(most < 0.01, "{records} records, period {period}, share {share}: {most}");
     }
 }

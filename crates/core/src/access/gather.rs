@@ -8,6 +8,8 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use super::USUAL_LINE_SHIFT;
+
 /// Most accesses that are gathered at once: what they ask for fits a first-level cache.
 pub const BLOCK_ACCESSES: usize = 1024;
 
@@ -16,9 +18,6 @@ const SLOTS: usize = 64;
 
 /// Most shards.
 pub const SHARDS_MAX: u64 = SLOTS as u64;
-
-/// Most lines have 64 bytes: a shift that the compiler knows takes less time.
-const USUAL_SHIFT: u32 = 6;
 
 /// Accesses to one line in a row: the first byte of the line, in whose lowest bits [`WRITES`] and [`FIRST_WRITES`] are.
 pub type Op = u64;
@@ -110,7 +109,7 @@ impl Gatherer {
     #[inline]
     pub fn gather<T>(&mut self, records: &[T], candidate: impl Fn(&T) -> Candidate) -> usize {
         self.clear(false);
-        match (self.shift == USUAL_SHIFT, self.shards == 0) {
+        match (self.shift == USUAL_LINE_SHIFT, self.shards == 0) {
             (true, true) => self.run::<T, true, false, false>(records, candidate, 0),
             (false, true) => self.run::<T, false, false, false>(records, candidate, 0),
             (true, false) => self.run::<T, true, true, false>(records, candidate, 0),
@@ -122,7 +121,7 @@ impl Gatherer {
     #[inline]
     pub fn gather_indexed<T>(&mut self, records: &[T], candidate: impl Fn(&T) -> Candidate, first: u32) -> usize {
         self.clear(true);
-        match (self.shift == USUAL_SHIFT, self.shards == 0) {
+        match (self.shift == USUAL_LINE_SHIFT, self.shards == 0) {
             (true, true) => self.run::<T, true, false, true>(records, candidate, first),
             (false, true) => self.run::<T, false, false, true>(records, candidate, first),
             (true, false) => self.run::<T, true, true, true>(records, candidate, first),
@@ -176,7 +175,7 @@ impl Gatherer {
         first: u32,
     ) -> usize {
         let Self { shift, slots, shards, latest, places, ops, indexes, counts, .. } = self;
-        let (shift, slots, shards) = (if USUAL { USUAL_SHIFT } else { *shift }, *slots, *shards);
+        let (shift, slots, shards) = (if USUAL { USUAL_LINE_SHIFT } else { *shift }, *slots, *shards);
         let within_line = (1_u64 << shift) - 1;
         let mut only = Counts::default();
         let mut taken = 0;

@@ -4,8 +4,8 @@
 //! block before the next one begins, and leaves behind what the next is asked for, in order. Each loop is short, without
 //! branches that chance decides, and its level's lines stay near.
 
-use anytrace_core::access::ThreadNumber;
 use anytrace_core::access::gather::{FIRST_WRITES, Gathered, Op, WRITES};
+use anytrace_core::access::{ThreadNumber, USUAL_LINE_SHIFT};
 
 use crate::cache::config::{Geometry, Inclusion};
 use crate::cache::simulation::{Batch, Gain};
@@ -13,9 +13,6 @@ use crate::cache::store::recency::{Rule, Set, Sets, is_usual, with_sets};
 use crate::cache::store::{DIRTY, Store};
 
 use super::{Hierarchy, Level};
-
-/// Most lines have 64 bytes: a shift that the compiler knows takes less time.
-const USUAL_SHIFT: u32 = 6;
 
 // What a level is asked for: of the first, accesses to one line in a row; of others, a line, or to take back a dirty one
 // ([`WRITES`]). Lines have 8 bytes at least, and the bit that says they are dirty is the one that says they are written.
@@ -206,7 +203,7 @@ impl Level {
         let Some(Store::Recency(store)) = stores.first_mut() else { return Counted::default() };
         let Geometry { shift, sets, .. } = *geometry;
         let stage = Stage { set_misses, geometry: *geometry, rule: store.rule, ops, indexes, next };
-        let has_usual_lines = shift == USUAL_SHIFT && sets.is_power_of_two();
+        let has_usual_lines = shift == USUAL_LINE_SHIFT && sets.is_power_of_two();
         let counted = with_sets!(&mut store.sets, sets => {
             match (of.0.is_one(), is_last, has_usual_lines && is_usual(sets, store.rule)) {
                 (true, true, true) => stage.run::<FIRST, false, true, true>(sets, of, gain),
@@ -246,7 +243,7 @@ impl Stage<'_> {
         gain: &mut Gain,
     ) -> Counted {
         let Self { set_misses, geometry, rule, ops, indexes, next } = self;
-        let shift = if USUAL { USUAL_SHIFT } else { geometry.shift };
+        let shift = if USUAL { USUAL_LINE_SHIFT } else { geometry.shift };
         let (sets, line_mask) = (geometry.sets as u64, u64::MAX << shift);
         let is_masked = USUAL || sets.is_power_of_two();
         let (next_ops, next_indexes) = (next.ops.as_mut_slice(), next.indexes.as_mut_slice());
