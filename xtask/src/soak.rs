@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         [flag, value] if flag == "--seconds" => value.parse().map_err(|_| "--seconds takes a number")?,
         other => return Err(format!("soak takes --seconds N or nothing, not {}", other.join(" "))),
     };
-    run_command(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "anytrace-cli"]))?;
+    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace-cli"]))?;
     let folder = root().join("target/soak");
     let _ = std::fs::remove_dir_all(&folder);
     let report = soak(&folder, Duration::from_secs(seconds));
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 fn soak(folder: &std::path::Path, time: Duration) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
-    let mut command = Command::new(root().join("target/release/anytrace"));
+    let mut command = Command::new(root().join("target/dist/anytrace"));
     command.args(["heph", "collect", "--listen", "tcp://127.0.0.1:0", "--listen", "udp://127.0.0.1:0"]);
     command.args(["--summary", "json", "--rotate-bytes", "64M", "--keep", "2", "-o"]).arg(folder);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;

@@ -11,7 +11,7 @@ const INDEX_MIB_MAX: i64 = 64;
 
 /// Makes the index of a trace, uses it, and removes it.
 pub(super) fn bench(trace: &Path, options: &Options, missed: &mut Vec<String>) -> Result<(), String> {
-    let program = root().join("target/release/anytrace");
+    let program = root().join("target/dist/anytrace");
     let size = size(&program, trace)?;
     let beside = |suffix: &str| format!("{}{suffix}", trace.display());
     let (file, index, part) = (beside(""), beside(".index"), beside(".part"));

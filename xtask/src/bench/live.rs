@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Collects a trace that is there, by both ways.
 pub(super) fn bench(trace: &Path, missed: &mut Vec<String>) -> Result<(), String> {
-    let program = root().join("target/release/anytrace");
+    let program = root().join("target/dist/anytrace");
     let size = size(&program, trace)?;
     let folder = trace.with_extension("collected");
     let (file, out) = (trace.display().to_string(), folder.display().to_string());

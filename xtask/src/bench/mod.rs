@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if options.names == [recorder::NAME] {
         return recorder::bench();
     }
-    run_command(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "anytrace-cli"]))?;
+    run_command(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", "anytrace-cli"]))?;
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let mut missed = Vec::new();
@@ -148,7 +148,7 @@ struct Size {
 }
 
 fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>) -> Result<(), String> {
-    let program = root().join("target/release/anytrace");
+    let program = root().join("target/dist/anytrace");
     let size = size(&program, path)?;
     let file = path.display().to_string();
     read_alone(input, &file, &size)?;

@@ -29,13 +29,13 @@ pub(super) fn bench() -> Result<(), String> {
         packages::install(&["gcc", "libc6-dev"]);
     }
     let package = "anytrace-recorder-cacheray";
-    run(cargo().args(["build", "--quiet", "--release", "--locked", "--package", package]))?;
+    run(cargo().args(["build", "--quiet", "--profile", "dist", "--locked", "--package", package]))?;
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let (object, program) = (folder.join("recorder.o"), folder.join("recorder"));
     let source = root().join("xtask/src/bench/programs/recorder.c");
     run(Command::new("gcc").args(["-O2", "-fsanitize=thread", "-c", "-o"]).arg(&object).arg(source))?;
-    let library = root().join("target/release/libanytrace_cacheray_recorder.a");
+    let library = root().join("target/dist/libanytrace_cacheray_recorder.a");
     let mut link = Command::new("gcc");
     run(link.arg(&object).arg(library).args(["-lpthread", "-ldl", "-lm", "-o"]).arg(&program))?;
     println!("| recorder to /dev/null | CPU s | rate | at least |\n|---|---|---|---|");
