@@ -21,7 +21,7 @@ rules! {
     HEADER_TRUNCATED error "header-truncated" "the raw stream ends inside its header";
     HEADER_LIMIT error "header-limit" "the properties are larger than the limit";
     UNSUPPORTED_VERSION error "unsupported-version" "the raw stream has a version that is not known";
-    SEMANTIC_VERSION error "semantic-version" "the semantic version is higher than the version";
+    SEMANTIC_VERSION breach "semantic-version" "the semantic version is higher than the version";
     DUPLICATE_PROPERTY warning "duplicate-property" "two properties have the same name";
     TRUNCATED_EVENT error "truncated-event" "the raw stream ends inside an event";
     GAP error "gap" "a part of the raw stream is missing";
@@ -39,8 +39,8 @@ rules! {
     LATE_CALL note "late-call" "a call that was asked for is still open where reading ended";
     DAMAGED_WHEN_INDEXED error "damaged-when-indexed" "the trace was damaged when its index was made";
     VALUE_LIMIT error "value-limit" "an argument or return value is longer than the limit and left out";
-    OBJECT_LIMIT error "object-limit" "more objects, contexts or attachments are alive than are followed";
-    SIGNATURE_REDEFINED error "signature-redefined" "a function is defined a second time";
+    OBJECT_LIMIT breach "object-limit" "more objects, contexts or attachments are alive than are followed";
+    SIGNATURE_REDEFINED breach "signature-redefined" "a function is defined a second time";
     DEEP_NESTING warning "deep-nesting" "values are nested deeper than programs do";
     LONG_NUMBER warning "long-number" "a number takes more than ten bytes";
     LEAVE_WITHOUT_ENTER warning "leave-without-enter" "a call is left that was never entered";

@@ -46,6 +46,10 @@ const STARTS: [&[u8]; 18] = [
     b"[0x",
 ];
 
+/// The comment that `repair` leaves where records were lost: who checks the trace later must not take what is there for
+/// all that happened.
+pub(crate) const GAP: &[u8] = b"; anytrace: records were lost here";
+
 /// Longest colour code.
 const COLOUR_BYTES_MAX: usize = 32;
 

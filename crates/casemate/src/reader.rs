@@ -28,7 +28,7 @@ pub enum Item<'a> {
     Claim(&'a [u8]),
     /// Other text that the reference writes among the records: its error block, states, differences, colours.
     Output(&'a [u8]),
-    /// Bytes that are none of these; why was reported.
+    /// Bytes that are none of these; why was reported. None where a comment says that `repair` left some out here.
     Lost(&'a [u8]),
 }
 
@@ -430,6 +430,9 @@ impl Pass<'_> {
         let piece = &left[..length];
         let item = if matches!(state.mode, Mode::Comment) { Item::Space(piece) } else { Item::Output(piece) };
         visit(item, &mut self.place(state, start))?;
+        if matches!(state.mode, Mode::Comment) && piece.strip_suffix(b"\r").unwrap_or(piece) == output::GAP {
+            visit(Item::Lost(&[]), &mut self.place(state, start))?;
+        }
         if end.is_some() {
             state.mode = Mode::Records;
         }

@@ -8,7 +8,7 @@ use anytrace_core::{Error, ImportOptions, Input, Outcome, Radix, Sink, Style, Ta
 use crate::check::{Claims, is_erroneous};
 use crate::field::Field;
 use crate::jsonl::{self, Piece};
-use crate::output::claim_text;
+use crate::output::{GAP, claim_text};
 use crate::parse::parse_watched;
 use crate::reader::{Item, Reader};
 use crate::record::{Record, Spelling};
@@ -276,15 +276,20 @@ pub(crate) fn repair(
             Item::Claim(_) => repair.unfounded += 1,
             Item::Record(record) if is_erroneous(&record.transition) => {
                 repair.erroneous += 1;
+                repair.is_after_loss = true;
                 repair.bytes_lost += record.text.len() as u64;
             }
             Item::Record(record) => {
                 repair.release(&mut emitter, buffer, false);
+                repair.mark_loss(&mut emitter, buffer);
                 repair.claims.record(&record.transition);
                 emitter.record(buffer, record, place.seq, place.offset)?;
                 repair.written += 1;
             }
-            Item::Lost(bytes) => repair.bytes_lost += bytes.len() as u64,
+            Item::Lost(bytes) => {
+                repair.bytes_lost += bytes.len() as u64;
+                repair.is_after_loss |= !bytes.is_empty();
+            }
         }
         if repair.held_bytes > HELD_BYTES_MAX {
             // A verdict so far from the end is given up rather than kept in memory.
@@ -292,6 +297,7 @@ pub(crate) fn repair(
         }
         out.flush_if_full()
     })?;
+    repair.mark_loss(&mut emitter, &mut out.buffer);
     repair.release(&mut emitter, &mut out.buffer, true);
     emitter.end(&mut out.buffer);
     out.flush()?;
@@ -317,9 +323,21 @@ struct Repair {
     unfounded: u64,
     outlived: u64,
     bytes_lost: u64,
+    /// Bytes were left out since the last record.
+    is_after_loss: bool,
 }
 
 impl Repair {
+    /// Says where records were lost, for those that come after are not to be judged as if there had been none.
+    fn mark_loss(&mut self, emitter: &mut Emitter, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.is_after_loss) {
+            // What was left out may have had the end of its line.
+            let end_of_line = if self.written == 0 { &b""[..] } else { b"\n" };
+            let line = [end_of_line, GAP, b"\n"].concat();
+            emitter.space(out, &line);
+        }
+    }
+
     fn hold(&mut self, kind: Held, bytes: &[u8]) {
         self.held_bytes += bytes.len() + 1;
         self.held.push((kind, bytes.to_vec()));

@@ -44,10 +44,10 @@ pub(crate) static RECORD_AFTER_CLAIM: Rule =
 
 // Rules beyond grammar: reported by `check`.
 pub(crate) static UNALIGNED_ADDRESS: Rule =
-    Rule::error("casemate/unaligned-address", "an address is not a multiple of 8");
-pub(crate) static UNALIGNED_SIZE: Rule = Rule::error("casemate/unaligned-size", "a size is not a multiple of 8");
+    Rule::breach("casemate/unaligned-address", "an address is not a multiple of 8");
+pub(crate) static UNALIGNED_SIZE: Rule = Rule::breach("casemate/unaligned-size", "a size is not a multiple of 8");
 pub(crate) static UNFOUNDED_CLAIM: Rule =
-    Rule::error("casemate/unfounded-claim", "the trace claims a violation, but nothing in it can break a rule");
+    Rule::breach("casemate/unfounded-claim", "the trace claims a violation, but nothing in it can break a rule");
 pub(crate) static VALUE_OUT_OF_RANGE: Rule =
     Rule::warning("casemate/value-out-of-range", "a value is larger than its field can mean");
 pub(crate) static RANGE_PAST_END: Rule =

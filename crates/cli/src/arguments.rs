@@ -317,6 +317,9 @@ pub(crate) struct RepairArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
+    /// Exit with 0 even where less than half of the bytes, or no record, could be saved
+    #[arg(long)]
+    pub(crate) allow_loss: bool,
     /// How to print what was lost
     #[arg(long, value_enum, default_value_t = ResultForm::Text)]
     pub(crate) format: ResultForm,
@@ -332,7 +335,7 @@ pub(crate) struct ConvertArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
-    /// Form to write; `anytrace formats` lists them [default: the input's own]
+    /// Form to write; `anytrace formats` lists them [default: what OUT's extension says, else the input's own]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(target_names()))]
     pub(crate) to: Option<String>,
     #[command(flatten)]

@@ -4,7 +4,8 @@ use std::io;
 
 use anytrace_core::{Error, Kind, text};
 
-use crate::paint;
+use crate::output::Unwritable;
+use crate::{paint, results};
 
 /// A verb's failure: the library's error, or one of the command line's own.
 #[derive(Debug)]
@@ -28,14 +29,19 @@ impl Failure {
     /// Writing results failed; a closed pipe is no failure.
     pub(crate) fn output(error: &io::Error) -> Self {
         Self {
-            message: format!("cannot write the output: {error}"),
+            message: unwritable(error).unwrap_or_else(|| format!("cannot write the output: {error}")),
             code: 2,
             is_closed_pipe: error.kind() == io::ErrorKind::BrokenPipe,
         }
     }
 
-    /// A library error about a file.
+    /// A library error about a file, which is an input: what went wrong with an output names that one.
     pub(crate) fn of(file: &str, error: &Error) -> Self {
+        if let Some(error) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>())
+            && (unwritable(error).is_some() || is_of_writing(error.kind()))
+        {
+            return Self::output(error);
+        }
         Self {
             message: format!("{file}: {error}"),
             code: if error.kind() == Kind::Malformed { 1 } else { 2 },
@@ -46,6 +52,11 @@ impl Failure {
     /// A library error that names its file itself.
     pub(crate) fn bare(error: &Error) -> Self {
         Self { message: error.to_string(), ..Self::of("", error) }
+    }
+
+    /// What is wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// True when the reader of our output went away.
@@ -60,10 +71,22 @@ impl Failure {
 
     /// Prints the message to standard error.
     pub(crate) fn print(&self) {
+        results::fail(&self.message);
         // File names and texts from traces are in it: nothing of them may move a terminal.
         let safe: Vec<_> = self.message.lines().map(text::printable).collect();
         paint::complain("error", safe.join("\n"));
     }
+}
+
+/// What an [`Output`](crate::output::Output) says about itself, where the error is its own.
+fn unwritable(error: &io::Error) -> Option<String> {
+    Some(error.get_ref()?.downcast_ref::<Unwritable>()?.to_string())
+}
+
+/// True for what goes wrong in writing only.
+fn is_of_writing(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull, WriteZero};
+    matches!(kind, FileTooLarge | QuotaExceeded | ReadOnlyFilesystem | StorageFull | WriteZero)
 }
 
 impl From<io::Error> for Failure {

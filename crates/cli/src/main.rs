@@ -7,24 +7,89 @@ mod failure;
 mod open;
 mod output;
 mod paint;
+#[cfg(test)]
+mod paths;
 mod progress;
 mod report;
+mod results;
 mod spans;
 mod symbols;
 mod table;
 mod units;
 mod verbs;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(verbs::xray::normalise(std::env::args_os()));
-    let result = match &arguments.verb {
+    let mut is_json = false;
+    let result = match parse(&mut is_json) {
+        Ok(arguments) => run(&arguments),
+        Err(said) => say(&said),
+    };
+    // What is not written yet would be lost without a word when the program ends.
+    let result = result.and_then(|verdict| Ok(std::io::stdout().flush().map(|()| verdict)?));
+    match result {
+        Ok(verdict) => ExitCode::from(verdict.code()),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            if is_json {
+                results::print_failure(failure.message());
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Reads the command line; says besides whether standard output is to have one JSON object.
+fn parse(is_json: &mut bool) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let matches = command.try_get_matches_from_mut(verbs::xray::normalise(std::env::args_os()))?;
+    *is_json = wants_json(&matches);
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// True where a verb was asked for JSON on standard output. The group `apitrace` writes its JSON as it reads, and says
+/// itself what it failed at.
+fn wants_json(matches: &clap::ArgMatches) -> bool {
+    let mut leaf = matches;
+    while let Some((name, inner)) = leaf.subcommand() {
+        if name == "apitrace" {
+            return false;
+        }
+        leaf = inner;
+    }
+    let has = |option: &str, wanted: &str| {
+        let values = leaf.try_get_raw(option).ok().flatten();
+        values.into_iter().flatten().any(|value| value == wanted)
+    };
+    // A trace or a picture has standard output then.
+    let is_elsewhere = has("plot", "-")
+        || leaf.try_contains_id("output").unwrap_or(false)
+            && leaf.value_source("output") == Some(clap::parser::ValueSource::CommandLine)
+            && has("output", "-");
+    has("format", "json") && !is_elsewhere
+}
+
+/// Prints what the parser of options has to say: help and versions are results, the rest is a failure.
+fn say(said: &clap::Error) -> Result<Verdict, Failure> {
+    if said.use_stderr() {
+        // A complaint that nobody can read does not change what it is about.
+        let _ = said.print();
+        return Ok(Verdict::Failed);
+    }
+    said.print()?;
+    Ok(Verdict::Fine)
+}
+
+fn run(arguments: &Arguments) -> Result<Verdict, Failure> {
+    match &arguments.verb {
         Verb::Info(options) => verbs::info::run(options),
         Verb::Dump(options) => verbs::dump::run(options),
         Verb::Check(options) => verbs::check::run(options),
@@ -44,14 +109,6 @@ fn main() -> ExitCode {
         Verb::Rules(options) => verbs::rules::run(options),
         Verb::Completions(options) => verbs::completions::run(options),
         Verb::Man(options) => verbs::man::run(options),
-    };
-    match result {
-        Ok(verdict) => ExitCode::from(verdict.code()),
-        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.print();
-            ExitCode::from(failure.code())
-        }
     }
 }
 
@@ -62,6 +119,8 @@ enum Verdict {
     Fine,
     /// The trace breaks a rule, or the files differ.
     Breach,
+    /// The trace is so broken that nothing came of it; the failure is printed already.
+    NoResult,
     /// Some file could not be worked on; the failure is printed already.
     Failed,
     /// A program that the verb ran ended with this code, which is passed on.
@@ -69,11 +128,16 @@ enum Verdict {
 }
 
 impl Verdict {
+    /// True where the verb came to a result, which may be written where it was asked for.
+    fn has_result(self) -> bool {
+        !matches!(self, Self::NoResult | Self::Failed)
+    }
+
     /// The exit code, as the book's chapter on all verbs promises.
     fn code(self) -> u8 {
         match self {
             Self::Fine => 0,
-            Self::Breach => 1,
+            Self::Breach | Self::NoResult => 1,
             Self::Failed => 2,
             Self::Program(code) => code,
         }
@@ -102,7 +166,7 @@ fn for_each_file(
             Err(failure) if failure.is_closed_pipe() => return Err(failure),
             Err(failure) => {
                 failure.print();
-                worst = worst.max(if failure.code() == 1 { Verdict::Breach } else { Verdict::Failed });
+                worst = worst.max(if failure.code() == 1 { Verdict::NoResult } else { Verdict::Failed });
             }
         }
     }

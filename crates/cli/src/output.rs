@@ -8,17 +8,80 @@ use std::sync::Mutex;
 use anytrace_core::Target;
 use tempfile::NamedTempFile;
 
+use crate::Verdict;
 use crate::failure::Failure;
 
 /// A file being written under a temporary name; [`Output::commit`] gives it its own.
 ///
 /// For `-` and for things that are no regular files (a device, a pipe) the bytes are kept in a
 /// temporary file and copied at the end, so that these too get all or nothing.
+///
+/// Every verb writes its files through this type, and `commit` asks for the verdict: what a verb that
+/// failed has written never replaces anything.
 pub(crate) struct Output {
-    writer: BufWriter<NamedTempFile>,
+    writer: BufWriter<Staged>,
     position: u64,
     place: Place,
     may_replace: bool,
+}
+
+/// The temporary file. Its errors name the output, for the temporary name would only puzzle.
+struct Staged {
+    file: NamedTempFile,
+    /// What the user called the output.
+    name: String,
+}
+
+impl Staged {
+    fn failed(&self, error: io::Error) -> io::Error {
+        Unwritable::wrap(&self.name, error)
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_file_mut().write(bytes).map_err(|error| self.failed(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_file_mut().flush().map_err(|error| self.failed(error))
+    }
+}
+
+impl Seek for Staged {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.as_file_mut().seek(to).map_err(|error| self.failed(error))
+    }
+}
+
+/// Why an output could not be written, inside the [`io::Error`] that libraries pass on: whoever reports the
+/// error names the output, not the input that was being read.
+#[derive(Debug)]
+pub(crate) struct Unwritable {
+    name: String,
+    error: io::Error,
+}
+
+impl Unwritable {
+    fn wrap(name: &str, error: io::Error) -> io::Error {
+        match error.kind() {
+            // Writers try again by themselves.
+            io::ErrorKind::Interrupted => error,
+            kind => io::Error::new(kind, Self { name: name.to_owned(), error }),
+        }
+    }
+}
+
+impl std::fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot write {}: {}", self.name, self.error)
+    }
+}
+
+impl std::error::Error for Unwritable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
 }
 
 enum Place {
@@ -69,29 +132,46 @@ impl Output {
             })?;
         }
         remove_on_signal(file.path());
-        let writer = BufWriter::with_capacity(1 << 18, file);
+        let name = match &place {
+            Place::Stdout => format!("standard output, by a temporary file in {}", std::env::temp_dir().display()),
+            Place::Device(_) => {
+                format!("{}, by a temporary file in {}", path.display(), std::env::temp_dir().display())
+            }
+            Place::File(_) => path.display().to_string(),
+        };
+        let writer = BufWriter::with_capacity(1 << 18, Staged { file, name });
         Ok(Self { writer, position: 0, place, may_replace: force })
     }
 
-    /// Gives the file its name, or copies it where it belongs.
-    pub(crate) fn commit(self) -> Result<(), Failure> {
-        let mut file = self.writer.into_inner().map_err(|error| Failure::output(error.error()))?;
+    /// The temporary file with all that was written so far, to be read again.
+    pub(crate) fn staged(&mut self) -> Result<&Path, Failure> {
+        self.writer.flush().map_err(|error| Failure::output(&error))?;
+        Ok(self.writer.get_ref().file.path())
+    }
+
+    /// Gives the file its name, or copies it where it belongs, and returns the verdict. Without a result there is
+    /// nothing to put anywhere: what was there before stays.
+    pub(crate) fn commit(self, verdict: Verdict) -> Result<Verdict, Failure> {
+        if !verdict.has_result() {
+            return Ok(verdict);
+        }
+        let Staged { mut file, name } = self.writer.into_inner().map_err(|error| Failure::output(error.error()))?;
         match self.place {
-            Place::Stdout => copy_out(file.as_file_mut(), &mut io::stdout().lock()),
+            Place::Stdout => copy_out(file.as_file_mut(), &mut io::stdout().lock(), "standard output")?,
             Place::Device(path) => {
-                let mut device = File::options().write(true).open(path)?;
-                copy_out(file.as_file_mut(), &mut device)
+                let name = path.display().to_string();
+                let device = File::options().write(true).open(&path);
+                let mut device = device.map_err(|error| Failure::output(&Unwritable::wrap(&name, error)))?;
+                copy_out(file.as_file_mut(), &mut device, &name)?;
             }
             Place::File(path) => {
                 // The name must not outlive the bytes when the machine stops.
-                file.as_file().sync_all()?;
+                file.as_file().sync_all().map_err(|error| Failure::output(&Unwritable::wrap(&name, error)))?;
                 let persisted = if self.may_replace { file.persist(&path) } else { file.persist_noclobber(&path) };
-                match persisted {
-                    Ok(_) => Ok(()),
-                    Err(error) => Err(Failure::usage(format!("cannot write {}: {}", path.display(), error.error))),
-                }
+                persisted.map_err(|error| Failure::usage(format!("cannot write {name}: {}", error.error)))?;
             }
         }
+        Ok(verdict)
     }
 }
 
@@ -116,16 +196,16 @@ fn remove_on_signal(path: &Path) {
     });
 }
 
-fn copy_out(file: &mut File, out: &mut dyn Write) -> Result<(), Failure> {
-    file.seek(SeekFrom::Start(0))?;
+fn copy_out(file: &mut File, out: &mut dyn Write, name: &str) -> Result<(), Failure> {
+    let failed = |error| Failure::output(&Unwritable::wrap(name, error));
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
     let mut buffer = vec![0; 1 << 18];
     loop {
-        let n = file.read(&mut buffer)?;
+        let n = file.read(&mut buffer).map_err(failed)?;
         if n == 0 {
-            out.flush()?;
-            return Ok(());
+            return out.flush().map_err(failed);
         }
-        out.write_all(&buffer[..n])?;
+        out.write_all(&buffer[..n]).map_err(failed)?;
     }
 }
 
@@ -171,12 +251,17 @@ mod tests {
         output.write_all(b"g").unwrap();
         assert!(output.patch(6, b"zz").is_err());
         assert!(!path.exists());
-        output.commit().unwrap();
+        output.commit(Verdict::Breach).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"aXYdefg");
         assert!(Output::create(&path, false).is_err());
-        let mut output = Output::create(&path, true).unwrap();
-        output.write_all(b"new").unwrap();
-        drop(output);
+        for verdict in [None, Some(Verdict::NoResult), Some(Verdict::Failed)] {
+            let mut output = Output::create(&path, true).unwrap();
+            output.write_all(b"new").unwrap();
+            match verdict {
+                Some(verdict) => assert_eq!(output.commit(verdict).unwrap(), verdict),
+                None => drop(output),
+            }
+        }
         assert_eq!(fs::read(&path).unwrap(), b"aXYdefg");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -7,7 +7,7 @@ use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rul
 use anytrace_export::FileReport;
 
 use crate::failure::Failure;
-use crate::{Verdict, paint};
+use crate::{Verdict, paint, results};
 
 /// Where diagnostics go as they are found.
 pub(crate) enum Way {
@@ -29,6 +29,8 @@ pub(crate) struct Reporter {
     kept: Vec<Diagnostic>,
     counts: BTreeMap<&'static str, u64>,
     by_severity: [u64; 3],
+    lost: u64,
+    skipped_bytes: u64,
 }
 
 impl Reporter {
@@ -43,6 +45,8 @@ impl Reporter {
             kept: Vec::new(),
             counts: BTreeMap::new(),
             by_severity: [0; 3],
+            lost: 0,
+            skipped_bytes: 0,
         }
     }
 
@@ -55,6 +59,16 @@ impl Reporter {
     /// Exact number of diagnostics of a severity.
     pub(crate) fn count(&self, severity: Severity) -> u64 {
         self.by_severity[severity as usize]
+    }
+
+    /// Bytes that were passed over.
+    pub(crate) fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    /// At how many places records were lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// True when the input is damaged and nothing came of it, not even a header: an empty output is none.
@@ -90,6 +104,7 @@ impl Reporter {
         let mut rules: Vec<_> = format.map(|format| format.rules().to_vec()).unwrap_or_default();
         rules.extend(layer_rules());
         FileReport {
+            lost: self.lost,
             errors: self.count(Severity::Error),
             warnings: self.count(Severity::Warning),
             notes: self.count(Severity::Note),
@@ -119,6 +134,11 @@ impl Reporter {
 impl Sink for Reporter {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
         self.by_severity[diagnostic.severity as usize] += 1;
+        self.skipped_bytes = self.skipped_bytes.saturating_add(diagnostic.skipped_bytes);
+        if diagnostic.is_loss() {
+            self.lost += 1;
+            results::lose(&self.file);
+        }
         let count = self.counts.entry(diagnostic.code()).or_default();
         *count += 1;
         // The first of each rule is always shown, so that a flood of one cannot hide another.

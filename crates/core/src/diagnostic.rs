@@ -38,22 +38,45 @@ pub struct Rule {
     pub severity: Severity,
     /// One line, third person, no full stop: "a string is longer than its packet".
     pub summary: &'static str,
+    /// What an error of this rule means for who reads the trace.
+    pub effect: Effect,
+}
+
+/// What an error means for who reads the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Records, or parts of them, could not be read.
+    Loss,
+    /// Everything could be read; the trace is not as it should be.
+    Breach,
+    /// Everything could be read and is as it should be; the traced program did what it must not do.
+    Program,
 }
 
 impl Rule {
-    /// A rule whose breach is an error.
+    /// A rule whose breach is an error: something is lost.
     pub const fn error(code: &'static str, summary: &'static str) -> Self {
-        Self { code, severity: Severity::Error, summary }
+        Self { code, severity: Severity::Error, summary, effect: Effect::Loss }
+    }
+
+    /// A rule whose breach is an error, but everything can be read.
+    pub const fn breach(code: &'static str, summary: &'static str) -> Self {
+        Self { code, severity: Severity::Error, summary, effect: Effect::Breach }
+    }
+
+    /// A rule that traced programs have to keep.
+    pub const fn program(code: &'static str, summary: &'static str) -> Self {
+        Self { code, severity: Severity::Error, summary, effect: Effect::Program }
     }
 
     /// A rule whose breach is a warning.
     pub const fn warning(code: &'static str, summary: &'static str) -> Self {
-        Self { code, severity: Severity::Warning, summary }
+        Self { code, severity: Severity::Warning, summary, effect: Effect::Breach }
     }
 
     /// A fact worth knowing.
     pub const fn note(code: &'static str, summary: &'static str) -> Self {
-        Self { code, severity: Severity::Note, summary }
+        Self { code, severity: Severity::Note, summary, effect: Effect::Breach }
     }
 
     /// Starts a diagnostic for a breach of this rule at a byte offset.
@@ -116,6 +139,11 @@ impl Diagnostic {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         self.rule.code
+    }
+
+    /// True when records, or parts of them, are lost.
+    pub fn is_loss(&self) -> bool {
+        self.severity == Severity::Error && self.rule.effect == Effect::Loss
     }
 
     /// Sets the record number.

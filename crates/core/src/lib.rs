@@ -38,7 +38,7 @@ pub mod text;
 pub use access::{Access, AccessSink};
 pub use bytes::Endian;
 pub use cursor::{Cursor, Refill};
-pub use diagnostic::{Collect, Diagnostic, Rule, Severity, Sink, Strict};
+pub use diagnostic::{Collect, Diagnostic, Effect, Rule, Severity, Sink, Strict};
 pub use doors::{Format, ImportOptions, Trace};
 pub use error::{Error, Kind};
 pub use input::{Input, InputOptions};

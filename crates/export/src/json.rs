@@ -40,6 +40,7 @@ pub fn report(report: &FileReport) -> Value {
         "file": report.file,
         "format": report.format,
         "records": report.records,
+        "lost": report.lost,
         "errors": report.errors,
         "warnings": report.warnings,
         "notes": report.notes,
@@ -48,8 +49,8 @@ pub fn report(report: &FileReport) -> Value {
     })
 }
 
-/// The object of one file for `info --format json`.
-pub fn info(file: &str, info: &Info, damage: &[Diagnostic], damage_count: u64) -> Value {
+/// The object of one file for `info --format json`; `lost` is at how many places records were lost.
+pub fn info(file: &str, info: &Info, damage: &[Diagnostic], damage_count: u64, lost: u64) -> Value {
     let rows = |rows: &[(String, u64)]| {
         Value::Object(rows.iter().map(|(name, n)| (name.clone(), json!(n))).collect::<Map<_, _>>())
     };
@@ -66,6 +67,7 @@ pub fn info(file: &str, info: &Info, damage: &[Diagnostic], damage_count: u64) -
         "kinds": rows(&info.kinds),
         "threads": rows(&info.threads),
         "time": info.time.as_ref().map(time),
+        "lost": lost,
         "damage_count": damage_count,
         "damage": damage.iter().map(diagnostic).collect::<Vec<_>>(),
     });

@@ -107,6 +107,7 @@ mod tests {
             records: 1,
             diagnostics: vec![BROKEN.at(1).found("\u{1b}")],
             counts: BTreeMap::from([("x/broken", 1)]),
+            lost: 1,
             errors: 1,
             warnings: 0,
             notes: 0,

@@ -77,6 +77,8 @@ pub struct FileReport {
     pub diagnostics: Vec<Diagnostic>,
     /// Exact counts by code, shown or not.
     pub counts: BTreeMap<&'static str, u64>,
+    /// At how many places records were lost.
+    pub lost: u64,
     /// Exact number of errors.
     pub errors: u64,
     /// Exact number of warnings.

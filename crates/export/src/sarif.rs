@@ -95,6 +95,7 @@ mod tests {
             records: 3,
             diagnostics: vec![BROKEN.at(9).line(2, 5)],
             counts: BTreeMap::from([("x/broken", 1)]),
+            lost: 1,
             errors: 1,
             warnings: 0,
             notes: 0,

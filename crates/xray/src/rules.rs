@@ -23,10 +23,10 @@ rules! {
     EXTENTS_SHORT = error("xray/extents-too-short", "records go on behind the end of the buffer's extents");
     EXTENTS_LONG = error("xray/extents-too-long", "the next buffer begins before the buffer's extents end");
     EXTENTS_INSIDE = error("xray/extents-inside-buffer", "a buffer-extents record stands inside a buffer, and no buffer behind it");
-    EXTENTS_MISSING = error("xray/extents-missing", "a buffer begins without its extents");
-    END_NOT_IN_VERSION = error("xray/end-of-buffer-not-in-version", "an end-of-buffer record stands in version 2 or later");
-    BAD_TRANSITION = error("xray/bad-transition", "a record follows one that it may not follow");
-    BAD_END = error("xray/bad-buffer-end", "a buffer ends after a record that may not be the last");
+    EXTENTS_MISSING = breach("xray/extents-missing", "a buffer begins without its extents");
+    END_NOT_IN_VERSION = breach("xray/end-of-buffer-not-in-version", "an end-of-buffer record stands in version 2 or later");
+    BAD_TRANSITION = breach("xray/bad-transition", "a record follows one that it may not follow");
+    BAD_END = breach("xray/bad-buffer-end", "a buffer ends after a record that may not be the last");
     KIND_NOT_IN_VERSION = warning("xray/kind-not-in-version", "a record is of a kind that later versions brought");
     END_MISSING = warning("xray/end-of-buffer-missing", "a version 1 buffer has no end-of-buffer record");
     EMPTY_BUFFER = warning("xray/empty-extents", "the extents of a buffer are 0");

@@ -48,7 +48,7 @@ macro_rules! breaches {
         pub static BREACHES: [&Breach; BREACH_COUNT] = [$(&breach::$name),*];
     };
     (@rule warning $code:literal $summary:literal) => { Rule::warning(concat!("casemate/", $code), $summary) };
-    (@rule $kind:ident $code:literal $summary:literal) => { Rule::error(concat!("casemate/", $code), $summary) };
+    (@rule $kind:ident $code:literal $summary:literal) => { Rule::program(concat!("casemate/", $code), $summary) };
     (@assertion assert) => { true };
     (@assertion $kind:ident) => { false };
 }

@@ -125,11 +125,16 @@ fn at(record: &Record<'_>, index: u64) -> Where {
 ///
 /// # Errors
 /// I/O, and what the sinks return.
-pub fn compare(a: Input, b: Input, open: &OpenOptions, sink: &mut dyn Sink) -> Result<Comparison, Error> {
-    let left = steps(a, open, sink)?;
+pub fn compare(
+    a: Input,
+    b: Input,
+    open: &OpenOptions,
+    [sink_a, sink_b]: [&mut dyn Sink; 2],
+) -> Result<Comparison, Error> {
+    let left = steps(a, open, sink_a)?;
     let mut renaming = Renaming::default();
     let (mut first, mut count) = (None, 0_u64);
-    Reader::new(b, open).for_each(sink, |item, place| {
+    Reader::new(b, open).for_each(sink_b, |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         count += 1;
         if first.is_some() {
@@ -163,7 +168,8 @@ mod tests {
 
     fn run(a: &str, b: &str) -> Comparison {
         let input = |text: &str| Input::from_bytes("t", text.as_bytes().to_vec());
-        compare(input(a), input(b), &OpenOptions::default(), &mut Collect::default()).unwrap()
+        let (mut sink_a, mut sink_b) = (Collect::default(), Collect::default());
+        compare(input(a), input(b), &OpenOptions::default(), [&mut sink_a, &mut sink_b]).unwrap()
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::arguments::{CheckArguments, CheckForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::verbs::info::print_json;
+use crate::results::{print_document, print_json};
 use crate::{Verdict, for_each_file, open, paint};
 
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     match options.format {
         CheckForm::Text => {}
         CheckForm::Json => print_json(reports.iter().map(json::report).collect(), options.files.len() > 1)?,
-        CheckForm::Sarif => print_json(vec![sarif::log(&reports)], false)?,
+        CheckForm::Sarif => print_document(&sarif::log(&reports))?,
         CheckForm::Junit => std::io::stdout().lock().write_all(junit::document(&reports).as_bytes())?,
     }
     Ok(verdict)

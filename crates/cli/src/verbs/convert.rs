@@ -68,8 +68,7 @@ fn put_in_place(
     if is_nothing {
         return Err(Failure::breach(format!("{}: nothing could be read; nothing was written", options.file.display())));
     }
-    output.commit()?;
-    Ok(reporter.verdict())
+    output.commit(reporter.verdict())
 }
 
 /// Refuses a `--to` the format does not have, saying which there are.

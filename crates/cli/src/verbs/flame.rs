@@ -49,15 +49,15 @@ pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
     match output {
         Some(mut output) => {
             write(&graph, options, &mut output)?;
-            output.commit()?;
+            output.commit(verdict)
         }
         None => {
             let mut out = BufWriter::with_capacity(LINES_BYTES, std::io::stdout().lock());
             write(&graph, options, &mut out)?;
             out.flush()?;
+            Ok(verdict)
         }
     }
-    Ok(verdict)
 }
 
 fn add(graph: &mut FlameGraph, side: Side, file: &Path, options: &FlameArguments) -> Result<Verdict, Failure> {

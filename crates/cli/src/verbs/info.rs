@@ -2,7 +2,6 @@
 
 mod text;
 
-use std::io::Write;
 use std::path::Path;
 
 use anytrace_core::{Collect, Format, Info, Input, Severity};
@@ -13,6 +12,7 @@ use crate::arguments::{InfoArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
+use crate::results::print_json;
 use crate::{Verdict, for_each_file, open};
 
 /// How much of a file `--quick` looks at: enough for the first block of any container.
@@ -25,23 +25,6 @@ pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
         print_json(objects, options.files.len() > 1)?;
     }
     Ok(verdict)
-}
-
-/// One object for one file, an array for several.
-pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
-    let value = match objects.pop() {
-        Some(only) if !is_array => only,
-        None if !is_array => return Ok(()),
-        last => {
-            objects.extend(last);
-            Value::Array(objects)
-        }
-    };
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &value).map_err(|error| Failure::output(&error.into()))?;
-    out.write_all(b"\n")?;
-    out.flush()?;
-    Ok(())
 }
 
 fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result<Verdict, Failure> {
@@ -63,7 +46,7 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
     };
     let damage_count = reporter.count(Severity::Error);
     match options.format {
-        ResultForm::Json => objects.push(json::info(&name, &info, reporter.kept(), damage_count)),
+        ResultForm::Json => objects.push(json::info(&name, &info, reporter.kept(), damage_count, reporter.lost())),
         ResultForm::Text => text::print(&name, &info, &reporter, format.map_or("record", |f| f.noun()), options.quick)?,
     }
     Ok(reporter.verdict())

@@ -21,8 +21,8 @@ use anytrace_analysis::pass::{Engine, Pass};
 
 use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
+use crate::results::print_json;
 use crate::spans::{Told, tell};
-use crate::verbs::info::print_json;
 use crate::{Verdict, for_each_file};
 
 /// Gaps listed, unless `--top` says otherwise.

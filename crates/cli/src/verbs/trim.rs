@@ -41,7 +41,7 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
             Failure::breach(message)
         });
     }
-    output.commit()?;
+    let verdict = output.commit(reporter.verdict())?;
     print_outcome(&name, &outcome);
-    Ok(reporter.verdict())
+    Ok(verdict)
 }

@@ -76,8 +76,8 @@ pub(crate) fn run(options: &DiffImagesArguments) -> Result<Verdict, Failure> {
     }
     let mut out = BufWriter::new(page);
     write_page([&options.a, &options.b], &rows, &mut out)?;
-    out.into_inner().map_err(|error| Failure::output(error.error()))?.commit()?;
-    Ok(if rows.iter().all(Row::is_match) { Verdict::Fine } else { Verdict::Breach })
+    let verdict = if rows.iter().all(Row::is_match) { Verdict::Fine } else { Verdict::Breach };
+    out.into_inner().map_err(|error| Failure::output(error.error()))?.commit(verdict)
 }
 
 fn say(options: &DiffImagesArguments, name: &str, row: &Row) -> Result<(), Failure> {
@@ -164,7 +164,7 @@ fn write(path: &Path, picture: &Picture, sources: &[&Path], options: &DiffImages
     }
     let mut output = Output::create(path, true)?;
     picture.write(&mut output).map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
-    output.commit()
+    output.commit(Verdict::Fine).map(drop)
 }
 
 /// The address of a file as seen from the folder of the page.

@@ -135,7 +135,11 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
 fn write_blob(name: &str, content: &[u8]) -> Result<(), Error> {
     let failed = |error| Error::io(format_args!("cannot write {name}"), error);
     match fs::File::create_new(name) {
-        Ok(mut file) => file.write_all(content).map_err(failed),
+        Ok(mut file) => file.write_all(content).map_err(|error| {
+            // A part of a blob would pass for all of it.
+            let _ = fs::remove_file(name);
+            failed(error)
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let is_same = fs::read(name).is_ok_and(|there| there == content);
             if is_same { Ok(()) } else { Err(Error::usage(format!("{name} exists and holds something else"))) }

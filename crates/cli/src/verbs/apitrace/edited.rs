@@ -84,7 +84,7 @@ impl EditedArguments {
         if outcome.records_read == 0 && reporter.verdict() == Verdict::Breach {
             return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
         }
-        output.commit()?;
+        let verdict = output.commit(reporter.verdict())?;
         if !outcome.notes.is_empty() {
             verbs::repair::print_outcome(&name, &outcome);
         }
@@ -93,7 +93,7 @@ impl EditedArguments {
             let path = anytrace_core::text::printable(&path);
             writeln!(std::io::stdout(), "{done} trace is available as {path}")?;
         }
-        Ok(reporter.verdict())
+        Ok(verdict)
     }
 }
 

@@ -38,8 +38,7 @@ pub(crate) fn run(options: &FromJsonlArguments) -> Result<Verdict, Failure> {
     let spooled = spool(&options.file)?;
     let path = spooled.as_ref().map_or(options.file.as_path(), NamedTempFile::path);
     from_jsonl(path, Limits::default(), &target, &mut output).map_err(|error| Failure::of(&name, &error))?;
-    output.commit()?;
-    Ok(Verdict::Fine)
+    output.commit(Verdict::Fine)
 }
 
 /// Lines are read twice: those of a pipe, and compressed ones, go to a temporary file first.

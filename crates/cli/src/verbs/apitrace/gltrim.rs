@@ -69,7 +69,10 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
     };
     let (mut plan, read) = match make_plan(options, &how)? {
         Ok(made) => made,
-        Err(verdict) => return Ok(verdict),
+        Err(_) => {
+            let message = format!("{}: there are no calls; nothing was written", options.file.display());
+            return Err(Failure::breach(message));
+        }
     };
     let mut out = std::io::stdout().lock();
     if how.top > 0 {

@@ -74,10 +74,10 @@ fn make(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
         return Err(Failure::breach(format!("{name}: nothing could be read; no index was written")));
     };
     output.write_all(&index.encode())?;
-    output.commit()?;
+    let verdict = output.commit(reporter.verdict())?;
     let out = if path.as_os_str() == "-" { Out::Stderr } else { Out::Stdout };
     print(options, path, &index, "made", out)?;
-    Ok(reporter.verdict())
+    Ok(verdict)
 }
 
 fn show(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {

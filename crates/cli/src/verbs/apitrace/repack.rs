@@ -89,12 +89,12 @@ pub(crate) fn run(options: &RepackArguments) -> Result<Verdict, Failure> {
     if done.raw_bytes == 0 && reporter.verdict() == Verdict::Breach {
         return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
     }
-    output.commit()?;
+    let verdict = output.commit(reporter.verdict())?;
     for gap in &done.gaps {
         paint::complain(
             "warning",
             format!("{name}: bytes are missing at {gap:#x} of the raw stream; `anytrace repair` makes a valid trace"),
         );
     }
-    Ok(reporter.verdict())
+    Ok(verdict)
 }

@@ -64,7 +64,7 @@ fn dump_shaders(folder: &Path, state: &State, may_replace: bool) -> Result<(), F
     for file in shader_files(state) {
         let mut output = Output::create(&folder.join(&file.name), may_replace)?;
         output.write_all(&file.source)?;
-        output.commit()?;
+        output.commit(Verdict::Fine)?;
     }
     Ok(())
 }

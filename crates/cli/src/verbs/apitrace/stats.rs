@@ -182,10 +182,10 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     if is_json {
         put(if is_list { b"]\n" } else { b"\n" })?;
     }
-    if let Some(output) = plot {
-        output.commit()?;
+    match plot {
+        Some(output) => output.commit(verdict),
+        None => Ok(verdict),
     }
-    Ok(verdict)
 }
 
 fn put(bytes: &[u8]) -> Result<(), Failure> {

@@ -13,9 +13,9 @@ use super::sim::{Simulated, put, simulate};
 use super::type_label::type_label;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::results::print_json;
 use crate::table::{Align, Table};
 use crate::units::grouped;
-use crate::verbs::info::print_json;
 use crate::{Verdict, paint};
 
 /// `cacheray compare`.

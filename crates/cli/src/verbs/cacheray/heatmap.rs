@@ -88,8 +88,7 @@ pub(crate) fn run(options: &HeatmapArguments) -> Result<Verdict, Failure> {
     let mut out = Output::create(&options.output, options.force)?;
     svg(&grid, &mut out)?;
     out.flush()?;
-    out.commit()?;
-    Ok(told.verdict)
+    out.commit(told.verdict)
 }
 
 /// Rows from the numbers of what they show, ascending; what is left out between them is marked.

@@ -13,7 +13,7 @@ use super::opening;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, for_each_file};
 
 /// `cacheray lifetime`.

@@ -134,12 +134,12 @@ pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
         Ok(verdict)
     })?;
     if options.format == FormArgument::Json {
-        opening::print_json(told, options.files.len() > 1)?;
+        crate::results::print_json_of_model(told, options.files.len() > 1)?;
     }
-    if let Some(output) = plot {
-        output.commit()?;
+    match plot {
+        Some(output) => output.commit(verdict),
+        None => Ok(verdict),
     }
-    Ok(verdict)
 }
 
 fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failure> {

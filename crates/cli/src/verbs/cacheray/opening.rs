@@ -1,11 +1,9 @@
 //! What the group's verbs share: opening a trace that has memory accesses, and where its damage is told.
 
-use std::io::Write;
 use std::path::Path;
 
 use anytrace_core::access::DataOnly;
 use anytrace_core::{AccessSink, Error, Trace, text};
-use serde_json::Value;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -88,17 +86,4 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     let trace = open::enter(format, input, options)?;
     let reporter = reporter(Some(format));
     Ok(Opened { name, format: format.name(), trace: Some(trace), reporter, progress })
-}
-
-/// Prints one object, or a list where several traces were asked for.
-pub(super) fn print_json(mut objects: Vec<Value>, is_list: bool) -> Result<(), Failure> {
-    let value = if is_list { Value::Array(objects) } else { objects.pop().unwrap_or(Value::Null) };
-    if value.is_null() {
-        return Ok(());
-    }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
-    writeln!(out)?;
-    out.flush()?;
-    Ok(())
 }

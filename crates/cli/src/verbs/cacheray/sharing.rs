@@ -93,7 +93,7 @@ fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Ver
         Ok(verdict)
     })?;
     if options.format == ResultForm::Json {
-        opening::print_json(told, options.files.len() > 1)?;
+        crate::results::print_json(told, options.files.len() > 1)?;
     }
     Ok(verdict)
 }

@@ -21,7 +21,7 @@ use super::configs::{ConfigArguments, preset_list};
 use super::opening;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, for_each_file, paint};
 
 /// `cacheray sim`.

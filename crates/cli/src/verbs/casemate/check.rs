@@ -15,7 +15,7 @@ use crate::arguments::{CheckForm, InputArguments};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::verbs::info::print_json;
+use crate::results::{print_document, print_json};
 use crate::{Verdict, for_each_file, open};
 
 /// `casemate check`.
@@ -119,7 +119,7 @@ fn print(options: &CheckArguments, outcomes: impl Iterator<Item = Outcome>) -> R
         }
         CheckForm::Sarif => {
             drop(out);
-            print_json(vec![render::sarif(&reports)], false)?;
+            print_document(&render::sarif(&reports))?;
         }
         CheckForm::Junit => out.write_all(render::junit(&reports).as_bytes())?,
     }

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, open};
 
 /// `casemate diff`.
@@ -30,17 +30,22 @@ pub(crate) struct DiffArguments {
 
 pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
     let (a, b) = (super::open_input(&options.a, &options.input)?, super::open_input(&options.b, &options.input)?);
-    let mut damage = super::damage(&options.a, &options.input);
-    let found = compare(a, b, &open::open_options(&options.input), &mut damage)
+    let mut damage_a = super::damage(&options.a, &options.input);
+    let mut damage_b = super::damage(&options.b, &options.input);
+    let found = compare(a, b, &open::open_options(&options.input), [&mut damage_a, &mut damage_b])
         .map_err(|error| Failure::of("cannot compare", &error))?;
-    let verdict = if found.is_same() { Verdict::Fine } else { Verdict::Breach };
+    damage_a.print_rest()?;
+    damage_b.print_rest()?;
+    let lost = damage_a.lost() + damage_b.lost();
+    let damage = damage_a.verdict().max(damage_b.verdict());
+    let verdict = if found.is_same() { damage } else { Verdict::Breach };
     if options.format == ResultForm::Json {
         let side = |at: &Option<Where>| {
             at.as_ref().map(|at| serde_json::json!({"index": at.index, "record_id": at.id, "record": at.text}))
         };
         let value = serde_json::json!({
             "version": 1,
-            "same": found.is_same(),
+            "same": if lost > 0 && found.is_same() { None } else { Some(found.is_same()) },
             "records": found.records,
             "renamed_pages": found.renamed,
             "first_difference": found.first.as_ref().map(|first| [side(&first[0]), side(&first[1])]),
@@ -50,7 +55,10 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
     }
     let mut out = std::io::stdout().lock();
     match &found.first {
-        None => writeln!(out, "same: {} transitions, {} pages renamed", found.records[0], found.renamed)?,
+        None => {
+            let as_far = if lost > 0 { ", as far as both can be read" } else { "" };
+            writeln!(out, "same: {} transitions, {} pages renamed{as_far}", found.records[0], found.renamed)?;
+        }
         Some([a, b]) => {
             writeln!(
                 out,

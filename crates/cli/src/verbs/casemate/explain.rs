@@ -9,7 +9,7 @@ use clap::Args;
 use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, open};
 
 /// `casemate explain`. The trace is read into memory.
@@ -32,16 +32,17 @@ pub(crate) struct ExplainArguments {
 
 pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let bytes = super::read_whole(&options.file, &options.input)?;
+    let mut damage = super::damage(&options.file, &options.input);
+    let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
     let mut model = options.rules.model();
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: false, limit: options.input.limit };
-    let mut damage = super::damage(&options.file, &options.input);
     let explanation = tools::explain(&name, &bytes, &open::open_options(&options.input), &check, &mut damage)
         .map_err(|error| Failure::of(&name, &error))?;
+    damage.print_rest()?;
     match options.format {
         ResultForm::Text => std::io::stdout().lock().write_all(explanation.text().as_bytes())?,
         ResultForm::Json => print_json(vec![explanation.json()], false)?,
     }
-    Ok(if explanation.report.is_fine() { Verdict::Fine } else { Verdict::Breach })
+    Ok(if explanation.report.is_fine() { damage.verdict() } else { Verdict::Breach })
 }

@@ -37,13 +37,14 @@ pub(crate) fn run(options: &MinimiseArguments) -> Result<Verdict, Failure> {
     let (open, model) = (open::open_options(&options.input), options.rules.model());
     let small = tools::minimise(input, &open, model, Duration::from_secs(options.patience), &mut damage)
         .map_err(|error| Failure::of(&name, &error))?;
+    damage.print_rest()?;
     let Some(small) = small else {
         paint::complain("error", format!("{name}: no violation, so there is nothing to minimise"));
         return Ok(Verdict::Breach);
     };
     let mut out = Output::create(&options.output.output, options.output.force)?;
     out.write_all(&small.bytes)?;
-    out.commit()?;
+    let verdict = out.commit(damage.verdict())?;
     let location = small.location.map_or(String::new(), |location| format!(" at {location:#x}"));
     let minimal = if small.is_minimal { "no record can go" } else { "time was up" };
     paint::complain(
@@ -53,5 +54,5 @@ pub(crate) fn run(options: &MinimiseArguments) -> Result<Verdict, Failure> {
             small.records, small.records_before, small.message, small.candidates
         ),
     );
-    Ok(Verdict::Fine)
+    Ok(verdict)
 }

@@ -93,13 +93,14 @@ fn open_input(path: &Path, options: &InputArguments) -> Result<Input, Failure> {
 }
 
 /// Reads a file whole, layers of compression removed: for verbs that pass over it more than once.
-fn read_whole(path: &Path, options: &InputArguments) -> Result<Vec<u8>, Failure> {
+fn read_whole(path: &Path, options: &InputArguments, damage: &mut Reporter) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let mut cursor = Cursor::new(open_input(path, options)?);
     loop {
         let have = cursor.window().len();
         let more = cursor.fill(have + (have / 2).max(1 << 20)).map_err(|error| Failure::of(&name, &error))?;
         if more == have {
+            cursor.report_layers(damage).map_err(|error| Failure::of(&name, &error))?;
             return Ok(cursor.window().to_vec());
         }
     }

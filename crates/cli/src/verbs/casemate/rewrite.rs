@@ -59,6 +59,11 @@ pub(crate) fn run(options: &RewriteArguments) -> Result<Verdict, Failure> {
     let mut damage = super::damage(&options.file, &options.input);
     rewrite(input, &open::open_options(&options.input), rewriting, &mut out, &mut damage)
         .map_err(|error| Failure::of(&options.file.display().to_string(), &error))?;
-    out.commit()?;
-    Ok(damage.verdict())
+    damage.print_rest()?;
+    let is_file = options.output.output.as_os_str() != "-";
+    if is_file && damage.nothing_could_be_read(&out) {
+        let name = options.file.display();
+        return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
+    }
+    out.commit(damage.verdict())
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::Verdict;
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_document;
 
 /// `casemate rules`.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
                        "summary": breach.rule.summary})
             })
             .collect();
-        print_json(vec![json!({"version": 1, "rules": rules, "messages": messages})], false)?;
+        print_document(&json!({"version": 1, "rules": rules, "messages": messages}))?;
         return Ok(Verdict::Fine);
     }
     let mut out = anstream::stdout();

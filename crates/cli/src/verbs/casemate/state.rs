@@ -9,7 +9,7 @@ use clap::Args;
 use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, open};
 
 /// `casemate state`. The trace is read into memory and passed over once; each state comes from a checkpoint.
@@ -36,10 +36,11 @@ pub(crate) struct StateArguments {
 pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let failed = |error: anytrace_core::Error| Failure::of(&name, &error);
-    let bytes = super::read_whole(&options.file, &options.input)?;
     let mut damage = super::damage(&options.file, &options.input);
+    let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
     let open = open::open_options(&options.input);
     let points = Checkpoints::new(&bytes, &open, options.rules.model(), &mut damage).map_err(failed)?;
+    damage.print_rest()?;
     let wanted = if options.at.is_empty() { vec![At::End] } else { options.at.clone() };
     let mut values = Vec::new();
     for at in wanted {
@@ -54,5 +55,5 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     if options.format == ResultForm::Json {
         print_json(values, options.at.len() > 1)?;
     }
-    Ok(Verdict::Fine)
+    Ok(damage.verdict())
 }

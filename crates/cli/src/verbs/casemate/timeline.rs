@@ -10,7 +10,7 @@ use clap::Args;
 use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, open};
 
 /// `casemate timeline`.
@@ -53,8 +53,9 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
     .map_err(|error| Failure::of(&name, &error))?;
     out.flush()?;
     drop(out);
+    damage.print_rest()?;
     if is_json {
         print_json(vec![serde_json::json!({"version": 1, "file": name, "events": events})], false)?;
     }
-    Ok(Verdict::Fine)
+    Ok(damage.verdict())
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, open};
 
 /// `casemate walk`. The trace is read into memory.
@@ -40,10 +40,11 @@ pub(crate) struct WalkArguments {
 pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let failed = |error: anytrace_core::Error| Failure::of(&name, &error);
-    let bytes = super::read_whole(&options.file, &options.input)?;
     let mut damage = super::damage(&options.file, &options.input);
+    let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
     let open = open::open_options(&options.input);
     let points = Checkpoints::new(&bytes, &open, options.rules.model(), &mut damage).map_err(failed)?;
+    damage.print_rest()?;
     let state = points.state(options.at.unwrap_or(At::End)).map_err(failed)?;
     let tree = Tree::new(&state.checker, options.root).map_err(failed)?;
     let entries = match options.address {
@@ -63,7 +64,7 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
             "entries": entries.iter().map(entry_json).collect::<Vec<_>>(),
         });
         print_json(vec![value], false)?;
-        return Ok(Verdict::Fine);
+        return Ok(damage.verdict());
     }
     let mut text = String::new();
     if let Some(at) = &state.at {
@@ -76,5 +77,5 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
         text.push_str(&format!("{address:#x} maps to {output}\n"));
     }
     std::io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(Verdict::Fine)
+    Ok(damage.verdict())
 }

@@ -110,7 +110,7 @@ impl Printer {
                 "kinds": kinds,
                 "differences": self.kept,
             });
-            return crate::verbs::info::print_json(vec![value], false);
+            return crate::results::print_json(vec![value], false);
         }
         if self.seen > self.limit {
             let rest = self.seen - self.limit;

@@ -47,6 +47,5 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     if summary.records == 0 && reporter.verdict() == Verdict::Breach {
         return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
     }
-    output.commit()?;
-    Ok(reporter.verdict())
+    output.commit(reporter.verdict())
 }

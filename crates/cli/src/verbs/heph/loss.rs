@@ -12,9 +12,9 @@ use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
+use crate::results::{lost, print_json};
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped, percent};
-use crate::verbs::info::print_json;
 use crate::{Verdict, for_each_file, open};
 
 /// Most ranges named in a row.
@@ -68,7 +68,12 @@ pub(crate) fn run(options: &LossArguments) -> Result<Verdict, Failure> {
         })?,
     };
     match options.format {
-        ResultForm::Json => print_json(vec![report.to_json()], false)?,
+        ResultForm::Json => {
+            let mut value = report.to_json();
+            // `lost` says which counters are missing; this is what the file itself has lost since.
+            value["lost_to_damage"] = lost(None).into();
+            print_json(vec![value], false)?;
+        }
         ResultForm::Text => anstream::stdout().lock().write_all(page(&report).as_bytes())?,
     }
     let is_over = options.fail_above.is_some_and(|most| report.lost_share() > most);

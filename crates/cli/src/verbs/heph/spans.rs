@@ -11,6 +11,7 @@ use super::opening;
 use crate::arguments::{InputArguments, ResultForm, SelectionArguments, time_bound};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::results::LostLast;
 use crate::{Verdict, open, paint};
 
 /// What events nest in.
@@ -78,8 +79,18 @@ pub(crate) fn run(options: &SpansArguments) -> Result<Verdict, Failure> {
         streaming: options.streaming.then_some(streaming),
     };
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let summary = tree(input, &open::open_options(&options.input), &tree_options, &mut out, &mut reporter)
-        .map_err(|error| Failure::of(&name, &error))?;
+    let is_json = options.format == ResultForm::Json;
+    let open_options = open::open_options(&options.input);
+    let summary = if is_json {
+        let mut out = LostLast::new(&mut out);
+        let summary = tree(input, &open_options, &tree_options, &mut out, &mut reporter);
+        let summary = summary.map_err(|error| Failure::of(&name, &error))?;
+        out.finish()?;
+        summary
+    } else {
+        tree(input, &open_options, &tree_options, &mut out, &mut reporter)
+            .map_err(|error| Failure::of(&name, &error))?
+    };
     out.flush()?;
     drop(out);
     reporter.print_rest()?;

@@ -14,7 +14,7 @@ use super::opening;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::verbs::info::print_json;
+use crate::results::print_json;
 use crate::{Verdict, for_each_file, open};
 
 /// `heph stats`.

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::{csv, json as results_json, put};
 use crate::arguments::{ByArgument, StatsArguments, StatsForm};
 use crate::failure::Failure;
+use crate::results::print_json;
 use crate::spans::{Told, tell};
 use crate::table::{Align, Table};
 use crate::units::{Times, grouped, nanoseconds};
-use crate::verbs::info::print_json;
 use crate::{Verdict, for_each_file, paint};
 
 /// What is compared, and what was asked of it.

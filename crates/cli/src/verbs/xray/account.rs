@@ -13,6 +13,7 @@ use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, open, paint};
 
@@ -94,7 +95,7 @@ enum Order {
 pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
     let map = map(&options.symbols)?;
     let name = options.file.display().to_string();
-    let Opened { input, mut reporter, .. } = reading::open(&options.file, &options.input)?;
+    let Opened { input, mut reporter, has_evidence, .. } = reading::open(&options.file, &options.input)?;
     let progress = Progress::watch(&input);
     let is_skipping = options.keep_going && !options.deduce_sibling_calls;
     let mismatch = if is_skipping { Mismatch::Skip } else { Mismatch::Deduce };
@@ -108,14 +109,17 @@ pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
         found.truncate(rows);
     }
     let mut out = Output::create(&options.output, options.force)?;
-    found.write(options.format.form(), &mut out)?;
+    match options.format {
+        Form::Json => with_lost(&mut out, |out| found.write(AccountForm::Json, out))?,
+        form => found.write(form.form(), &mut out)?,
+    }
     out.flush()?;
-    out.commit()?;
+    let verdict = out.commit(reading::judge(&reporter, has_evidence, &options.output))?;
     reporter.print_rest()?;
     for note in notes(&found) {
         paint::complain("note", format!("{name}: {note}"));
     }
-    Ok(reporter.verdict())
+    Ok(verdict)
 }
 
 /// The map of the options, where they name one.

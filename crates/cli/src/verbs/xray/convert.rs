@@ -78,13 +78,12 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     }
     let mut output = Output::create(Path::new(&options.output), options.force)?;
     let verdict = write(options, form, &mut output)?;
-    output.commit()?;
-    Ok(verdict)
+    output.commit(verdict)
 }
 
 fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
-    let Opened { input, mut reporter, is_empty, .. } = reading::open(&options.file, &options.input)?;
+    let Opened { input, mut reporter, is_empty, has_evidence, .. } = reading::open(&options.file, &options.input)?;
     if is_empty {
         return Ok(reporter.verdict());
     }
@@ -98,7 +97,7 @@ fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> 
     for note in converted.notes {
         paint::complain("note", format!("{name}: {note}"));
     }
-    Ok(reporter.verdict())
+    Ok(reading::judge(&reporter, has_evidence, &options.output))
 }
 
 /// Names, where they are asked for. As in the peer, a function that has none is `#id` then.

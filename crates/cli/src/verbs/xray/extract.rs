@@ -43,9 +43,9 @@ pub(crate) fn run(options: &ExtractArguments) -> Result<Verdict, Failure> {
     };
     let notes = map::extract(input, wanted, &mut out).map_err(|error| Failure::bare(&error))?;
     out.flush()?;
-    out.commit()?;
+    let verdict = out.commit(Verdict::Fine)?;
     for note in notes {
         paint::complain("note", anytrace_core::text::printable(&note));
     }
-    Ok(Verdict::Fine)
+    Ok(verdict)
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(options: &FdrDumpArguments) -> Result<Verdict, Failure> {
     } else {
         reading::open(&options.file, &options.input)?
     };
-    let Opened { input, mut reporter, is_empty, spooled: _spooled } = opened;
+    let Opened { input, mut reporter, is_empty, spooled: _spooled, .. } = opened;
     if is_empty {
         return Ok(reporter.verdict());
     }

@@ -7,12 +7,13 @@ use anytrace_xray::tools::graph::{Pairing, graph};
 use anytrace_xray::tools::{GraphReport, GraphView, Stat};
 use clap::{Args, ValueEnum};
 
-use super::reading::{self, Opened, put_out, say};
+use super::reading::{self, Opened, judge, put_out, say};
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::open;
 use crate::progress::Progress;
+use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
 
 /// `xray graph`.
@@ -107,7 +108,7 @@ pub(super) enum GraphForm {
 pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let symbols = options.symbols.load(&anytrace_xray::Xray)?;
-    let Opened { input, reporter: mut damage, .. } = reading::open(&options.file, &options.input)?;
+    let Opened { input, reporter: mut damage, has_evidence, .. } = reading::open(&options.file, &options.input)?;
     let pairing = pairing(options.compat, options.keep_going, options.deduce_sibling_calls);
     let drawn = {
         let _progress = Progress::watch(&input);
@@ -126,16 +127,16 @@ pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
         vertex_color: options.color_vertices.into(),
     };
     let report = GraphReport::new(&drawn, symbols.as_deref());
-    put_out(&options.output, options.force, |out| {
+    let verdict = judge(&damage, has_evidence, &options.output);
+    put_out(&options.output, options.force, verdict, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => report.dot(&view, &mut out),
-            GraphForm::Json => report.json(&mut out),
+            GraphForm::Json => with_lost(&mut out, |out| report.json(out)),
             GraphForm::Csv => report.csv(&mut out),
         }?;
         std::io::Write::flush(&mut out)
-    })?;
-    Ok(damage.verdict())
+    })
 }
 
 /// How calls are paired. As in `account`, `-k` without `-d` passes over exits of other calls than the innermost.

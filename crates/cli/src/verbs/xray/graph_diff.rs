@@ -12,9 +12,10 @@ use anytrace_xray::tools::{GraphView, Stat};
 use clap::Args;
 
 use super::graph::{GraphForm, StatName, pairing};
-use super::reading::{self, Opened, put_out, say};
+use super::reading::{self, Opened, judge, put_out, say};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, only_one_stdin, open, paint};
 
@@ -107,11 +108,13 @@ pub(crate) fn run(options: &GraphDiffArguments) -> Result<Verdict, Failure> {
         edge_color: options.edge_color.into(),
         vertex_color: options.vertex_color.into(),
     };
-    put_out(&options.output, options.force, |out| {
+    let verdict = if breaches.is_empty() { Verdict::Fine } else { Verdict::Breach };
+    let verdict = verdict.max(first.1).max(second.1);
+    put_out(&options.output, options.force, verdict, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => diff.dot(&view, options.vertex_label_trun, &mut out),
-            GraphForm::Json => diff.json(&breaches, &mut out),
+            GraphForm::Json => with_lost(&mut out, |out| diff.json(&breaches, out)),
             GraphForm::Csv => diff.csv(&mut out),
         }?;
         out.flush()
@@ -119,8 +122,7 @@ pub(crate) fn run(options: &GraphDiffArguments) -> Result<Verdict, Failure> {
     for breach in &breaches {
         paint::complain("error", anytrace_core::text::printable(&breach.line()));
     }
-    let verdict = if breaches.is_empty() { Verdict::Fine } else { Verdict::Breach };
-    Ok(verdict.max(first.1).max(second.1))
+    Ok(verdict)
 }
 
 /// Reads one of the two.
@@ -131,7 +133,7 @@ fn side(
     deduce: bool,
 ) -> Result<(CallGraph, Verdict), Failure> {
     let name = path.display().to_string();
-    let Opened { input, reporter: mut damage, .. } = reading::open(path, &options.input)?;
+    let Opened { input, reporter: mut damage, has_evidence, .. } = reading::open(path, &options.input)?;
     let (keep_going, deduce) = (keep_going || options.keep_going, deduce || options.deduce_sibling_calls);
     let pairing = pairing(options.compat, keep_going, deduce);
     let drawn = graph(input, &open::open_options(&options.input), pairing, &mut damage)
@@ -141,7 +143,7 @@ fn side(
         return Err(Failure::breach(format!("{name}: Error encountered generating the call graph.\n{failure}")));
     }
     say(&name, &drawn.oddities.lines());
-    Ok((drawn, damage.verdict()))
+    Ok((drawn, judge(&damage, has_evidence, &options.output)))
 }
 
 /// Names for one of the two.

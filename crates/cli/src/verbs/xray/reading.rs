@@ -7,6 +7,7 @@ use anytrace_core::{Input, InputOptions, Layer, text};
 use anytrace_formats::{Recognised, by_name, recognise};
 use tempfile::NamedTempFile;
 
+use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -19,6 +20,8 @@ pub(super) struct Opened {
     pub(super) input: Input,
     pub(super) reporter: Reporter,
     pub(super) is_empty: bool,
+    /// The bytes say that it is an XRay trace, or the user does.
+    pub(super) has_evidence: bool,
     /// Keeps what was spooled until it is read.
     pub(super) spooled: Option<NamedTempFile>,
 }
@@ -29,6 +32,7 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     let name = path.display().to_string();
     let input = Input::open(path, InputOptions { no_map: options.no_mmap }).map_err(|error| Failure::bare(&error))?;
     let refused = |what: &str| Err(Failure::usage(format!("{name}: an XRay trace was expected, and {what}")));
+    let mut has_evidence = true;
     match (options.input_format.as_deref(), recognise(&input.head())) {
         (Some("xray"), _) => {}
         (Some(other), _) => return refused(&format!("--input-format says {other}")),
@@ -41,6 +45,7 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
                 "these are JSON lines of {format}; `anytrace convert {name} -o OUT --to {format}` makes a trace of them"
             ));
         }
+        (None, Recognised::Unknown) => has_evidence = false,
         _ => {}
     }
     let mut reporter = Reporter::new(&name, by_name("xray"), Way::Stderr, options.limit);
@@ -48,7 +53,7 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
     if is_empty {
         reporter.take(input.layers().iter().filter_map(Layer::damage).collect())?;
     }
-    Ok(Opened { input, reporter, is_empty, spooled: None })
+    Ok(Opened { input, reporter, is_empty, has_evidence, spooled: None })
 }
 
 /// As [`open()`], with all bytes at hand: a stream, or a compressed file, is put into a temporary file first.
@@ -70,6 +75,17 @@ pub(super) fn open_at_hand(path: &Path, options: &InputArguments) -> Result<Open
     Ok(opened)
 }
 
+/// The verdict on what was read into an output. Of bytes in which nothing is an XRay trace there is no result that a file
+/// could be replaced by.
+pub(super) fn judge(reporter: &Reporter, has_evidence: bool, output: &Path) -> Verdict {
+    let verdict = reporter.verdict();
+    if has_evidence || verdict == Verdict::Fine || output.as_os_str() == "-" {
+        return verdict;
+    }
+    paint::complain("error", "nothing could be read; nothing was written");
+    Verdict::NoResult
+}
+
 /// Tells on standard error what was met in a file and dealt with.
 pub(super) fn say(file: &str, lines: &[String]) {
     for line in lines {
@@ -81,12 +97,14 @@ pub(super) fn say(file: &str, lines: &[String]) {
 pub(super) fn put_out(
     path: &Path,
     force: bool,
+    verdict: Verdict,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
+) -> Result<Verdict, Failure> {
     if path.as_os_str() == "-" {
-        return Ok(write(&mut io::stdout().lock())?);
+        write(&mut io::stdout().lock())?;
+        return Ok(verdict);
     }
     let mut output = Output::create(path, force)?;
     write(&mut output)?;
-    output.commit()
+    output.commit(verdict)
 }

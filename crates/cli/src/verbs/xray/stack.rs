@@ -13,6 +13,7 @@ use super::reading::{self, Opened, say};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, only_one_stdin, open};
 
@@ -190,7 +191,7 @@ fn print(
     let report = StackReport::new(profile, view, symbols).map_err(|error| Failure::bare(&error))?;
     let weight = if options.aggregation_type == Aggregation::Count { Weight::Count } else { Weight::Time };
     match options.format {
-        Form::Json => report.json(out)?,
+        Form::Json => with_lost(out, |out| report.json(out))?,
         Form::Csv => report.csv(out)?,
         Form::Text if options.all_stacks || options.stack_format == StackForm::Flame => report.flame(weight, out)?,
         Form::Text => report.tables(out)?,

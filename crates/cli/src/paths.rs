@@ -1,0 +1,45 @@
+//! Sees to it that `tests/paths.tsv` names every path that a verb takes: the tests of outputs run over that table.
+
+use std::any::TypeId;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap::builder::ValueParser;
+
+use crate::arguments::Arguments;
+
+/// Names of values that are outputs, whatever type reads them.
+const OUTPUT_NAMES: [&str; 3] = ["OUT", "OUT.svg", "DIR"];
+
+fn walk(command: &clap::Command, verb: &str, found: &mut BTreeSet<(String, String)>) {
+    let path = ValueParser::path_buf().type_id();
+    for argument in command.get_arguments() {
+        let mut names = argument.get_value_names().unwrap_or_default().iter();
+        if argument.get_value_parser().type_id() == path || names.any(|name| OUTPUT_NAMES.contains(&name.as_str())) {
+            found.insert((verb.to_owned(), argument.get_id().to_string()));
+        }
+    }
+    for inner in command.get_subcommands() {
+        walk(inner, format!("{verb} {}", inner.get_name()).trim(), found);
+    }
+}
+
+#[test]
+fn every_path_is_listed_as_read_or_written() {
+    assert_eq!(ValueParser::path_buf().type_id(), TypeId::of::<PathBuf>());
+    let mut found = BTreeSet::new();
+    walk(&Arguments::command(), "", &mut found);
+    let rows = include_str!("../tests/paths.tsv").lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeSet<_> = rows
+        .map(|line| {
+            let mut cells = line.split('\t');
+            let mut cell = || cells.next().unwrap_or_default().to_owned();
+            (cell(), cell())
+        })
+        .collect();
+    let unlisted: Vec<_> = found.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "say in tests/paths.tsv what these are for: {unlisted:?}");
+    let gone: Vec<_> = listed.difference(&found).collect();
+    assert!(gone.is_empty(), "tests/paths.tsv lists what no verb has: {gone:?}");
+}

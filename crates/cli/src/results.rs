@@ -1,0 +1,188 @@
+//! JSON results: one place that prints them, and that says in each of them what was lost.
+//!
+//! Whoever reads a result for programs learns from `lost` at how many places of the input records were lost, whatever
+//! the verb; reporters count here, so that no verb can leave it out. A file that could not be worked on is an object
+//! with `error`, so that what is printed is JSON in any case.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anytrace_export::json::VERSION;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// What this run of the program lost and failed at.
+#[derive(Default)]
+struct Ledger {
+    /// Places at which records were lost, by file.
+    lost: Vec<(String, u64)>,
+    /// Failures that were printed, in order.
+    failures: Vec<String>,
+}
+
+static LEDGER: Mutex<Ledger> = Mutex::new(Ledger { lost: Vec::new(), failures: Vec::new() });
+
+/// True once a JSON result went out.
+static IS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+fn ledger() -> MutexGuard<'static, Ledger> {
+    // A poisoned lock only means that another thread panicked between two plain stores.
+    LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts a place at which records of a file were lost.
+pub(crate) fn lose(file: &str) {
+    let lost = &mut ledger().lost;
+    match lost.iter_mut().find(|(name, _)| name == file) {
+        Some((_, count)) => *count += 1,
+        None => lost.push((file.to_owned(), 1)),
+    }
+}
+
+/// Notes a failure that was printed.
+pub(crate) fn fail(message: &str) {
+    ledger().failures.push(message.to_owned());
+}
+
+/// At how many places records were lost: of a file, or of all.
+pub(crate) fn lost(file: Option<&str>) -> u64 {
+    ledger().lost.iter().filter(|(name, _)| file.is_none_or(|file| file == name)).map(|(_, count)| count).sum()
+}
+
+/// Says what was lost, where the object does not say it itself.
+fn add_lost(value: &mut Value) {
+    let file = value.get("file").and_then(Value::as_str).map(str::to_owned);
+    if let Some(object) = value.as_object_mut() {
+        object.entry("lost").or_insert_with(|| lost(file.as_deref()).into());
+    }
+}
+
+fn failure(message: &str) -> Value {
+    json!({ "version": VERSION, "error": message })
+}
+
+/// Prints one object for one file, an array for several; where the only file failed, an object that says why.
+pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
+    if !is_array && objects.is_empty() {
+        objects.extend(ledger().failures.iter().map(|message| failure(message)));
+    }
+    print_as_they_are(objects, is_array)
+}
+
+/// The same for objects that are a model's on traces which lost nothing: `lost` is there only where it is not 0.
+pub(crate) fn print_json_of_model(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
+    if lost(None) > 0 || objects.is_empty() {
+        return print_json(objects, is_array);
+    }
+    match objects.pop() {
+        Some(only) if !is_array => print_document(&only),
+        last => {
+            objects.extend(last);
+            print_document(&Value::Array(objects))
+        }
+    }
+}
+
+fn print_as_they_are(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
+    objects.iter_mut().for_each(add_lost);
+    match objects.pop() {
+        Some(only) if !is_array => print_document(&only),
+        None if !is_array => Ok(()),
+        last => {
+            objects.extend(last);
+            print_document(&Value::Array(objects))
+        }
+    }
+}
+
+/// Prints a document that is no result of ours, or of no trace.
+pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
+    IS_PRINTED.store(true, Ordering::Relaxed);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, value).map_err(|error| Failure::output(&error.into()))?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints the result of a verb that failed, where JSON was asked for and none went out yet.
+pub(crate) fn print_failure(message: &str) {
+    if !IS_PRINTED.load(Ordering::Relaxed) {
+        // The exit code says what happened; nothing can be done where standard output is gone.
+        let _ = print_as_they_are(vec![failure(message)], false);
+    }
+}
+
+/// A writer of one JSON object, in which `lost` comes last: what a library writes as it reads, before all of the damage
+/// is known.
+pub(crate) struct LostLast<W: Write> {
+    inner: W,
+    /// The last brace, with white space on both sides.
+    held: Vec<u8>,
+}
+
+impl<W: Write> LostLast<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        IS_PRINTED.store(true, Ordering::Relaxed);
+        Self { inner, held: Vec::new() }
+    }
+
+    /// Ends the object.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        if let Some(brace) = self.held.iter().position(|byte| *byte == b'}') {
+            let has_lines = self.held[..brace].contains(&b'\n');
+            let lost = lost(None);
+            let text = if has_lines { format!(",\n  \"lost\": {lost}") } else { format!(",\"lost\":{lost}") };
+            self.inner.write_all(text.as_bytes())?;
+        }
+        self.inner.write_all(&self.held)?;
+        self.inner.flush()?;
+        Ok(self.inner)
+    }
+}
+
+/// Writes an object of a library's with `lost` at its end.
+pub(crate) fn with_lost(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = LostLast::new(out);
+    write(&mut out)?;
+    out.finish().map(drop)
+}
+
+impl<W: Write> Write for LostLast<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        let is_space = |byte: &u8| byte.is_ascii_whitespace();
+        let end = self.held.iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
+        let brace = if self.held[..end].ends_with(b"}") { end - 1 } else { end };
+        let keep = self.held[..brace].iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
+        self.inner.write_all(&self.held[..keep])?;
+        self.held.drain(..keep);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_comes_last_in_whatever_pieces_the_object_comes() {
+        for (text, expected) in [
+            ("{\"a\":{\"b\":1}}\n", "{\"a\":{\"b\":1},\"lost\":0}\n"),
+            ("{\n  \"a\": {\n    \"b\": 1\n  }\n}\n", "{\n  \"a\": {\n    \"b\": 1\n  },\n  \"lost\": 0\n}\n"),
+            ("[{}]\n", "[{}]\n"),
+        ] {
+            for step in 1..=text.len() {
+                let mut out = LostLast::new(Vec::new());
+                text.as_bytes().chunks(step).for_each(|piece| out.write_all(piece).unwrap());
+                assert_eq!(String::from_utf8(out.finish().unwrap()).unwrap(), expected, "{step}");
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Every verb that reads a trace says by its exit code, and in its JSON, that records were lost.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A command on the damaged trace of a format. With `json`, standard output must be JSON that says what was lost.
+struct Case {
+    example: &'static str,
+    command: &'static str,
+    is_json: bool,
+}
+
+const fn text(example: &'static str, command: &'static str) -> Case {
+    Case { example, command, is_json: false }
+}
+
+const fn json(example: &'static str, command: &'static str) -> Case {
+    Case { example, command, is_json: true }
+}
+
+const EXAMPLES: [&str; 6] =
+    ["imm.trace", "boxes.cacheray", "free_tree.casemate", "relay.heph", "rows.lackey", "threads4.xray"];
+
+/// On a damaged trace of every format that has the verb.
+const GENERIC: [(&str, bool); 12] = [
+    ("info TRACE", false),
+    ("info --format json TRACE", true),
+    ("dump TRACE", false),
+    ("dump --format jsonl TRACE", false),
+    ("check TRACE", false),
+    ("check --format json TRACE", true),
+    ("check --format sarif TRACE", false),
+    ("check --format junit TRACE", false),
+    ("diff TRACE TRACE", false),
+    ("diff --format json TRACE TRACE", true),
+    ("convert TRACE -o -", false),
+    ("trim TRACE -o - --records 0..", false),
+];
+
+const CASES: [Case; 36] = [
+    text("threads4.xray", "stats TRACE"),
+    json("threads4.xray", "stats --format json TRACE"),
+    json("threads4.xray", "stats --format json --compare TRACE TRACE"),
+    text("threads4.xray", "flame TRACE"),
+    text("threads4.xray", "timeline TRACE"),
+    text("threads4.xray", "convert --to chrome TRACE -o -"),
+    text("boxes.cacheray", "convert --to din TRACE -o -"),
+    json("boxes.cacheray", "cacheray sim --config zen3 --format json TRACE"),
+    json("boxes.cacheray", "cacheray mrc --format json TRACE"),
+    json("boxes.cacheray", "cacheray sharing --format json TRACE"),
+    json("boxes.cacheray", "cacheray types --format json TRACE"),
+    json("boxes.cacheray", "cacheray lifetime --format json TRACE"),
+    json("boxes.cacheray", "cacheray advise --format json TRACE"),
+    json("boxes.cacheray", "cacheray compare --config zen3 --format json TRACE TRACE"),
+    text("boxes.cacheray", "cacheray heatmap TRACE"),
+    text("free_tree.casemate", "casemate check TRACE"),
+    json("free_tree.casemate", "casemate check --format json TRACE"),
+    text("free_tree.casemate", "casemate check --compat -q TRACE"),
+    json("free_tree.casemate", "casemate explain --format json TRACE"),
+    json("free_tree.casemate", "casemate timeline --all-unclean --format json TRACE"),
+    json("free_tree.casemate", "casemate state --format json TRACE"),
+    json("free_tree.casemate", "casemate walk --root ROOT --format json TRACE"),
+    text("free_tree.casemate", "casemate minimise TRACE -o -"),
+    text("free_tree.casemate", "casemate rewrite TRACE -o -"),
+    json("free_tree.casemate", "casemate diff --format json TRACE TRACE"),
+    json("relay.heph", "heph spans --format json TRACE"),
+    json("relay.heph", "heph spans --summary --format json TRACE"),
+    json("relay.heph", "heph stats --format json TRACE"),
+    text("relay.heph", "heph loss --format json TRACE"),
+    text("relay.heph", "heph convert --compat TRACE -o -"),
+    json("threads4.xray", "xray account --format json TRACE"),
+    json("threads4.xray", "xray stack --format json TRACE"),
+    json("threads4.xray", "xray graph --format json TRACE"),
+    json("threads4.xray", "xray graph-diff --format json TRACE TRACE"),
+    text("threads4.xray", "xray convert -f yaml TRACE"),
+    text("threads4.xray", "xray fdr-dump TRACE"),
+];
+
+/// Verbs that read no trace, or are tested elsewhere: `repair` says 0 where most is saved, and a replay goes on for
+/// as long as the trace.
+const ELSEWHERE: [&str; 4] = ["repair", "heph replay", "heph collect", "xray extract"];
+
+fn anytrace(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anytrace")).args(arguments).output().unwrap()
+}
+
+fn run(command: &str, trace: &Path) -> Output {
+    let words: Vec<_> = command.split(' ').collect();
+    let root = words.contains(&"ROOT").then(|| {
+        let state = anytrace(&["casemate", "state", "--format", "json", trace.to_str().unwrap()]);
+        let state: Value = serde_json::from_slice(&state.stdout).unwrap();
+        state["roots"][0]["base"].as_str().unwrap().to_owned()
+    });
+    let word = |word: &&'static str| match *word {
+        "TRACE" => trace.to_str().unwrap().to_owned(),
+        "ROOT" => root.clone().unwrap(),
+        word => word.to_owned(),
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    anytrace(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every example, cut inside its last record, and again in a gzip file that is cut.
+fn damaged(folder: &Path, example: &str) -> Vec<std::path::PathBuf> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces");
+    let bytes = fs::read(examples.join(example)).unwrap();
+    let cut = folder.join(example);
+    fs::write(&cut, &bytes[..bytes.len() - 3]).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, &bytes).unwrap();
+    let gzip = encoder.finish().unwrap();
+    let packed = folder.join(format!("{example}.gz"));
+    fs::write(&packed, &gzip[..gzip.len() - 12]).unwrap();
+    vec![cut, packed]
+}
+
+fn assert_lost(command: &str, is_json: bool, trace: &Path) {
+    let output = run(command, trace);
+    let case = format!("{command}, {}: {}", trace.display(), said(&output));
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{case}");
+    if is_json {
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {case}"));
+        let is_refused = output.status.code() == Some(2) && value["error"].is_string();
+        let value = if value.is_array() { &value[0] } else { &value };
+        assert!(value["lost"].as_u64().is_some_and(|lost| lost > 0) || is_refused, "{value:#}: {case}");
+        assert_ne!(value["verdict"], "ok", "{case}");
+    }
+}
+
+#[test]
+fn generic_verbs_say_that_records_were_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    for example in EXAMPLES {
+        for trace in damaged(folder.path(), example) {
+            GENERIC.iter().for_each(|(command, is_json)| assert_lost(command, *is_json, &trace));
+        }
+    }
+}
+
+#[test]
+fn verbs_of_the_groups_say_that_records_were_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    for Case { example, command, is_json } in &CASES {
+        for trace in damaged(folder.path(), example) {
+            assert_lost(command, *is_json, &trace);
+        }
+    }
+}
+
+#[test]
+fn repair_counts_what_was_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    for example in EXAMPLES {
+        for trace in damaged(folder.path(), example) {
+            let out = folder.path().join(format!("saved-{example}"));
+            let out = out.to_str().unwrap();
+            let output = anytrace(&["repair", "--force", "--format", "json", trace.to_str().unwrap(), "-o", out]);
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let case = format!("{}: {value:#}", trace.display());
+            assert!(value["lost"].as_u64().is_some_and(|lost| lost > 0), "{case}");
+            assert_eq!((output.status.code(), &value["written"]), (Some(0), &Value::Bool(true)), "{case}");
+            assert!(value["bytes_kept"].as_u64() <= value["bytes_total"].as_u64(), "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_damaged_lost_nothing() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces");
+    for Case { example, command, is_json: true } in &CASES {
+        let trace = examples.join(example);
+        let output = run(command, &trace);
+        let value: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{command}: {error}: {}", said(&output)));
+        let value = if value.is_array() { &value[0] } else { &value };
+        // What a model of reuse distances prints has no such key.
+        let is_of_model = command.starts_with("cacheray mrc");
+        assert_eq!(value["lost"].as_u64(), (!is_of_model).then_some(0), "{command}: {value:#}");
+    }
+}
+
+#[test]
+fn json_is_json_whatever_the_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty");
+    let junk = folder.path().join("junk.trace");
+    fs::write(&empty, b"").unwrap();
+    fs::write(&junk, b"\x24\x87\x01\xcc\x9b no trace").unwrap();
+    let generic = GENERIC.iter().filter(|(_, is_json)| *is_json).map(|(command, _)| *command);
+    let groups = CASES.iter().filter(|case| case.is_json).map(|case| case.command);
+    for command in generic.chain(groups).filter(|command| !command.contains("ROOT")) {
+        for trace in [&empty, &junk, &folder.path().join("missing")] {
+            let output = run(command, trace);
+            let case = format!("{command}, {}: {}", trace.display(), said(&output));
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {case}"));
+            assert!(value["version"] == 1 || value[0]["version"] == 1, "{value:#}: {case}");
+            if output.status.code() == Some(2) {
+                assert!(value["error"].is_string(), "{value:#}: {case}");
+            }
+        }
+    }
+}
+
+/// A TLBI that is not known may be the one that a rule needs: no verdict is made up.
+#[test]
+fn an_unknown_tlbi_makes_the_verdict_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces");
+    let log = fs::read_to_string(examples.join("free_tree.casemate")).unwrap();
+    let trace = folder.path().join("t.log");
+    fs::write(&trace, format!("{log}\n(tlbi (id 9999) (tid 0) vmalls99e1is)\n")).unwrap();
+    for options in [vec![], vec!["--all"], vec!["--compat"]] {
+        let output =
+            anytrace(&[&["casemate", "check", "--format", "json"], &options[..], &[trace.to_str().unwrap()]].concat());
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &value["verdict"], &value["lost"]), (Some(1), &"unknown".into(), &1.into()));
+    }
+}
+
+#[test]
+fn no_verb_is_forgotten() {
+    let rows = include_str!("paths.tsv").lines().filter(|line| !line.starts_with('#'));
+    let readers = rows.filter(|line| line.split('\t').nth(2) == Some("reads"));
+    let verbs: BTreeSet<_> = readers.filter_map(|line| line.split('\t').next()).collect();
+    let commands: Vec<_> =
+        GENERIC.iter().map(|(command, _)| *command).chain(CASES.iter().map(|case| case.command)).collect();
+    for verb in verbs {
+        // The group's own tests ask the same of it.
+        let is_elsewhere = ELSEWHERE.contains(&verb) || verb.starts_with("apitrace");
+        let is_here = commands.iter().any(|command| command.starts_with(&format!("{verb} ")));
+        assert!(is_here || is_elsewhere, "{verb} is not tried on damaged traces");
+    }
+}
