@@ -148,40 +148,66 @@ pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
             _ => Confidence::Maybe,
         };
     }
-    match count_events(rest, header.version, &limits) {
-        None => Confidence::No,
-        Some(0) if header.properties.is_empty() => Confidence::Maybe,
-        Some(0..8) => Confidence::Likely,
-        Some(_) => Confidence::Certain,
+    let seen = count_events(rest, header.version, &limits);
+    match seen {
+        // Names that no program has: the bytes are something else, unless much else fits.
+        Seen { odd_names: 1.., events: 0..8, .. } => Confidence::No,
+        Seen { odd_names, names, .. } if odd_names > names => Confidence::No,
+        Seen { events: 8.., names: 1.., .. } => Confidence::Certain,
+        Seen { events: 1.., names: 1.., .. } => Confidence::Likely,
+        Seen { events: 0, names: 1.., .. } if !header.properties.is_empty() => Confidence::Likely,
+        // A first event without an end may be one of many bytes: its name speaks for it.
+        Seen { events: 0, names: 1.., is_broken: false, .. } => Confidence::Maybe,
+        // Small numbers alone can be anything.
+        Seen { events: 8.., is_broken: false, .. } => Confidence::Maybe,
+        _ if !header.properties.is_empty() => Confidence::Likely,
+        _ => Confidence::No,
     }
 }
 
-/// Counts whole events up to sixteen; `None` when one is broken or defines a name no program has.
-fn count_events(bytes: &[u8], version: u64, limits: &Limits) -> Option<u32> {
+/// What the start of a raw stream holds.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Whole events, up to sixteen.
+    events: u32,
+    /// Functions defined whose names programs have.
+    names: u32,
+    /// Functions defined whose names no program has.
+    odd_names: u32,
+    /// What follows can be no event.
+    is_broken: bool,
+}
+
+/// Reads whole events, up to sixteen.
+fn count_events(bytes: &[u8], version: u64, limits: &Limits) -> Seen {
     let mut signatures = Signatures::default();
     let mut walker = Walker::new(version, limits);
-    let (mut at, mut events) = (0, 0);
-    while events < 16 {
-        match walker.next(bytes.get(at..)?, &mut signatures) {
+    let (mut at, mut seen) = (0, Seen::default());
+    while seen.events < 16 {
+        let Some(rest) = bytes.get(at..) else { break };
+        match walker.next(rest, &mut signatures) {
             Ok((token, used)) => {
                 at += used;
                 match token {
-                    Token::EndEvent => events += 1,
-                    Token::Function(function) => {
-                        let row = signatures.function(function.slot)?;
-                        if function.definition.is_some() && !is_plausible_name(row.name()) {
-                            return None;
+                    Token::EndEvent => seen.events += 1,
+                    Token::Function(function) if function.definition.is_some() => {
+                        let name = signatures.function(function.slot).map(|row| row.name()).unwrap_or_default();
+                        match is_plausible_name(name) {
+                            true => seen.names += 1,
+                            false => seen.odd_names += 1,
                         }
                     }
                     _ => {}
                 }
             }
-            Err(Stop::More(_)) => return Some(events),
-            // One good event before damage still tells the format.
-            Err(Stop::Bad(_)) => return (events >= 1).then_some(events),
+            Err(Stop::More(_)) => break,
+            Err(Stop::Bad(_)) => {
+                seen.is_broken = true;
+                break;
+            }
         }
     }
-    Some(events)
+    seen
 }
 
 /// Parses the start of the raw stream.

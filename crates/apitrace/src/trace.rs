@@ -35,6 +35,10 @@ impl Format for Apitrace {
         &[("apitrace", "an apitrace trace; --version, --container and --level"), ("jsonl", "one JSON object an event")]
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["trace"]
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         container::guess(head).confidence
     }

@@ -47,6 +47,10 @@ impl Format for Cacheray {
         ]
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["cacheray", "trace"]
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         detect::probe(head)
     }

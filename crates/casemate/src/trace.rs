@@ -43,6 +43,10 @@ impl Format for Casemate {
         ]
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["casemate", "log", "trace"]
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         probe::probe(head)
     }
@@ -88,6 +92,10 @@ impl Format for GrammarOnly {
 
     fn targets(&self) -> &'static [(&'static str, &'static str)] {
         Casemate.targets()
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        Casemate.extensions()
     }
 
     fn probe(&self, head: &Head<'_>) -> Confidence {

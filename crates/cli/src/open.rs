@@ -47,13 +47,20 @@ fn open_where(path: &Path, options: &InputArguments, fits: fn(&dyn Format) -> bo
                 _ => Err(Failure::usage(format!("{name}: could be {}; --input-format chooses", names.join(" or ")))),
             }
         }
-        Recognised::Unknown => Err(Failure::usage(format!(
-            "{name}: fits no format; tried {} on {}{}; --input-format overrides",
-            names(),
-            first_bytes(&input),
-            if input.layers().is_empty() { "" } else { " (after decompression)" },
-        ))),
+        Recognised::Unknown => Err(unknown(&name, &input, fits)),
     }
+}
+
+/// What to say of bytes that no format knows. Where some formats do not count, naming one would help little.
+fn unknown(name: &str, input: &Input, fits: fn(&dyn Format) -> bool) -> Failure {
+    let tried: Vec<_> = all().iter().filter(|format| fits(**format)).map(|format| format.name()).collect();
+    let help = if tried.len() == all().len() { "; --input-format overrides" } else { "" };
+    Failure::usage(format!(
+        "{name}: fits no format; tried {} on {}{}{help}",
+        tried.join(", "),
+        first_bytes(input),
+        if input.layers().is_empty() { "" } else { " (after decompression)" },
+    ))
 }
 
 /// A trace, or what kept an input from being one.

@@ -29,6 +29,10 @@ pub trait Format: Sync {
     /// first is the format's own name: the source's own form.
     fn targets(&self) -> &'static [(&'static str, &'static str)];
 
+    /// Extensions that files of this format usually have, without the dot; `bin.log` is one. They decide between formats
+    /// whose contents are equally sure, and choose the form where `convert` writes a file of such a name.
+    fn extensions(&self) -> &'static [&'static str];
+
     /// Looks at the head and says how sure it is. Allocates nothing that depends on input.
     fn probe(&self, head: &Head<'_>) -> Confidence;
 

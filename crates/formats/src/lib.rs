@@ -13,7 +13,7 @@
 //! }
 //! ```
 
-use anytrace_core::{Confidence, Format, Head};
+use anytrace_core::{Collect, Confidence, Format, Head, Input, OpenOptions};
 
 static FORMATS: &[&dyn Format] = &[
     &anytrace_apitrace::Apitrace,
@@ -60,7 +60,9 @@ impl std::fmt::Debug for Recognised {
     }
 }
 
-/// Asks every format about the head of an input; the surest wins, a tie is [`Recognised::Ambiguous`].
+/// Asks every format about the head of an input. Only what the bytes say makes a format a candidate; the surest wins.
+/// Of several that are equally sure, the one wins that can read clearly more of the head than any other, then the only
+/// one whose files have such a name; otherwise it is [`Recognised::Ambiguous`].
 pub fn recognise(head: &Head<'_>) -> Recognised {
     if head.bytes.is_empty() {
         return Recognised::Empty;
@@ -68,14 +70,80 @@ pub fn recognise(head: &Head<'_>) -> Recognised {
     if let Some(format) = FORMATS.iter().find(|format| format.recognises_jsonl(head)) {
         return Recognised::Jsonl(*format);
     }
-    let answers: Vec<_> = FORMATS.iter().map(|format| (format.probe(head), *format)).collect();
+    let nameless = Head { name: "", ..*head };
+    let answers: Vec<_> = FORMATS.iter().map(|format| (format.probe(&nameless), *format)).collect();
     let best = answers.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
     if best == Confidence::No {
         return Recognised::Unknown;
     }
-    let winners: Vec<_> = answers.iter().filter(|(confidence, _)| *confidence == best).collect();
-    match winners.as_slice() {
-        [(_, format)] => Recognised::Trace(*format),
-        several => Recognised::Ambiguous(several.iter().map(|(_, format)| format.name()).collect()),
+    let winners: Vec<_> = answers.iter().filter(|answer| answer.0 == best).map(|answer| answer.1).collect();
+    if let [only] = winners.as_slice() {
+        return Recognised::Trace(*only);
+    }
+    if let Some(format) = reads_most(head, &winners) {
+        return Recognised::Trace(format);
+    }
+    let named: Vec<_> = winners.iter().filter(|format| head.has_extension(format.extensions())).collect();
+    match named.as_slice() {
+        [only] => Recognised::Trace(**only),
+        _ => Recognised::Ambiguous(winners.iter().map(|format| format.name()).collect()),
+    }
+}
+
+/// The format that reads more than twice as much of the head as any other.
+fn reads_most(head: &Head<'_>, candidates: &[&'static dyn Format]) -> Option<&'static dyn Format> {
+    let mut read: Vec<_> = candidates.iter().map(|format| (bytes_read(head, *format), *format)).collect();
+    read.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    match read.as_slice() {
+        [(most, format), (second, _), ..] if *most > second.saturating_mul(2) => Some(*format),
+        _ => None,
+    }
+}
+
+/// How many bytes of the head a format does not pass over; none where it finds no record.
+fn bytes_read(head: &Head<'_>, format: &dyn Format) -> u64 {
+    let input = Input::from_bytes("", head.bytes.to_vec());
+    let mut damage = Collect::default();
+    let opened = format.open(input, &OpenOptions::default());
+    let records = opened.and_then(|trace| trace.info(&mut damage)).map_or(0, |info| info.records);
+    let skipped = damage.0.iter().fold(0_u64, |sum, one| sum.saturating_add(one.skipped_bytes));
+    if records == 0 { 0 } else { (head.bytes.len() as u64).saturating_sub(skipped) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name_of(name: &str, bytes: &[u8]) -> String {
+        format!("{:?}", recognise(&Input::from_bytes(name, bytes.to_vec()).head()))
+    }
+
+    /// Version 4, the enter and the leave of `glFlush` on thread 1: the first four bytes are those of an XRay header, too.
+    const FLUSH: &[u8] = b"\x04\x00\x01\x00\x07glFlush\x00\x00\x01\x00\x00";
+
+    #[test]
+    fn of_equals_the_one_that_reads_more_wins_whatever_the_name() {
+        for name in ["flush", "flush.trace", "flush.xray"] {
+            assert_eq!(name_of(name, FLUSH), "Trace(apitrace)", "{name}");
+        }
+        assert_eq!(name_of("x", &FLUSH[..4]), "Trace(xray)");
+    }
+
+    #[test]
+    fn a_name_alone_makes_no_trace() {
+        for format in all() {
+            for extension in format.extensions() {
+                let name = format!("junk.{extension}");
+                assert_eq!(name_of(&name, b"\x24\x87\x01\xcc\x9b no trace \xfe"), "Unknown", "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_decides_between_equals() {
+        // One zero: the version of a raw stream, or the tag of a read.
+        assert_eq!(name_of("x", b"\0"), r#"Ambiguous(["apitrace", "cacheray"])"#);
+        assert_eq!(name_of("x.trace", b"\0"), r#"Ambiguous(["apitrace", "cacheray"])"#);
+        assert_eq!(name_of("x.cacheray", b"\0"), "Trace(cacheray)");
     }
 }

@@ -48,6 +48,10 @@ impl Format for Heph {
         &TARGETS
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["heph", "bin.log", "bin"]
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         probe(head)
     }

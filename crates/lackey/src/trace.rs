@@ -39,6 +39,10 @@ impl Format for Lackey {
         ]
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["lackey"]
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         probe::probe(head)
     }

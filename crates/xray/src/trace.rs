@@ -56,6 +56,10 @@ impl Format for Xray {
         ]
     }
 
+    fn extensions(&self) -> &'static [&'static str] {
+        &["xray"]
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         match (head.has_extension(&["xray"]), probe_bytes(head.bytes)) {
             (true, Confidence::No) => Confidence::Maybe,
