@@ -1,6 +1,7 @@
 //! `anytrace convert`: another form, or the same again without loss.
 
 mod accesses;
+mod extension;
 mod timeline;
 
 use anytrace_core::{Format, ImportOptions, Input, Outcome, Plan, TargetOptions};
@@ -17,8 +18,8 @@ use crate::verbs::repair::print_outcome;
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.output.output, options.output.force)?;
-    let target = options.target.target(options.to.as_deref());
     let opened = open::open(&options.file, &options.input)?;
+    let target = options.target.target(extension::form(options, &opened)?.as_deref());
     if let Some(chosen) = timeline::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }
@@ -77,6 +78,12 @@ fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failu
     if is_own(format, to) {
         return Ok(());
     }
+    let names = form_names(format).join(", ");
+    Err(Failure::usage(format!("{} traces cannot be written as {to}; --to takes {names}", format.name())))
+}
+
+/// What `--to` takes for a format.
+fn form_names(format: &dyn Format) -> Vec<&'static str> {
     let mut names: Vec<_> = format.targets().iter().map(|(name, _)| *name).collect();
     if format.has_spans() {
         names.extend(TIMELINE_OUTPUTS.iter().map(|output| output.name));
@@ -84,7 +91,7 @@ fn known_target(format: &dyn Format, target: &TargetOptions) -> Result<(), Failu
     if format.has_accesses() {
         names.extend(ACCESS_OUTPUTS.iter().map(|output| output.name).filter(|name| !is_own(format, name)));
     }
-    Err(Failure::usage(format!("{} traces cannot be written as {to}; --to takes {}", format.name(), names.join(", "))))
+    names
 }
 
 /// True for a form that the format itself writes.
