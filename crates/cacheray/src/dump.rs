@@ -8,7 +8,8 @@ use crate::lines::{LONG_NAME_BYTES, Line, push_jsonl_header};
 use crate::parse::parse;
 use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Body, Layout, Record};
-use crate::regions::{Region, Regions};
+use crate::regions::{Region, Regions, regions_max};
+use crate::rules;
 
 /// How much is gathered before it is written.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -34,8 +35,8 @@ pub(crate) fn dump(
         DumpForm::Jsonl => Line::Jsonl { has_offset },
     };
     let selection = (!options.selection.is_all()).then_some(&options.selection);
-    let regions = Regions::new(limits.distinct_max);
-    let mut dump = Dump { out, buffer, layout, line, selection, regions, is_done: false };
+    let regions = Regions::new(regions_max(limits));
+    let mut dump = Dump { out, buffer, layout, line, selection, regions, has_unfollowed: false, is_done: false };
     let passed = reader.walk(&mut dump, sink)?;
     dump.out.write_all(&dump.buffer)?;
     Ok(Summary { records: passed.records, bytes: passed.bytes })
@@ -49,6 +50,8 @@ struct Dump<'a> {
     selection: Option<&'a Selection>,
     /// Live regions and whether their type is wanted; followed only for a selection by name.
     regions: Regions<bool>,
+    /// A region was not followed, and that was reported.
+    has_unfollowed: bool,
     is_done: bool,
 }
 
@@ -83,15 +86,21 @@ impl Dump<'_> {
     }
 
     /// Follows regions; true when the record's own region is of a wanted type.
-    fn follow(&mut self, record: &Record<'_>, seq: u64) -> bool {
-        let Some(matches) = self.selection.and_then(|selection| selection.name.as_ref()) else { return true };
+    fn follow(&mut self, record: &Record<'_>, at: Place, sink: &mut dyn Sink) -> Result<bool, Error> {
+        let Some(matches) = self.selection.and_then(|selection| selection.name.as_ref()) else { return Ok(true) };
         let Body::Add { elemsize, elemcount, name } = record.body else {
-            return self.regions.remove(record.address).is_some_and(|region| region.data);
+            return Ok(self.regions.remove(record.address).is_some_and(|region| region.data));
         };
         let is_wanted = matches(name);
         let bytes = u64::from(elemsize) * u64::from(elemcount);
-        self.regions.add(Region { start: record.address, bytes, seq, data: is_wanted });
-        is_wanted
+        let is_followed = self.regions.add(Region { start: record.address, bytes, seq: at.seq, data: is_wanted });
+        if !is_followed && !std::mem::replace(&mut self.has_unfollowed, true) {
+            let help =
+                "accesses to regions beyond the limit, and their removes, are selected as if these were not there";
+            let found = "more live regions, or more over each other, than the limit";
+            sink.report(rules::STATE_LIMIT.at(at.offset).record(at.seq).found(found).help(help))?;
+        }
+        Ok(is_wanted)
     }
 
     fn note_end(&mut self, seq: u64) {
@@ -116,8 +125,8 @@ impl Visit for Dump<'_> {
         Ok(run.len())
     }
 
-    fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
-        let is_type_wanted = self.follow(record, at.seq);
+    fn rtta(&mut self, record: &Record<'_>, _raw: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
+        let is_type_wanted = self.follow(record, at, sink)?;
         let is_wanted = self.selection.is_none_or(|s| s.has_record(at.seq) && s.has_thread(record.thread));
         if is_type_wanted && is_wanted {
             self.print(record, at)?;

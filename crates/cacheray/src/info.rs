@@ -10,6 +10,7 @@ use anytrace_core::{Error, Limits, Sink, Tally};
 use crate::parse::{NOT_ACCESS, access, with_layout};
 use crate::reader::{Place, Visit};
 use crate::record::{Body, Kind, Layout, Record, Tag, is_canonical, is_usual_size};
+use crate::regions::regions_max;
 use crate::types::TypeTable;
 
 /// Bytes of a cache line, for line crossings.
@@ -71,7 +72,7 @@ impl Counts {
             thread_ids_max: limits.distinct_max,
             rtta_tags: [0; 256],
             addresses: Addresses::NONE,
-            live: LiveCounts::new(limits.distinct_max),
+            live: LiveCounts::new(regions_max(limits)),
             types: TypeTable::new(limits),
         }
     }
@@ -329,13 +330,15 @@ pub(crate) struct LiveCounts {
     pub(crate) null_removes: u64,
     /// Other removes where no live region starts.
     pub(crate) unmatched_removes: u64,
-    /// True once a region was not followed because there were too many.
-    pub(crate) is_over: bool,
+    /// Adds that were not followed because too many regions lived.
+    pub(crate) unfollowed_adds: u64,
+    /// Removes whose add may be one of these.
+    pub(crate) unfollowed_removes: u64,
 }
 
 impl std::fmt::Debug for LiveCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let counts = (self.live, self.added_at_live, self.null_removes, self.unmatched_removes, self.is_over);
+        let counts = (self.live, self.added_at_live, self.null_removes, self.unmatched_removes, self.unfollowed_adds);
         f.debug_tuple("LiveCounts").field(&counts).finish()
     }
 }
@@ -356,7 +359,7 @@ impl LiveCounts {
                 self.starts.insert(address, 1);
             }
             None => {
-                self.is_over = true;
+                self.unfollowed_adds += 1;
                 return;
             }
         }
@@ -371,6 +374,10 @@ impl LiveCounts {
             }
             None if address == 0 => {
                 self.null_removes += 1;
+                return;
+            }
+            None if self.unfollowed_adds > 0 => {
+                self.unfollowed_removes += 1;
                 return;
             }
             None => {

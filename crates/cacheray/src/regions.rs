@@ -7,8 +7,18 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use anytrace_core::Limits;
+
+/// Regions followed for each key that is counted apart: by default 2^24, as many as the engines of `sim --types` follow.
+const REGIONS_PER_KEY: usize = 256;
+
+/// Most live regions followed under these limits.
+pub(crate) fn regions_max(limits: Limits) -> usize {
+    limits.distinct_max.saturating_mul(REGIONS_PER_KEY)
+}
+
 /// Deepest overlap followed; the limit bounds each look-up.
-const LAYERS_MAX: usize = 64;
+pub(crate) const LAYERS_MAX: usize = 64;
 
 /// Most regions moved down after one remove.
 const SINKS_MAX: usize = 256;

@@ -7,7 +7,7 @@ use anytrace_core::{Diagnostic, Error, Limits, Rule, Sink};
 
 use crate::reader::Place;
 use crate::record::{Body, Layout, Record, Width};
-use crate::regions::{Overlap, Region, Regions};
+use crate::regions::{LAYERS_MAX, Overlap, Region, Regions, regions_max};
 use crate::rules;
 use crate::types::shown_name;
 
@@ -23,19 +23,30 @@ pub(crate) struct RttaRules {
     /// Element size by hash of the name, for types recorded as arrays.
     sizes: HashMap<u64, u32>,
     distinct_max: usize,
-    is_over: bool,
+    regions_max: usize,
+    /// Once true, a region may live that is not followed: what would be a breach without it is none.
+    has_unfollowed: bool,
+    /// Of these, one that starts at address 0.
+    has_unfollowed_null: bool,
+    /// A limit on what is remembered of removed regions or of types was met, and reported.
+    is_removed_full: bool,
+    is_sizes_full: bool,
 }
 
 impl RttaRules {
     pub(crate) fn new(layout: Layout, limits: Limits) -> Self {
         Self {
             layout,
-            regions: Regions::new(limits.distinct_max),
+            regions: Regions::new(regions_max(limits)),
             ends: EndFilter::default(),
             removed: HashSet::new(),
             sizes: HashMap::new(),
             distinct_max: limits.distinct_max,
-            is_over: false,
+            regions_max: regions_max(limits),
+            has_unfollowed: false,
+            has_unfollowed_null: false,
+            is_removed_full: false,
+            is_sizes_full: false,
         }
     }
 
@@ -63,6 +74,10 @@ impl RttaRules {
     /// Judges an access by the region of its first byte.
     pub(crate) fn access(&self, address: u64, size: u8, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(beyond) = u64::from(size).checked_sub(1) else { return Ok(()) };
+        if self.has_unfollowed {
+            // One of those may lie over the region that is known.
+            return Ok(());
+        }
         let Some(last) = self.regions.find(address).and_then(Region::last) else { return Ok(()) };
         if beyond <= last - address {
             return Ok(());
@@ -101,7 +116,23 @@ impl RttaRules {
             }
             self.ends.add(last.wrapping_add(1), &self.regions);
         }
-        if self.regions.add(region) { Ok(()) } else { self.over("live regions", at, sink) }
+        if self.regions.add(region) { Ok(()) } else { self.lose_track(start, at, sink) }
+    }
+
+    /// A region is not followed: reported once.
+    #[cold]
+    fn lose_track(&mut self, start: u64, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
+        self.has_unfollowed_null |= start == 0;
+        if std::mem::replace(&mut self.has_unfollowed, true) {
+            return Ok(());
+        }
+        let found = match self.regions.len() < self.regions_max {
+            true => format!("more than {LAYERS_MAX} regions over each other"),
+            false => format!("more than {} live regions", self.regions_max),
+        };
+        let help = "regions beyond the limit are not followed; from here on removes without an add that is known, and \
+                    accesses past a region's end, are not judged";
+        sink.report(report(&rules::STATE_LIMIT, at).found(found).help(help))
     }
 
     fn remove(&mut self, start: u64, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
@@ -109,17 +140,25 @@ impl RttaRules {
             if self.regions.len() == 0 {
                 self.ends.clear();
             }
-            if self.removed.len() < self.distinct_max {
+            if self.removed.len() < self.regions_max {
                 self.removed.insert(start);
+            } else if !self.removed.contains(&start) && !std::mem::replace(&mut self.is_removed_full, true) {
+                let found = format!("more than {} addresses at which regions were removed", self.regions_max);
+                let help = "from here on removes at addresses that are not known are not judged";
+                return sink.report(report(&rules::STATE_LIMIT, at).found(found).help(help));
             }
+            return Ok(());
+        }
+        if self.has_unfollowed && (start != 0 || self.has_unfollowed_null) {
+            // Its add may be one of those that were not followed.
             return Ok(());
         }
         let rule = match () {
             () if start == 0 => &rules::REMOVE_NULL,
             () if self.regions.find(start).is_some() => &rules::REMOVE_INSIDE,
             () if self.removed.contains(&start) => &rules::REMOVE_TWICE,
-            // Its add may be one of those that were not followed.
-            () if self.is_over => return Ok(()),
+            // It may be twice, or without an add.
+            () if self.is_removed_full => return Ok(()),
             () => &rules::REMOVE_WITHOUT_ADD,
         };
         sink.report(report(rule, at).field("address").found(format!("{start:#x}")))
@@ -141,18 +180,13 @@ impl RttaRules {
                 self.sizes.insert(hasher.finish(), elemsize);
                 Ok(())
             }
-            None => self.over("type names", at, sink),
+            None if std::mem::replace(&mut self.is_sizes_full, true) => Ok(()),
+            None => {
+                let found = format!("more than {} type names", self.distinct_max);
+                let help = "sizes of elements of further types are not compared";
+                sink.report(report(&rules::STATE_LIMIT, at).found(found).help(help))
+            }
         }
-    }
-
-    /// Says once that a limit was met.
-    #[cold]
-    fn over(&mut self, what: &str, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
-        if std::mem::replace(&mut self.is_over, true) {
-            return Ok(());
-        }
-        let found = format!("more than {} {what}, or more than 64 over each other", self.distinct_max);
-        sink.report(report(&rules::STATE_LIMIT, at).found(found))
     }
 }
 

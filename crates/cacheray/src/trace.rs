@@ -151,8 +151,12 @@ fn details(sums: &Sums, layout: Layout) -> Vec<(&'static str, Value)> {
         ("rtta_remove_null", json!(sums.live.null_removes)),
         ("rtta_remove_without_add", json!(sums.live.unmatched_removes)),
     ]);
-    if sums.live.is_over {
-        details.push(("rtta_followed", json!("in part: more live regions than the limit")));
+    if sums.live.unfollowed_adds > 0 {
+        details.extend([
+            ("rtta_followed", json!("in part: more live regions than the limit")),
+            ("rtta_adds_not_followed", json!(sums.live.unfollowed_adds)),
+            ("rtta_removes_not_followed", json!(sums.live.unfollowed_removes)),
+        ]);
     }
     details.extend(type_details(&sums.types));
     details

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::parse::parse;
 use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Body, Layout, Record};
-use crate::regions::{Region, Regions};
+use crate::regions::{Region, Regions, regions_max};
 
 /// Most bytes of add records kept for the part's front.
 const CARRIED_BYTES_MAX: usize = 16 << 20;
@@ -26,7 +26,7 @@ pub(crate) fn trim(
         output,
         layout: reader.layout(),
         selection,
-        regions: Regions::new(limits.distinct_max),
+        regions: Regions::new(regions_max(limits)),
         carried_bytes: 0,
         has_started: false,
         is_done: selection.records.as_ref().is_some_and(|range| range.is_empty()),

@@ -5,7 +5,7 @@
 mod common;
 
 use anytrace_cacheray::Cacheray;
-use anytrace_core::testing::{assert_windows_agree, examine, examine_with};
+use anytrace_core::testing::{Exam, assert_windows_agree, examine, examine_with};
 use anytrace_core::{Endian, Format, Input, Limits, OpenOptions, Severity};
 use common::{HEAP, LAYOUTS, Trace, heap};
 
@@ -257,21 +257,87 @@ fn interleaved_fields_are_one_mix_with_its_place() {
     assert_eq!(Some(mixes[0].offset), first_odd);
 }
 
-#[test]
-fn more_live_regions_than_the_limit_are_said_once() {
+/// Live regions followed where one key is counted apart.
+const FOLLOWED_MAX: u64 = 256;
+
+fn examine_with_one_key(trace: &Trace) -> Exam {
     let mut limits = Limits::default();
-    limits.distinct_max = 10;
+    limits.distinct_max = 1;
     let options = OpenOptions { limits, ..OpenOptions::default() };
+    examine_with(&Cacheray, &options, &|| Input::from_bytes("x", trace.bytes.clone()))
+}
+
+fn codes(exam: &Exam) -> Vec<&'static str> {
+    exam.check.iter().map(|d| d.code()).collect()
+}
+
+/// So many regions that live at once, each removed once; then all of them again.
+fn rounds(regions: u64) -> Trace {
     let mut trace = Trace::new().ordinary(40);
-    for n in 0..30 {
-        trace = trace.add(HEAP + n * 64, 16, 1, b"T");
+    for _ in 0..2 {
+        trace = (0..regions).fold(trace, |trace, n| trace.add(HEAP + n * 64, 16, 1, b"T"));
+        trace = (0..regions).fold(trace, |trace, n| trace.remove(HEAP + n * 64));
     }
-    for n in 0..30 {
-        trace = trace.remove(HEAP + n * 64);
+    trace
+}
+
+#[test]
+fn a_limit_of_live_regions_makes_no_breach_of_a_trace_without_one() {
+    for (regions, expected) in
+        [(FOLLOWED_MAX - 1, &[][..]), (FOLLOWED_MAX, &[]), (FOLLOWED_MAX + 1, &["cacheray/state-limit"])]
+    {
+        let exam = examine_with_one_key(&rounds(regions));
+        // Beyond it the addresses of removed regions are too many to keep as well.
+        let mut found = codes(&exam);
+        found.dedup();
+        assert_eq!(found, expected, "{regions}");
+        let detail =
+            |name: &str| exam.info.0.details.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+        assert_eq!(detail("rtta_remove_without_add"), Some(0.into()), "{regions}");
+        let unfollowed = (regions > FOLLOWED_MAX).then(|| 2.into());
+        assert_eq!(detail("rtta_adds_not_followed"), unfollowed, "{regions}");
+        assert_eq!(detail("rtta_removes_not_followed"), unfollowed, "{regions}");
     }
-    let exam = examine_with(&Cacheray, &options, &|| Input::from_bytes("x", trace.bytes.clone()));
-    let codes: Vec<_> = exam.check.iter().map(|d| d.code()).collect();
-    assert_eq!(codes, ["cacheray/state-limit"]);
+}
+
+#[test]
+fn breaches_before_a_limit_are_found_and_none_is_made_up_behind_it() {
+    let breach = |trace: Trace| trace.add(HEAP, 16, 1, b"T").remove(HEAP).remove(HEAP).remove(HEAP + 8 * 64);
+    let full =
+        |trace: Trace| (0..=FOLLOWED_MAX).fold(trace, |trace, n| trace.add(HEAP + 0x10_0000 + n * 64, 16, 1, b"T"));
+    let before = examine_with_one_key(&full(breach(Trace::new().ordinary(40))));
+    let breaches = ["cacheray/remove-twice", "cacheray/remove-without-add"];
+    assert_eq!(codes(&before), [&breaches[..], &["cacheray/state-limit"]].concat());
+    // Behind it the second remove may be of a region that is not followed.
+    let behind = examine_with_one_key(&breach(full(Trace::new().ordinary(40))));
+    assert_eq!(codes(&behind), ["cacheray/state-limit"]);
+    // As the end of a region may be that of one that is not followed, which lies over it.
+    let over = full(Trace::new().ordinary(40)).add(HEAP + 0x10_0000, 64, 1, b"T").access(0x80, HEAP + 0x10_000c, 8, 0);
+    assert_eq!(codes(&examine_with_one_key(&over)), ["cacheray/state-limit", "cacheray/overlap-same-start"]);
+}
+
+#[test]
+fn more_regions_over_each_other_than_are_followed_are_no_breach() {
+    let depth = 70;
+    let nested = (0..depth)
+        .fold(Trace::new().ordinary(40), |trace, n| trace.add(HEAP + n * 8, (depth - n) as u32 * 16, 1, b"T"));
+    let trace = (0..depth).rev().fold(nested, |trace, n| trace.remove(HEAP + n * 8));
+    let mut found = codes(&examine(&Cacheray, &trace.bytes));
+    found.dedup();
+    assert_eq!(found, ["cacheray/overlap-nested", "cacheray/state-limit", "cacheray/overlap-nested"]);
+}
+
+#[test]
+fn removes_that_cannot_be_told_apart_any_more_are_not_judged() {
+    // More addresses than are kept, one after the other.
+    let one_by_one = |count: u64| {
+        (0..count)
+            .fold(Trace::new().ordinary(40), |trace, n| trace.add(HEAP + n * 64, 16, 1, b"T").remove(HEAP + n * 64))
+    };
+    let again = |count: u64| codes(&examine_with_one_key(&one_by_one(count).remove(HEAP + (count - 1) * 64)));
+    assert_eq!(again(FOLLOWED_MAX - 1), ["cacheray/remove-twice"]);
+    assert_eq!(again(FOLLOWED_MAX), ["cacheray/remove-twice"]);
+    assert_eq!(again(FOLLOWED_MAX + 1), ["cacheray/state-limit"]);
 }
 
 #[test]

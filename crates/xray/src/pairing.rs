@@ -29,6 +29,10 @@ pub(crate) struct Thread {
     orphans: u64,
     first_orphan: Option<At>,
     missing: u64,
+    /// Entries may be open that are not on the stack: an exit that is not found there may be theirs.
+    has_unfollowed: bool,
+    /// Exits that may be.
+    unfollowed_exits: u64,
     /// Time of its last record, and process, where it had one before.
     pub(crate) last_tsc: Option<u64>,
     pub(crate) process: Option<u32>,
@@ -64,6 +68,10 @@ impl Thread {
                 self.missing += above as u64;
                 self.stack.truncate(self.stack.len() - above - 1);
             }
+            None if self.has_unfollowed || self.stack.len() > SEARCH_MAX => {
+                self.has_unfollowed = true;
+                self.unfollowed_exits += 1;
+            }
             None => {
                 self.orphans += 1;
                 self.first_orphan.get_or_insert(at);
@@ -71,10 +79,18 @@ impl Thread {
         }
     }
 
+    /// Gives the stack up: all threads together have too many frames.
+    #[cold]
+    fn drop_stack(&mut self) {
+        self.stack = Vec::new();
+        self.has_unfollowed = true;
+    }
+
     /// Forgets what is open: the next buffer does not follow this one.
     pub(crate) fn forget(&mut self) {
         self.stack.clear();
         self.too_deep = 0;
+        self.has_unfollowed = false;
     }
 }
 
@@ -104,7 +120,7 @@ impl Pairing {
 
     pub(crate) fn put_back(&mut self, number: u32, mut thread: Thread) {
         if self.frames + thread.stack.len() > FRAMES_MAX {
-            thread.stack = Vec::new();
+            thread.drop_stack();
         }
         self.frames += thread.stack.len();
         self.threads.insert(number, thread);
@@ -119,7 +135,7 @@ impl Pairing {
         let thread = self.threads.entry(number).or_default();
         self.frames -= thread.stack.len();
         if self.frames + thread.stack.len() >= FRAMES_MAX {
-            thread.stack = Vec::new();
+            thread.drop_stack();
         }
         thread.function(kind, id, at);
         self.frames += thread.stack.len();
@@ -137,7 +153,15 @@ impl Pairing {
                     report.found(format!("{} exits without entry, this is the first", thread.orphans)).help(help),
                 )?;
             }
-            let missing = thread.missing + thread.stack.len() as u64 + thread.too_deep;
+            if thread.unfollowed_exits > 0 {
+                let report = rules::THREADS_UNTRACKED.at(end.offset).field(format!("thread {name}"));
+                let help =
+                    "more functions were open than are followed: neither these nor entries still open are judged";
+                sink.report(report.found(format!("{} exits not paired", thread.unfollowed_exits)).help(help))?;
+            }
+            // What is still on the stack may be what the exits that were not paired left.
+            let open = if thread.unfollowed_exits > 0 { 0 } else { thread.stack.len() as u64 + thread.too_deep };
+            let missing = thread.missing + open;
             if missing > 0 {
                 let report = rules::MISSING_EXIT.at(end.offset).field(format!("thread {name}"));
                 let help = "normal after exceptions, and where tracing ended first";
@@ -155,5 +179,58 @@ impl Pairing {
             sink.report(report.found(format!("more than {THREADS_MAX} threads")))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::Collect;
+
+    use super::*;
+
+    const AT: At = At { offset: 0, seq: 0 };
+
+    /// Enters functions of as many threads to a depth, and leaves all of them; the codes that are reported.
+    fn balanced(threads: u32, depth: u32) -> Vec<&'static str> {
+        let mut pairing = Pairing::default();
+        for thread in 0..threads {
+            for id in 0..depth {
+                pairing.function(thread, FunctionKind::Enter, id, AT);
+            }
+        }
+        for thread in 0..threads {
+            for id in (0..depth).rev() {
+                pairing.function(thread, FunctionKind::Exit, id, AT);
+            }
+        }
+        let mut found = Collect::default();
+        pairing.finish(AT, &mut found).unwrap();
+        let mut codes: Vec<_> = found.0.iter().map(|one| one.code()).collect();
+        codes.dedup();
+        codes
+    }
+
+    #[test]
+    fn limits_make_no_orphans_and_no_missing_exits_of_balanced_calls() {
+        let depth = u32::try_from(DEPTH_MAX).unwrap();
+        let threads = u32::try_from(FRAMES_MAX / DEPTH_MAX).unwrap();
+        assert!(balanced(threads - 1, depth).is_empty() && balanced(1, depth - 1).is_empty());
+        assert!(balanced(1, depth + 1).is_empty());
+        assert_eq!(balanced(threads + 1, depth), ["xray/threads-not-tracked"]);
+    }
+
+    #[test]
+    fn an_exit_deeper_than_is_searched_is_not_judged() {
+        let codes = |depth: u32| {
+            let mut pairing = Pairing::default();
+            (0..=depth).for_each(|id| drop(pairing.function(1, FunctionKind::Enter, id, AT)));
+            // Everything above the first function is left at once.
+            pairing.function(1, FunctionKind::Exit, 0, AT);
+            let mut found = Collect::default();
+            pairing.finish(AT, &mut found).unwrap();
+            found.0.iter().map(|one| one.code()).collect::<Vec<_>>()
+        };
+        let most = u32::try_from(SEARCH_MAX).unwrap();
+        assert_eq!([codes(most - 1), codes(most)], [["xray/missing-exit"], ["xray/threads-not-tracked"]]);
     }
 }

@@ -41,7 +41,7 @@ rules! {
     PID_CHANGED = warning("xray/pid-changed", "buffers of one thread name several processes");
     ORPHAN_EXIT = warning("xray/orphan-exit", "functions are left that were not entered");
     MISSING_EXIT = note("xray/missing-exit", "functions are entered and not left");
-    THREADS_UNTRACKED = note("xray/threads-not-tracked", "more threads than the limit: pairing was not checked for the rest");
+    THREADS_UNTRACKED = note("xray/threads-not-tracked", "more threads, or more open functions, than the limit: pairing was not checked for the rest");
     STREAM_ORDER = warning("xray/stream-order", "a long stream is not in order of time and was taken as it came");
     STREAM_HELD = note("xray/stream-held", "a long stream is not in order of time and was held in memory to be sorted");
     BASIC_TYPE = error("xray/unknown-basic-record", "a Basic record is neither function nor argument");
