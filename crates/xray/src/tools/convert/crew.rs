@@ -2,6 +2,14 @@
 //!
 //! Everybody takes the next window, merges it, and formats it; the one who calls also writes. What must happen in the
 //! order of the trace is done in turns.
+//!
+//! # Why this ends
+//!
+//! Nobody waits with a lock taken, but on the condition variable, for one of two things. Who waits for a turn waits for
+//! windows before its own, which were taken before it: the first of them that is not done waits for nobody. Who waits for
+//! a window to be written waits for the one who calls, which writes or works. A window that fails never takes its turn:
+//! those behind it give up, those before it are finished and written, so that the outcome does not depend on threads. A
+//! thread that panics ends everything.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -27,7 +35,7 @@ pub(super) trait Worker {
 }
 
 /// What came of a window.
-type Done = Result<(Vec<u8>, Vec<Batch>), Error>;
+type Done = (Vec<u8>, Vec<Batch>);
 
 #[derive(Default)]
 struct State {
@@ -41,6 +49,20 @@ struct State {
     turns: [usize; TURNS],
     /// Nothing more is to be done: writing failed, or somebody panicked.
     is_over: bool,
+    /// The first window of those that failed, and why.
+    failure: Option<(usize, Error)>,
+}
+
+impl State {
+    /// True when there is nothing more to begin.
+    fn is_idle(&self, count: usize) -> bool {
+        self.is_over || self.failure.is_some() || self.next >= count
+    }
+
+    /// True where a window's turn never comes.
+    fn is_lost(&self, window: usize) -> bool {
+        self.is_over || self.failure.as_ref().is_some_and(|failure| failure.0 < window)
+    }
 }
 
 /// What those who work share.
@@ -60,9 +82,10 @@ pub(super) struct Turns<'a> {
 impl Turns<'_> {
     /// Calls `act` when all windows before have had their turn of this kind.
     pub(super) fn take<M, T>(&self, kind: usize, memory: &Mutex<M>, act: impl FnOnce(&mut M) -> T) -> Result<T, Error> {
-        let is_waiting = |state: &mut State| !state.is_over && state.turns.get(kind).is_some_and(|&n| n != self.window);
+        let window = self.window;
+        let is_waiting = |state: &mut State| !state.is_lost(window) && state.turns.get(kind) != Some(&window);
         let state = self.crew.changed.wait_while(self.crew.lock(), is_waiting).unwrap_or_else(PoisonError::into_inner);
-        if state.is_over {
+        if state.is_lost(window) {
             return Err(lost());
         }
         drop(state);
@@ -98,16 +121,28 @@ impl Crew {
 
     /// Takes a window where one is left and not too far ahead.
     fn claim(&self, state: &mut State) -> Option<(usize, Vec<u8>)> {
-        if state.is_over || state.next >= self.count || state.next >= state.written + self.ahead {
+        if state.is_idle(self.count) || state.next >= state.written + self.ahead {
             return None;
         }
         state.next += 1;
         Some((state.next - 1, state.spare.pop().unwrap_or_default()))
     }
 
-    fn make(&self, worker: &mut impl Worker, window: usize, mut text: Vec<u8>) -> Done {
-        let rest = worker.window(window, &Turns { crew: self, window }, &mut text)?;
-        Ok((text, rest))
+    fn make(&self, worker: &mut impl Worker, window: usize, mut text: Vec<u8>) {
+        let made = worker.window(window, &Turns { crew: self, window }, &mut text);
+        let mut state = self.lock();
+        match made {
+            Ok(rest) => {
+                state.done.insert(window, (text, rest));
+            }
+            // One that gave up stands behind the one that failed.
+            Err(error) if state.failure.as_ref().is_none_or(|known| window < known.0) => {
+                state.failure = Some((window, error));
+            }
+            Err(_) => {}
+        }
+        drop(state);
+        self.changed.notify_all();
     }
 
     fn work(&self, mut worker: impl Worker) {
@@ -115,7 +150,7 @@ impl Crew {
         loop {
             let mut state = self.lock();
             let (window, text) = loop {
-                if state.is_over || state.next >= self.count {
+                if state.is_idle(self.count) {
                     return;
                 }
                 match self.claim(&mut state) {
@@ -124,9 +159,7 @@ impl Crew {
                 }
             };
             drop(state);
-            let done = self.make(&mut worker, window, text);
-            self.lock().done.insert(window, done);
-            self.changed.notify_all();
+            self.make(&mut worker, window, text);
         }
     }
 
@@ -138,16 +171,18 @@ impl Crew {
             let written = state.written;
             if let Some(done) = state.done.remove(&written) {
                 drop(state);
-                let text = write(worker, done?, out)?;
+                let text = write(worker, done, out)?;
                 state = self.lock();
                 state.written += 1;
                 state.spare.push(text);
                 self.changed.notify_all();
             } else if let Some((window, text)) = self.claim(&mut state) {
                 drop(state);
-                let done = self.make(worker, window, text);
+                self.make(worker, window, text);
                 state = self.lock();
-                state.done.insert(window, done);
+            } else if let Some((_, error)) = state.failure.take_if(|failure| failure.0 == written) {
+                state.is_over = true;
+                return Err(error);
             } else if state.is_over {
                 return Err(lost());
             } else {
@@ -187,6 +222,8 @@ pub(super) fn run<W: Worker>(
         for _ in 1..threads {
             scope.spawn(|| crew.work(make()));
         }
+        // Also where making a worker panics.
+        let _ends_all = EndsAll(&crew);
         let result = crew.lead(&mut make(), out);
         crew.end();
         result
@@ -196,4 +233,105 @@ pub(super) fn run<W: Worker>(
 /// A worker ends early only by a panic, which the scope then raises again.
 fn lost() -> Error {
     Error::io("cannot format", std::io::Error::other("a worker ended early"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// Longer than any run takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    const COUNT: usize = 60;
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Ending {
+        Fine,
+        Fails,
+        Panics,
+    }
+
+    /// Takes a turn of each kind; one window ends otherwise, before its turn number `turns`.
+    struct Toy<'a> {
+        bad: usize,
+        turns: usize,
+        ending: Ending,
+        sums: &'a [Mutex<usize>; TURNS],
+    }
+
+    impl Worker for Toy<'_> {
+        fn window(&mut self, window: usize, turns: &Turns<'_>, text: &mut Vec<u8>) -> Result<Vec<Batch>, Error> {
+            (0..window % 7).for_each(|_| std::thread::yield_now());
+            for (kind, sum) in self.sums.iter().enumerate() {
+                if window == self.bad && kind == self.turns {
+                    match self.ending {
+                        Ending::Fine => {}
+                        Ending::Fails => return Err(Error::limit(format!("window {window}"))),
+                        Ending::Panics => panic!("as asked for"),
+                    }
+                }
+                turns.take(kind, sum, |sum| {
+                    assert_eq!(*sum, window);
+                    *sum += 1;
+                })?;
+            }
+            if window == self.bad && self.turns >= TURNS && self.ending == Ending::Fails {
+                return Err(Error::limit(format!("window {window}")));
+            }
+            writeln!(text, "{window}")?;
+            Ok(Vec::new())
+        }
+
+        fn rest(&mut self, _: &Batch, _: &mut Vec<u8>) {}
+    }
+
+    /// Fails where the run does not end.
+    fn watched(threads: usize, bad: usize, turns: usize, ending: Ending) -> (Option<Result<(), String>>, String) {
+        let (done, ended) = channel();
+        let run = move || {
+            let sums = [Mutex::new(0), Mutex::new(0)];
+            let mut out = Vec::new();
+            let make = || Toy { bad, turns, ending, sums: &sums };
+            let result = catch_unwind(AssertUnwindSafe(|| run(COUNT, threads, make, &mut out)));
+            let result = result.ok().map(|result| result.map_err(|error| error.to_string()));
+            let _ = done.send((result, String::from_utf8_lossy(&out).into_owned()));
+        };
+        std::thread::spawn(run);
+        let what = || format!("{threads} threads, window {bad}, turn {turns}: still not over");
+        ended.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{}", what()))
+    }
+
+    fn numbers(to: usize) -> String {
+        (0..to).map(|n| format!("{n}\n")).collect()
+    }
+
+    #[test]
+    fn a_window_that_fails_ends_the_run_and_those_before_it_are_written() {
+        for threads in [1, 2, 3, 8] {
+            assert_eq!(watched(threads, COUNT, 0, Ending::Fine), (Some(Ok(())), numbers(COUNT)));
+            for bad in [0, 1, 2, 17, COUNT - 1] {
+                for turns in 0..=TURNS {
+                    for _ in 0..5 {
+                        let (result, text) = watched(threads, bad, turns, Ending::Fails);
+                        assert!(result.unwrap().unwrap_err().contains(&format!("window {bad}")));
+                        assert_eq!(text, numbers(bad), "{threads} threads, window {bad}, turn {turns}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_run() {
+        for threads in [1, 2, 8] {
+            for bad in [0, 1, 17, COUNT - 1] {
+                for turns in 0..TURNS {
+                    assert!(watched(threads, bad, turns, Ending::Panics).0.is_none_or(|result| result.is_err()));
+                }
+            }
+        }
+    }
 }

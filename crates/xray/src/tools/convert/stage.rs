@@ -1,9 +1,17 @@
 //! Formats batches, in other threads where there are some, and writes their text in order.
+//!
+//! # Why this ends
+//!
+//! Jobs are taken in their order, so the oldest that is not done waits for no turn but its own; handing its text back
+//! never waits, for each job has a channel with room. The one who calls waits for a worker to take a job, or for the
+//! oldest text. A worker that panics drops its job, which ends the second wait, and workers own the place that jobs come
+//! from: when the last is gone, that ends the first. The lock on that place is only ever waited for by workers without a
+//! job.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 
 use anytrace_core::Error;
@@ -84,7 +92,8 @@ pub(super) struct Stage<'a, F: Formatter> {
 pub(super) struct Bench<F: Formatter> {
     turn: Turn<F::Memory>,
     sender: Option<SyncSender<Job>>,
-    receiver: Mutex<Receiver<Job>>,
+    /// The workers' alone once they are started.
+    receiver: Option<Receiver<Job>>,
     workers: usize,
 }
 
@@ -94,7 +103,7 @@ impl<F: Formatter> Bench<F> {
         let workers = threads.saturating_sub(1);
         let (sender, receiver) = sync_channel(JOBS_A_WORKER * workers.max(1));
         let turn = Turn { state: Mutex::new((0, memory)), passed: Condvar::new() };
-        Self { turn, sender: (workers > 0).then_some(sender), receiver: Mutex::new(receiver), workers }
+        Self { turn, sender: (workers > 0).then_some(sender), receiver: Some(receiver), workers }
     }
 
     /// Starts the workers, and gives the stage that feeds them. They end when the stage is gone.
@@ -110,10 +119,11 @@ impl<F: Formatter> Bench<F> {
         'env: 'scope,
     {
         let jobs = self.sender.take();
-        let (receiver, turn) = (&self.receiver, &self.turn);
-        for _ in 0..self.workers {
+        let receiver = self.receiver.take().map(|receiver| Arc::new(Mutex::new(receiver)));
+        let turn = &self.turn;
+        for receiver in std::iter::repeat_n(receiver, self.workers).flatten() {
             let mut formatter = formatter.clone();
-            scope.spawn(move || work(receiver, turn, &mut formatter, shared));
+            scope.spawn(move || work(&receiver, turn, &mut formatter, shared));
         }
         let (queue, spare, threads) = (VecDeque::new(), Vec::new(), self.workers + 1);
         Stage { formatter, shared, turn, out, jobs, batches: 0, queue, queue_max: 4 * threads, spare, threads }
