@@ -168,7 +168,7 @@ pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
 /// What the start of a raw stream holds.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Whole events, up to sixteen.
+    /// Complete events, up to sixteen.
     events: u32,
     /// Functions defined whose names programs have.
     names: u32,
@@ -178,7 +178,7 @@ struct Seen {
     is_broken: bool,
 }
 
-/// Reads whole events, up to sixteen.
+/// Reads complete events, up to sixteen.
 fn count_events(bytes: &[u8], version: u64, limits: &Limits) -> Seen {
     let mut signatures = Signatures::default();
     let mut walker = Walker::new(version, limits);

@@ -120,24 +120,24 @@ pub(crate) fn print_failure(message: &str) {
 pub(crate) struct LostLast<W: Write> {
     inner: W,
     /// The last brace, with white space on both sides.
-    held: Vec<u8>,
+    pending: Vec<u8>,
 }
 
 impl<W: Write> LostLast<W> {
     pub(crate) fn new(inner: W) -> Self {
         IS_PRINTED.store(true, Ordering::Relaxed);
-        Self { inner, held: Vec::new() }
+        Self { inner, pending: Vec::new() }
     }
 
     /// Ends the object.
     pub(crate) fn finish(mut self) -> io::Result<W> {
-        if let Some(brace) = self.held.iter().position(|byte| *byte == b'}') {
-            let has_lines = self.held[..brace].contains(&b'\n');
+        if let Some(brace) = self.pending.iter().position(|byte| *byte == b'}') {
+            let has_lines = self.pending[..brace].contains(&b'\n');
             let lost = lost(None);
             let text = if has_lines { format!(",\n  \"lost\": {lost}") } else { format!(",\"lost\":{lost}") };
             self.inner.write_all(text.as_bytes())?;
         }
-        self.inner.write_all(&self.held)?;
+        self.inner.write_all(&self.pending)?;
         self.inner.flush()?;
         Ok(self.inner)
     }
@@ -152,13 +152,13 @@ pub(crate) fn with_lost(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) 
 
 impl<W: Write> Write for LostLast<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
+        self.pending.extend_from_slice(bytes);
         let is_space = |byte: &u8| byte.is_ascii_whitespace();
-        let end = self.held.iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
-        let brace = if self.held[..end].ends_with(b"}") { end - 1 } else { end };
-        let keep = self.held[..brace].iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
-        self.inner.write_all(&self.held[..keep])?;
-        self.held.drain(..keep);
+        let end = self.pending.iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
+        let brace = if self.pending[..end].ends_with(b"}") { end - 1 } else { end };
+        let keep = self.pending[..brace].iter().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1);
+        self.inner.write_all(&self.pending[..keep])?;
+        self.pending.drain(..keep);
         Ok(bytes.len())
     }
 

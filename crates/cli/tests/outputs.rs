@@ -1,4 +1,4 @@
-//! What verbs write appears whole or not at all, and only when the verb came to a result.
+//! What verbs write appears complete or not at all, and only when the verb came to a result.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -154,7 +154,7 @@ fn a_full_standard_output_is_no_success() {
         format!("timeline {xray}"),
         format!("convert --to jsonl -o - {heph}"),
         format!("diff {heph} {heph}"),
-        format!("cacheray sim {cacheray}"),
+        format!("cacheray sim --config zen3 {cacheray}"),
         format!("cacheray mrc {cacheray}"),
         format!("cacheray types {cacheray}"),
         format!("casemate check {casemate}"),
