@@ -11,6 +11,9 @@ use crate::container::Container;
 /// Pieces a worker may have, one in work and one waiting.
 const PIECES_EACH: usize = 2;
 
+/// Beyond an eighth more than the piece has: at least 85 kB, from which on the compressor writes in place.
+const GZIP_SPARE_BYTES: usize = 1 << 17;
+
 /// What compresses one piece.
 enum Press {
     /// A chunk: its length, and a block.
@@ -47,7 +50,9 @@ impl Press {
             Self::Gzip(compress) => {
                 compress.reset();
                 loop {
-                    out.reserve((raw.len() / 2).max(1 << 12));
+                    // Room for all of it, however badly it compresses: where the compressor has to stop for room decides
+                    // about its bytes, and memory that was used before has room by chance.
+                    out.reserve(raw.len() + raw.len() / 8 + GZIP_SPARE_BYTES);
                     let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
                     let rest = raw.get(done..).unwrap_or_default();
                     compress.compress_vec(rest, out, flate2::FlushCompress::Sync).map_err(io::Error::other)?;
@@ -138,9 +143,10 @@ impl Presses {
             return Ok(None);
         }
         let Some(worker) = self.workers.get(self.given % self.workers.len()) else { return Ok(None) };
-        let piece = worker.done.recv().map_err(gone)??;
+        let piece = worker.done.recv().map_err(gone)?;
+        // One that failed was given back too: waiting for it again would never end.
         self.given += 1;
-        Ok(Some(piece))
+        Ok(Some(piece?))
     }
 
     /// Takes the memory of a piece that is written.
@@ -151,4 +157,60 @@ impl Presses {
 
 fn gone<T>(_: T) -> Error {
     Error::io("a thread ended early", io::Error::from(io::ErrorKind::BrokenPipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_do_not_depend_on_the_memory_they_are_put_into() {
+        let mut seed = 1_u32;
+        let mut noise = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        };
+        // Long enough for several blocks, and hard to compress in parts.
+        let raw: Vec<u8> = (0..400_000_u32).map(|n| if n / 30_000 % 2 == 0 { noise() } else { noise() & 3 }).collect();
+        for container in [Container::Gzip, Container::Zstd, Container::Snappy] {
+            let mut press = Press::new(container, 6).unwrap();
+            let mut expected = Vec::new();
+            press.press(&raw, &mut expected).unwrap();
+            for capacity in (0..600_000).step_by(9_973) {
+                let mut out = Vec::with_capacity(capacity);
+                press.press(&raw, &mut out).unwrap();
+                assert!(out == expected, "{container:?}, {capacity}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_pieces_come_back_in_order_whoever_compresses_them() {
+        for container in [Container::Gzip, Container::Zstd, Container::Snappy] {
+            let mut expected = Vec::new();
+            for workers in [0, 1, 2, 8] {
+                let mut presses = Presses::new(container, 3, workers).unwrap();
+                let mut sizes = Vec::new();
+                for n in 0..50_usize {
+                    let mut raw = vec![n as u8; n * 1000];
+                    if let Some(piece) = presses.push(&mut raw).unwrap() {
+                        sizes.push((piece.raw.len(), piece.bytes.clone()));
+                        if workers > 0 {
+                            presses.reuse(piece);
+                        }
+                    }
+                }
+                while workers > 0
+                    && let Some(piece) = presses.take().unwrap()
+                {
+                    sizes.push((piece.raw.len(), piece.bytes));
+                }
+                if expected.is_empty() {
+                    expected = sizes;
+                } else {
+                    assert!(sizes == expected, "{container:?}, {workers} workers");
+                }
+            }
+        }
+    }
 }

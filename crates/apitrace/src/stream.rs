@@ -45,7 +45,8 @@ pub(crate) struct Stream {
 
 /// What the refilling side and the reader share.
 struct Shared {
-    source: Source,
+    /// Out of its place while it is read from: whoever waits for bytes has no lock.
+    source: Option<Source>,
     damage: Vec<Diagnostic>,
     file_bytes: u64,
     is_at_gap: bool,
@@ -116,8 +117,15 @@ impl Stream {
 
     fn of_source(source: Source, layers: Vec<Layer>, base: u64, own: Container) -> Self {
         let (is_at_gap, is_over) = (false, false);
-        let shared =
-            Shared { source, damage: Vec::new(), file_bytes: 0, is_at_gap, is_over, places: None, raw_bytes: base };
+        let shared = Shared {
+            source: Some(source),
+            damage: Vec::new(),
+            file_bytes: 0,
+            is_at_gap,
+            is_over,
+            places: None,
+            raw_bytes: base,
+        };
         let shared = Arc::new(Mutex::new(shared));
         let cursor = Cursor::from_refill(Box::new(Feed(Arc::clone(&shared))));
         Self { cursor, base, shared: Some(shared), layers, own, is_seekable: None }
@@ -254,23 +262,22 @@ struct Feed(Arc<Mutex<Shared>>);
 
 impl Refill for Feed {
     fn refill(&mut self, buffer: &mut Vec<u8>, at: usize) -> Result<usize, Error> {
-        let mut shared = lock(&self.0);
         loop {
+            let mut shared = lock(&self.0);
             if shared.is_at_gap || shared.is_over {
                 return Ok(0);
             }
+            let (mut damage, mut file_bytes) = (Vec::new(), shared.file_bytes);
             // The magic stands before the first chunk.
-            let at_file = shared.file_bytes.max(container::SNAPPY_MAGIC.len() as u64);
-            let Shared { source, damage, file_bytes, .. } = &mut *shared;
-            let chunk = match source {
-                Source::Chunks(chunks) => {
-                    let chunk = chunks.next(buffer, at, damage)?;
-                    *file_bytes = chunks.file_bytes();
-                    chunk
-                }
-                Source::Ahead(ahead) => ahead.next(buffer, at, damage, file_bytes)?,
-                Source::Brotli(brotli) => brotli.next(buffer, at, damage, file_bytes)?,
-            };
+            let at_file = file_bytes.max(container::SNAPPY_MAGIC.len() as u64);
+            let Some(mut source) = shared.source.take() else { return Ok(0) };
+            drop(shared);
+            let chunk = source.next(buffer, at, &mut damage, &mut file_bytes);
+            let mut shared = lock(&self.0);
+            shared.source = Some(source);
+            shared.damage.append(&mut damage);
+            let chunk = chunk?;
+            shared.file_bytes = file_bytes;
             if let Chunk::Data(n) | Chunk::Broken(n) = chunk {
                 shared.note(n, at_file);
             }
@@ -283,6 +290,26 @@ impl Refill for Feed {
                 }
                 Chunk::End => shared.is_over = true,
             }
+        }
+    }
+}
+
+impl Source {
+    fn next(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        at: usize,
+        damage: &mut Vec<Diagnostic>,
+        file_bytes: &mut u64,
+    ) -> Result<Chunk, Error> {
+        match self {
+            Self::Chunks(chunks) => {
+                let chunk = chunks.next(buffer, at, damage)?;
+                *file_bytes = chunks.file_bytes();
+                Ok(chunk)
+            }
+            Self::Ahead(ahead) => ahead.next(buffer, at, damage, file_bytes),
+            Self::Brotli(brotli) => brotli.next(buffer, at, damage, file_bytes),
         }
     }
 }
@@ -353,7 +380,10 @@ impl Ahead {
         damage: &mut Vec<Diagnostic>,
         file_bytes: &mut u64,
     ) -> Result<Chunk, Error> {
-        let Ok(message) = self.ready.recv() else { return Ok(Chunk::End) };
+        // The thread says where the data end. One that ended without that must not pass for it.
+        let Ok(message) = self.ready.recv() else {
+            return Err(Error::io("cannot decompress", std::io::Error::other("a thread ended early")));
+        };
         let Decoded { mut bytes, chunk, damage: found, file_bytes: read } = message?;
         damage.extend(found);
         *file_bytes = read;

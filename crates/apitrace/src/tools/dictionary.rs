@@ -1,6 +1,7 @@
 //! What ids stand for: functions, enumerations, bit masks, structures, stack frames.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::record::{Signed, Space, VERSION_ENUM_SETS};
 use crate::tools::flags::{CallFlags, call_flags};
@@ -206,25 +207,42 @@ pub struct Frame<'a> {
     pub offset: Option<u64>,
 }
 
+/// What an id stands for, parsed once and never changed: any number of dictionaries share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    space: Space,
+    id: u64,
+    slot: u32,
+    meaning: Meaning,
+}
+
+#[derive(Debug, Clone)]
+enum Meaning {
+    Named(Arc<Named>),
+    Enumeration(Arc<Enumeration>),
+    Bitmask(Arc<Bitmask>),
+    Frame(Arc<[u8]>),
+}
+
 /// Rows by id.
 #[derive(Debug)]
-struct Rows<T> {
+struct Rows<T: ?Sized> {
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,
-    rows: Vec<T>,
+    rows: Vec<Arc<T>>,
 }
 
 /// Ids below this are found by index; all real ones are.
 const DENSE_IDS: u64 = 4096;
 
-impl<T> Default for Rows<T> {
+impl<T: ?Sized> Default for Rows<T> {
     fn default() -> Self {
         Self { dense: Vec::new(), sparse: HashMap::new(), rows: Vec::new() }
     }
 }
 
-impl<T> Rows<T> {
-    fn set(&mut self, id: u64, row: T) {
+impl<T: ?Sized> Rows<T> {
+    fn set(&mut self, id: u64, row: Arc<T>) {
         let Ok(slot) = u32::try_from(self.rows.len()) else { return };
         self.rows.push(row);
         if id >= DENSE_IDS {
@@ -246,7 +264,7 @@ impl<T> Rows<T> {
             Some(slot) => *slot,
             None => *self.sparse.get(&id)?,
         };
-        self.rows.get(slot as usize)
+        self.rows.get(slot as usize).map(|row| &**row)
     }
 }
 
@@ -254,11 +272,11 @@ impl<T> Rows<T> {
 #[derive(Debug, Default)]
 pub struct Dictionary {
     has_enum_values: bool,
-    functions: Vec<Option<Named>>,
+    functions: Vec<Option<Arc<Named>>>,
     structs: Rows<Named>,
     enums: Rows<Enumeration>,
     bitmasks: Rows<Bitmask>,
-    frames: Rows<Box<[u8]>>,
+    frames: Rows<[u8]>,
 }
 
 impl Dictionary {
@@ -269,24 +287,42 @@ impl Dictionary {
 
     /// Takes note of a definition; lost ones stay unknown.
     pub fn define(&mut self, definition: &Definition<'_>) {
+        if let Some(known) = self.parse(definition) {
+            self.add(&known);
+        }
+    }
+
+    /// What a definition of this trace says; `None` where it was lost.
+    pub(crate) fn parse(&self, definition: &Definition<'_>) -> Option<Known> {
         let &Definition { space, id, slot, bytes } = definition;
         if bytes.is_empty() {
-            return;
+            return None;
         }
-        match space {
-            Space::Function => {
-                let at = slot as usize;
+        let meaning = match space {
+            Space::Function | Space::Struct => Meaning::Named(Arc::new(Named::new(bytes, space == Space::Function))),
+            Space::Enum => Meaning::Enumeration(Arc::new(Enumeration::new(bytes, self.has_enum_values))),
+            Space::Bitmask => Meaning::Bitmask(Arc::new(Bitmask { bytes: bytes.into() })),
+            Space::Frame => Meaning::Frame(bytes.into()),
+        };
+        Some(Known { space, id, slot, meaning })
+    }
+
+    /// Takes what was parsed by a dictionary of the same trace.
+    pub(crate) fn add(&mut self, known: &Known) {
+        match &known.meaning {
+            Meaning::Named(named) if known.space == Space::Struct => self.structs.set(known.id, Arc::clone(named)),
+            Meaning::Named(named) => {
+                let at = known.slot as usize;
                 if self.functions.len() <= at {
                     self.functions.resize_with(at + 1, || None);
                 }
                 if let Some(place) = self.functions.get_mut(at) {
-                    *place = Some(Named::new(bytes, true));
+                    *place = Some(Arc::clone(named));
                 }
             }
-            Space::Struct => self.structs.set(id, Named::new(bytes, false)),
-            Space::Enum => self.enums.set(id, Enumeration::new(bytes, self.has_enum_values)),
-            Space::Bitmask => self.bitmasks.set(id, Bitmask { bytes: bytes.into() }),
-            Space::Frame => self.frames.set(id, bytes.into()),
+            Meaning::Enumeration(names) => self.enums.set(known.id, Arc::clone(names)),
+            Meaning::Bitmask(flags) => self.bitmasks.set(known.id, Arc::clone(flags)),
+            Meaning::Frame(bytes) => self.frames.set(known.id, Arc::clone(bytes)),
         }
     }
 
@@ -304,7 +340,7 @@ impl Dictionary {
     /// The function in a slot.
     #[inline]
     pub fn function(&self, slot: u32) -> Option<&Named> {
-        self.functions.get(slot as usize)?.as_ref()
+        self.functions.get(slot as usize)?.as_deref()
     }
 
     /// A structure.

@@ -2,18 +2,28 @@
 //!
 //! The reading thread gathers calls in batches and hands them to workers that have room; where none has, it makes the
 //! text itself, so that no thread waits for another. Texts are written in the order of the batches, whoever made them.
+//!
+//! # Why this ends
+//!
+//! There is no lock: threads share only definitions, parsed once and never changed, which travel with the batch that is
+//! the first to need them. The only waits are on channels:
+//!
+//! - The reader never waits to hand a batch out: a worker never has more batches than its channel has room for.
+//! - A worker waits for a batch, which ends when the reader is gone, or to hand a text back, which ends when the reader
+//!   takes it or is gone. It works its batches off in order, so the oldest text that it has is the first to come.
+//! - The reader waits for the oldest text only, and takes all of it whatever its size. The worker that makes this text
+//!   waits for nobody else. A worker that panicked closes its channel, which ends the wait.
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{PoisonError, RwLock};
 use std::thread;
 
 use anytrace_core::Error;
 
-use crate::record::Space;
 use crate::tools::calls::Call;
-use crate::tools::dictionary::{Definition, Dictionary};
+use crate::tools::dictionary::{Definition, Dictionary, Known};
 use crate::tools::dump::Press;
 
 /// Text of one call may grow to this size before it is drained.
@@ -34,18 +44,31 @@ pub(crate) trait Scribe: Send {
     ) -> Result<(), Error>;
 }
 
-/// A batch has about so many bytes of calls, and at most so many calls.
-const BATCH_BYTES: usize = 1 << 18;
-const BATCH_CALLS: usize = 1 << 13;
+/// How much is on its way at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Bytes of calls that make a batch full.
+    batch_bytes: usize,
+    /// Calls that make a batch full.
+    batch_calls: usize,
+    /// Batches a worker may have, in work and waiting.
+    batches_each: usize,
+    /// Batches for each thread that may be made and not written.
+    queue_each: usize,
+    /// A batch of more bytes than this goes alone, so that not several of its kind are in memory.
+    large_bytes: usize,
+    /// A text of more bytes than this is passed on before the batch is over.
+    text_bytes: usize,
+}
 
-/// Batches a worker may have, one in work and one waiting: so handing out never waits.
-const BATCHES_EACH: usize = 2;
-
-/// Batches for each thread that may be made and not written.
-const QUEUE_EACH: usize = 4;
-
-/// A batch of more bytes than this goes alone, so that not several of its kind are in memory.
-const LARGE_BYTES: usize = 1 << 22;
+const SIZES: Sizes = Sizes {
+    batch_bytes: 1 << 18,
+    batch_calls: 1 << 13,
+    batches_each: 2,
+    queue_each: 4,
+    large_bytes: 1 << 22,
+    text_bytes: 1 << 21,
+};
 
 /// A call in a batch; its bytes stand behind those of the one before.
 struct Row {
@@ -57,12 +80,15 @@ struct Row {
     leave_bytes: usize,
 }
 
-/// A definition that comes before a batch.
-struct Owned {
-    space: Space,
-    id: u64,
-    slot: u32,
-    bytes: Box<[u8]>,
+/// Definitions that came together.
+type News = Arc<[Known]>;
+
+/// What a worker is given.
+struct Job {
+    batch: Batch,
+    version: u64,
+    /// Definitions since the worker's last job.
+    news: Vec<News>,
 }
 
 #[derive(Default)]
@@ -81,10 +107,12 @@ enum Made {
 }
 
 struct Worker {
-    batches: SyncSender<Batch>,
+    jobs: SyncSender<Job>,
     made: Receiver<Made>,
     /// Batches it has.
     has: usize,
+    /// Definitions it was not given yet.
+    unseen: Vec<News>,
 }
 
 /// Where the text of a batch comes from.
@@ -100,11 +128,13 @@ pub(crate) struct Crew<'a, S> {
     workers: Vec<Worker>,
     /// For batches that the thread that reads prints itself, where all workers are busy.
     scribe: S,
-    dictionary: &'a RwLock<Dictionary>,
+    version: u64,
+    dictionary: Dictionary,
+    /// Definitions that came since the last batch was handed out.
+    news: Vec<Known>,
+    sizes: Sizes,
     out: &'a mut dyn Write,
     batch: Batch,
-    definitions: Vec<Owned>,
-    definition_bytes: usize,
     spare: Vec<Batch>,
     /// Batches not written yet, in order.
     queue: VecDeque<Slot>,
@@ -122,23 +152,31 @@ impl<S: Scribe> Crew<'_, S> {
         out: &mut dyn Write,
         read: impl FnOnce(&mut Crew<'_, S>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let dictionary = RwLock::new(Dictionary::default());
+        Self::run_with(SIZES, count, scribe, out, read)
+    }
+
+    fn run_with<T>(
+        sizes: Sizes,
+        count: usize,
+        scribe: impl Fn() -> S,
+        out: &mut dyn Write,
+        read: impl FnOnce(&mut Crew<'_, S>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
             for _ in 0..count {
-                let (batches, to_do) = sync_channel(BATCHES_EACH);
-                let (done, made) = sync_channel(BATCHES_EACH);
-                let (dictionary, scribe) = (&dictionary, scribe());
+                let (jobs, to_do) = sync_channel(sizes.batches_each);
+                let (done, made) = sync_channel(sizes.batches_each);
+                let scribe = scribe();
                 thread::Builder::new()
                     .name("text".to_owned())
-                    .spawn_scoped(scope, move || work(scribe, dictionary, &to_do, &done))
+                    .spawn_scoped(scope, move || work(scribe, sizes, &to_do, &done))
                     .map_err(|error| Error::io("cannot start a thread", error))?;
-                workers.push(Worker { batches, made, has: 0 });
+                workers.push(Worker { jobs, made, has: 0, unseen: Vec::new() });
             }
-            let (batch, definitions, spare, queue) = (Batch::default(), Vec::new(), Vec::new(), VecDeque::new());
-            let (definition_bytes, dictionary, scribe) = (0, &dictionary, scribe());
-            let mut crew =
-                Crew { workers, scribe, dictionary, out, batch, definitions, definition_bytes, spare, queue };
+            let (scribe, dictionary, batch) = (scribe(), Dictionary::default(), Batch::default());
+            let (version, news, spare, queue) = (0, Vec::new(), Vec::new(), VecDeque::new());
+            let mut crew = Crew { workers, scribe, version, dictionary, news, sizes, out, batch, spare, queue };
             let result = read(&mut crew)?;
             crew.hand_out()?;
             crew.drain_queue()?;
@@ -149,13 +187,15 @@ impl<S: Scribe> Crew<'_, S> {
 
     /// Gives the batch to a worker that has room, or prints it here.
     fn hand_out(&mut self) -> Result<(), Error> {
-        self.settle_definitions();
-        while self.take_back(self.queue.len() >= QUEUE_EACH * (self.workers.len() + 1))? {}
+        self.spread_news();
+        while self.take_back(self.queue.len() >= self.sizes.queue_each * (self.workers.len() + 1))? {}
         let batch = std::mem::replace(&mut self.batch, self.spare.pop().unwrap_or_default());
-        let idle = self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.has < BATCHES_EACH);
+        let room = self.sizes.batches_each;
+        let idle = self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.has < room);
         match idle.min_by_key(|(_, worker)| worker.has) {
             Some((number, worker)) => {
-                worker.batches.send(batch).map_err(gone)?;
+                let job = Job { batch, version: self.version, news: std::mem::take(&mut worker.unseen) };
+                worker.jobs.send(job).map_err(gone)?;
                 worker.has += 1;
                 self.queue.push_back(Slot::Away(number));
             }
@@ -170,23 +210,22 @@ impl<S: Scribe> Crew<'_, S> {
     /// Makes the text of a batch in this thread. Of a text too long to be kept the beginning is written, when all in
     /// front of it is.
     fn print_here(&mut self, mut batch: Batch) -> Result<Batch, Error> {
-        let Self { workers, scribe, dictionary, out, spare, queue, .. } = self;
+        let Self { workers, scribe, dictionary, sizes, out, spare, queue, .. } = self;
         let mut rest = |text: &mut Vec<u8>| {
             while let Some(slot) = queue.pop_front() {
-                write(slot, workers, *out, spare)?;
+                write(slot, workers, *out, (spare, *sizes))?;
             }
             out.write_all(text)?;
             text.clear();
             Ok(())
         };
-        let known = dictionary.read().unwrap_or_else(PoisonError::into_inner);
-        print(scribe, &mut batch, &known, &mut rest)?;
+        print(scribe, &mut batch, dictionary, sizes.text_bytes, &mut rest)?;
         Ok(batch)
     }
 
     /// Writes the text of the oldest batch if it is there, or when it is there; false where nothing was written.
     fn take_back(&mut self, waits: bool) -> Result<bool, Error> {
-        let Self { workers, out, spare, queue, .. } = self;
+        let Self { workers, sizes, out, spare, queue, .. } = self;
         let Some(slot) = queue.pop_front() else { return Ok(false) };
         if let Slot::Away(number) = slot
             && !waits
@@ -197,7 +236,7 @@ impl<S: Scribe> Crew<'_, S> {
                     Ok(Made::Part(text)) => out.write_all(&text)?,
                     Ok(Made::Done(batch)) => {
                         worker.has -= 1;
-                        keep(batch?, *out, spare)?;
+                        keep(batch?, *out, (spare, *sizes))?;
                         return Ok(true);
                     }
                     Err(TryRecvError::Empty) => {
@@ -208,7 +247,7 @@ impl<S: Scribe> Crew<'_, S> {
                 }
             }
         }
-        write(slot, workers, *out, spare)?;
+        write(slot, workers, *out, (spare, *sizes))?;
         Ok(true)
     }
 
@@ -218,21 +257,23 @@ impl<S: Scribe> Crew<'_, S> {
         Ok(())
     }
 
-    /// Makes the definitions gathered known to the workers.
-    fn settle_definitions(&mut self) {
-        if self.definitions.is_empty() {
+    /// Notes for each worker the definitions that its next batch may need.
+    fn spread_news(&mut self) {
+        if self.news.is_empty() {
             return;
         }
-        let mut dictionary = self.dictionary.write().unwrap_or_else(PoisonError::into_inner);
-        for Owned { space, id, slot, bytes } in self.definitions.drain(..) {
-            dictionary.define(&Definition { space, id, slot, bytes: &bytes });
+        let news: News = std::mem::take(&mut self.news).into();
+        for worker in &mut self.workers {
+            worker.unseen.push(Arc::clone(&news));
         }
-        self.definition_bytes = 0;
     }
 }
 
+/// Memory for other batches, and how much of it is kept.
+type Spare<'a> = (&'a mut Vec<Batch>, Sizes);
+
 /// Waits for the text of a batch and writes it.
-fn write(slot: Slot, workers: &mut [Worker], out: &mut dyn Write, spare: &mut Vec<Batch>) -> Result<(), Error> {
+fn write(slot: Slot, workers: &mut [Worker], out: &mut dyn Write, spare: Spare<'_>) -> Result<(), Error> {
     let number = match slot {
         Slot::Ready(batch) => return keep(batch, out, spare),
         Slot::Away(number) => number,
@@ -250,32 +291,40 @@ fn write(slot: Slot, workers: &mut [Worker], out: &mut dyn Write, spare: &mut Ve
 }
 
 /// Writes the text of a batch and keeps its memory for another.
-fn keep(mut batch: Batch, out: &mut dyn Write, spare: &mut Vec<Batch>) -> Result<(), Error> {
+fn keep(mut batch: Batch, out: &mut dyn Write, (spare, sizes): Spare<'_>) -> Result<(), Error> {
     out.write_all(&batch.text)?;
     batch.rows.clear();
     batch.bytes.clear();
     batch.text.clear();
     // A batch with a huge call must not keep its memory.
-    if batch.bytes.capacity() + batch.text.capacity() < BATCH_BYTES * 16 {
+    if batch.bytes.capacity() + batch.text.capacity() < sizes.batch_bytes * 16 {
         spare.push(batch);
     }
     Ok(())
 }
 
 /// Makes the text of batches until there are no more.
-fn work<S: Scribe>(mut scribe: S, dictionary: &RwLock<Dictionary>, batches: &Receiver<Batch>, made: &SyncSender<Made>) {
-    while let Ok(mut batch) = batches.recv() {
-        let known = dictionary.read().unwrap_or_else(PoisonError::into_inner);
+fn work<S: Scribe>(mut scribe: S, sizes: Sizes, jobs: &Receiver<Job>, made: &SyncSender<Made>) {
+    let mut dictionary = None;
+    while let Ok(Job { mut batch, version, news }) = jobs.recv() {
+        let dictionary = dictionary.get_or_insert_with(|| Dictionary::new(version));
+        news.iter().flat_map(|news| news.iter()).for_each(|known| dictionary.add(known));
+        drop(news);
         let mut send = |text: &mut Vec<u8>| made.send(Made::Part(std::mem::take(text))).map_err(|_| gone(()));
-        let result = print(&mut scribe, &mut batch, &known, &mut send);
-        drop(known);
+        let result = print(&mut scribe, &mut batch, dictionary, sizes.text_bytes, &mut send);
         if made.send(Made::Done(result.map(|()| batch))).is_err() {
             return;
         }
     }
 }
 
-fn print<S: Scribe>(scribe: &mut S, batch: &mut Batch, dictionary: &Dictionary, drain: Drain<'_>) -> Result<(), Error> {
+fn print<S: Scribe>(
+    scribe: &mut S,
+    batch: &mut Batch,
+    dictionary: &Dictionary,
+    text_bytes: usize,
+    drain: Drain<'_>,
+) -> Result<(), Error> {
     let mut rest = batch.bytes.as_slice();
     for row in &batch.rows {
         let (enter, after) = rest.split_at(row.enter_bytes.min(rest.len()));
@@ -284,7 +333,7 @@ fn print<S: Scribe>(scribe: &mut S, batch: &mut Batch, dictionary: &Dictionary, 
         let &Row { number, thread, function, is_incomplete, .. } = row;
         let call = Call { number, thread, function, is_incomplete, enter, leave, ..Call::NONE };
         scribe.call(&mut batch.text, &call, dictionary, drain)?;
-        if batch.text.len() > BATCH_BYTES * 8 {
+        if batch.text.len() > text_bytes {
             drain(&mut batch.text)?;
         }
     }
@@ -293,17 +342,15 @@ fn print<S: Scribe>(scribe: &mut S, batch: &mut Batch, dictionary: &Dictionary, 
 
 impl<S: Scribe> Press for &mut Crew<'_, S> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
-        *self.dictionary.write().unwrap_or_else(PoisonError::into_inner) = Dictionary::new(version);
+        (self.version, self.dictionary) = (version, Dictionary::new(version));
         self.out.write_all(&text)?;
         Ok(())
     }
 
     fn define(&mut self, definition: &Definition<'_>) {
-        let &Definition { space, id, slot, bytes } = definition;
-        self.definitions.push(Owned { space, id, slot, bytes: bytes.into() });
-        self.definition_bytes += bytes.len() + size_of::<Owned>();
-        if self.definition_bytes > BATCH_BYTES * 4 {
-            self.settle_definitions();
+        if let Some(known) = self.dictionary.parse(definition) {
+            self.dictionary.add(&known);
+            self.news.push(known);
         }
     }
 
@@ -314,8 +361,8 @@ impl<S: Scribe> Press for &mut Crew<'_, S> {
         self.batch.bytes.extend_from_slice(leave);
         let (enter_bytes, leave_bytes) = (enter.len(), leave.len());
         self.batch.rows.push(Row { number, thread, function, is_incomplete, enter_bytes, leave_bytes });
-        if self.batch.bytes.len() >= BATCH_BYTES || self.batch.rows.len() >= BATCH_CALLS {
-            let is_large = self.batch.bytes.len() > LARGE_BYTES;
+        if self.batch.bytes.len() >= self.sizes.batch_bytes || self.batch.rows.len() >= self.sizes.batch_calls {
+            let is_large = self.batch.bytes.len() > self.sizes.large_bytes;
             self.hand_out()?;
             if is_large {
                 self.drain_queue()?;
@@ -324,3 +371,6 @@ impl<S: Scribe> Press for &mut Crew<'_, S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
