@@ -26,10 +26,14 @@
 mod cache;
 mod fields;
 mod found;
+#[cfg(test)]
+mod lifetime_tests;
 mod lines;
 mod pairs;
+mod proposals;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::collections::HashMap;
 
@@ -43,8 +47,10 @@ pub use fields::FieldName;
 use fields::{Fields, Touch};
 pub use found::{ContendedLine, Found, LineCore, MesiStats};
 use lines::{Copy, Entry, Kind, SharedLine, Solo, State, Uses};
+pub use pairs::{ALL_CORES, Pair, Side};
 use pairs::{Cost, Pairs};
-pub use pairs::{Pair, Side};
+pub use proposals::Proposal;
+pub use trial::{Tried, try_all};
 
 /// Longest lines, in bytes.
 pub const LINE_BYTES_MAX: u64 = 128;
@@ -106,6 +112,8 @@ pub struct Sharing<'a> {
     fields: Fields<'a>,
     pairs: Pairs,
     stats: MesiStats,
+    /// Coherence misses of which an access of the copy's lifetime touched what others had written.
+    true_misses: u64,
     zero_size: u64,
 }
 
@@ -137,8 +145,19 @@ impl<'a> Sharing<'a> {
             fields: Fields::new(layouts),
             pairs: Pairs::default(),
             stats: MesiStats::default(),
+            true_misses: 0,
             zero_size: 0,
         }
+    }
+
+    /// Begins for counts only: pairs have no names.
+    pub(crate) fn counting(options: SharingOptions) -> Self {
+        Self { fields: Fields::nameless(), ..Self::new(options, None) }
+    }
+
+    /// Misses of all cores.
+    pub(crate) fn misses(&self) -> u64 {
+        self.stats.read_misses + self.stats.write_misses
     }
 
     fn core_of(&self, number: ThreadNumber, id: Option<u64>) -> u32 {
@@ -247,10 +266,13 @@ impl<'a> Sharing<'a> {
         let Some(gone) = cache.fill(number, at, self.sets, self.ways) else { return };
         self.stats.evictions += 1;
         let Some(entry) = self.entries.get_mut(gone as usize) else { return };
-        let state = match &mut entry.kind {
-            Kind::Solo(copy) => std::mem::replace(&mut copy.state, State::Invalid),
+        let (state, open) = match &mut entry.kind {
+            Kind::Solo(copy) => (std::mem::replace(&mut copy.state, State::Invalid), None),
             Kind::Shared(line) => line.release(core),
         };
+        if let Some(pair) = open {
+            self.pairs.settle(pair, entry.number.wrapping_mul(self.options.line_bytes));
+        }
         self.stats.coherence.writebacks += u64::from(state == State::Modified);
     }
 
@@ -261,37 +283,30 @@ impl<'a> Sharing<'a> {
         let (place, is_new) = line.place(&this);
         line.atomics += u64::from(this.is_atomic());
         line.straddles += u64::from(touch.is_straddling);
-        let lost = line.take_lost(place);
         let Some(copy) = line.copy(place) else { return };
         copy.uses.count(is_write, touch.mask);
         copy.last = this;
         let before = copy.state;
         let is_hit = before != State::Invalid;
-        if !is_hit {
-            match lost {
-                Some(lost) => {
-                    self.stats.coherence.coherence_misses += 1;
-                    let written = line.written_since(&lost, touch.mask);
-                    let cost = if written.is_some() { Cost::TrueMiss } else { Cost::FalseMiss };
-                    if written.is_some() {
-                        self.stats.coherence.true_sharing_misses += 1;
-                        line.true_misses += 1;
-                    } else {
-                        self.stats.coherence.false_sharing_misses += 1;
-                        line.false_misses += 1;
-                    }
-                    let other = written.unwrap_or(lost.by);
-                    self.pairs.count(&mut self.fields, [&this, &other], cost, line_address);
-                }
-                None if is_new => self.stats.coherence.cold_misses += 1,
-                None => self.stats.coherence.replacement_misses += 1,
-            }
+        let is_resolved = is_hit && copy.resolves(touch.mask);
+        if is_resolved || !is_hit {
+            let mut miss = Miss {
+                counts: &mut self.stats.coherence,
+                true_misses: &mut self.true_misses,
+                pairs: &mut self.pairs,
+                fields: &mut self.fields,
+                line_address,
+            };
+            miss.classify(line, place, &this, touch.mask, is_new);
         }
         let state = if is_write {
             self.stats.coherence.upgrades += u64::from(before == State::Shared);
             invalidate_others(line, place, &this, &mut self.stats.coherence, |other| {
                 if let Some(cache) = self.caches.get_mut(other.core as usize) {
                     cache.drop_line(touch.number, at, self.sets);
+                }
+                if let Some(pair) = other.open_pair() {
+                    self.pairs.settle(pair, line_address);
                 }
                 self.pairs.count(&mut self.fields, [&this, &other.last], Cost::Invalidation, line_address);
             });
@@ -312,8 +327,19 @@ impl<'a> Sharing<'a> {
         self.use_cache(touch.core, touch.number, at, is_hit);
     }
 
+    /// Ends the lifetimes of all copies: what no access made true sharing is false sharing.
+    fn settle_all(&mut self) {
+        for entry in &self.entries {
+            let Kind::Shared(line) = &entry.kind else { continue };
+            for pair in line.copies.iter().filter_map(Copy::open_pair) {
+                self.pairs.settle(pair, entry.number.wrapping_mul(self.options.line_bytes));
+            }
+        }
+    }
+
     /// What was found.
     pub fn finish(mut self) -> Found {
+        self.settle_all();
         let shared = self.entries.iter().filter(|entry| matches!(entry.kind, Kind::Shared(_))).count() as u64;
         let lines = self.entries.len() as u64;
         let line_bytes = self.options.line_bytes;
@@ -322,9 +348,10 @@ impl<'a> Sharing<'a> {
             _ => None,
         });
         let mut contended: Vec<_> = contended.collect();
-        let cost = |line: &ContendedLine| (line.false_misses + line.true_misses, line.invalidations);
+        let cost = |line: &ContendedLine| (line.misses(), line.invalidations);
         contended.sort_by_key(|line| (std::cmp::Reverse(cost(line)), line.line));
-        let (pairs, other_pairs) = self.pairs.finish(&mut self.fields, line_bytes);
+        let (mut pairs, other_pairs) = self.pairs.finish(&mut self.fields);
+        let proposals = proposals::proposals(&mut pairs, self.stats.coherence.coherence_misses, line_bytes);
         Found {
             line_bytes,
             cache_bytes: self.options.cache_bytes,
@@ -336,12 +363,58 @@ impl<'a> Sharing<'a> {
                 .map(|(id, core, _)| (id, core))
                 .collect(),
             stats: self.stats,
+            true_misses: self.true_misses,
             lines,
             lines_shared: shared,
             contended,
             pairs,
+            proposals,
             other_pairs,
             zero_size: self.zero_size,
+        }
+    }
+}
+
+/// A miss of a line that several cores touch, or the access that makes an earlier one true sharing; and where it is
+/// counted.
+struct Miss<'a, 'f> {
+    counts: &'a mut CoherenceCounts,
+    true_misses: &'a mut u64,
+    pairs: &'a mut Pairs,
+    fields: &'a mut Fields<'f>,
+    line_address: u64,
+}
+
+impl Miss<'_, '_> {
+    fn classify(&mut self, line: &mut SharedLine, place: u32, this: &Touch, mask: u128, is_new: bool) {
+        let Some(loss) = line.take_loss(place) else {
+            let count = if is_new { &mut self.counts.cold_misses } else { &mut self.counts.replacement_misses };
+            *count += 1;
+            return;
+        };
+        let by = loss.by();
+        if by.is_some() {
+            self.counts.coherence_misses += 1;
+            line.coherence_misses += 1;
+        }
+        let written = line.written_since(&loss, this.core, mask);
+        match (written, by) {
+            (Some(writer), _) => {
+                *self.true_misses += 1;
+                line.true_misses += 1;
+                if by.is_some() {
+                    self.counts.true_sharing_misses += 1;
+                    line.true_at_once += 1;
+                }
+                self.pairs.count(self.fields, [this, &writer], Cost::TrueMiss, self.line_address);
+            }
+            (None, Some(by)) => {
+                // As far as the first access goes; the whole lifetime decides about the line and the pair.
+                self.counts.false_sharing_misses += 1;
+                let pair = self.pairs.open(self.fields, [this, &by]);
+                line.open(place, &loss, pair);
+            }
+            (None, None) => {}
         }
     }
 }
@@ -355,7 +428,8 @@ fn invalidate_others(
     mut taken: impl FnMut(&Copy),
 ) {
     let mut keeps = false;
-    for holder in std::mem::take(&mut line.holders) {
+    let mut holders = std::mem::take(&mut line.holders);
+    for holder in holders.drain(..) {
         if holder == place {
             keeps = true;
             continue;
@@ -371,6 +445,8 @@ fn invalidate_others(
         counts.invalidations += 1;
         line.invalidations += 1;
     }
+    // The same memory again: lines go back and forth all the time.
+    line.holders = holders;
     if keeps {
         line.hold(place);
     }
@@ -411,8 +487,9 @@ fn contended(number: u64, line: SharedLine, line_bytes: u64) -> ContendedLine {
     ContendedLine {
         line: number.wrapping_mul(line_bytes),
         cores,
-        false_misses: line.false_misses,
+        false_misses: line.coherence_misses - line.true_misses,
         true_misses: line.true_misses,
+        true_at_once: line.true_at_once,
         invalidations: line.invalidations,
         handovers: line.handovers,
         atomics: line.atomics,

@@ -40,8 +40,8 @@ fn mesi(found: &Found) -> (Value, BTreeMap<String, Value>) {
         });
         let address = format!("{:#x}", line.line);
         let value = json!({
-            "line": address, "threads": cores.collect::<Map<_, _>>(), "false_sharing_misses": line.false_misses,
-            "true_sharing_misses": line.true_misses, "invalidations": line.invalidations,
+            "line": address, "threads": cores.collect::<Map<_, _>>(), "false_sharing_misses": line.misses() - line.true_at_once,
+            "true_sharing_misses": line.true_at_once, "invalidations": line.invalidations,
         });
         (address, value)
     };

@@ -250,7 +250,122 @@ fn what_malloc_recorded_as_one_element_is_divided_by_debug_data() {
     assert_eq!((&named["sides"][0]["thread"], &named["sides"][0]["element_bytes"]), (&2.into(), &16.into()));
     assert_eq!(named["sides"][0]["field_type"], "unsigned int");
     assert_eq!(named["advice"], "pad struct.Slot from 16 to 64 bytes and align it to 64");
+    // Without debug data the array is one element, and its fields are what is put apart.
+    assert!(plain["advice"].as_str().unwrap().contains("on lines of their own"), "{plain}");
     for key in ["false_sharing_misses", "true_sharing_misses", "invalidations", "lines", "line"] {
         assert_eq!(plain[key], named[key], "{key}");
+    }
+}
+
+/// A trace of records: 1 for a write and 0 for a read, address, bytes, thread; with one region before, of one element.
+fn trace_of(folder: &Path, region: (u64, u32, &str), records: impl Iterator<Item = (u8, u64, u8, u64)>) -> String {
+    let (address, bytes_each, name) = region;
+    let mut bytes = vec![2];
+    bytes.extend(address.to_le_bytes());
+    bytes.extend(0_u64.to_le_bytes());
+    for number in [bytes_each, 1, u32::try_from(name.len()).unwrap()] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(name.as_bytes());
+    for (tag, address, size, thread) in records {
+        bytes.push(tag);
+        bytes.extend(address.to_le_bytes());
+        bytes.push(size);
+        bytes.extend(thread.to_le_bytes());
+    }
+    let path = folder.join(format!("{}.trace", name.replace('.', "-")));
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+/// Two threads that each use both fields of an element under a lock: `if (t->key == j) t->val++`.
+#[test]
+fn fields_used_together_under_a_lock_are_true_sharing_without_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let turn =
+        |n: u64| [(0, 0x5000, 4), (0, 0x5004, 4), (1, 0x5004, 4)].map(|(tag, at, size)| (tag, at, size, 1 + n % 2));
+    let trace = trace_of(folder.path(), (0x5000, 64, "struct.kv"), (0..600).flat_map(turn));
+    let arguments = ["sharing", "--input-format=cacheray", trace.as_str()];
+    let object = json(&[&arguments[..], &["--format=json"]].concat());
+    let sharing = &object["sharing"];
+    assert_eq!((&sharing["false_sharing_misses"], &sharing["true_sharing_misses"]), (&0.into(), &598.into()));
+    // By the first access, as the corpus defines these counters, they are all false.
+    assert_eq!(object["mesi"]["stats"]["false_sharing_misses"], 598);
+    assert_eq!((&object["advice"], &object["pairs"][0]["advice"]), (&Value::Array(Vec::new()), &Value::Null));
+    let text = ended(&arguments, 0);
+    assert!(text.contains("padding would not help with these") && !text.contains("What would help"), "{text}");
+}
+
+/// The counters of two threads in one line, each thread's loop recorded before the other's.
+fn apart(folder: &Path) -> String {
+    let turn = |(at, thread): (u64, u64)| (0..5000).flat_map(move |_| [(0, at, 8, thread), (1, at, 8, thread)]);
+    trace_of(folder, (0x5000, 128, "struct.counters"), [(0x5000, 1), (0x5008, 2)].into_iter().flat_map(turn))
+}
+
+#[test]
+fn threads_that_ran_apart_are_noted_and_show_their_false_sharing_when_interleaved() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = apart(folder.path());
+    let with = |more: &[&'static str]| {
+        let mut arguments = vec!["sharing", "--input-format=cacheray", trace.as_str()];
+        arguments.extend(more);
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let object = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let (plain, note) = with(&["--format=json"]);
+    assert!(note.contains("threads ran apart: 2 of 2") && note.contains("--interleave auto"), "{note}");
+    let plain = object(&plain);
+    assert_eq!((&plain["run_lengths"]["apart"], &plain["run_lengths"]["longest"]), (&true.into(), &10_000.into()));
+    assert!(plain["sharing"]["false_sharing_misses"].as_u64().unwrap() <= 1 && plain["schedules"] == Value::Null);
+    for (option, orders) in [("--interleave=2", 2), ("--interleave=auto", 6)] {
+        let (text, note) = with(&[option, "--format=json"]);
+        assert_eq!(text, with(&[option, "--format=json"]).0, "the same every time");
+        assert!(!note.contains("ran apart"), "{note}");
+        let found = object(&text);
+        assert_eq!(found["schedules"].as_array().unwrap().len(), orders);
+        assert_eq!(found["schedules"][0]["schedule"], "as recorded");
+        let range = &found["range"]["false_sharing_misses"];
+        assert!(range["min"].as_u64().unwrap() <= 1 && range["max"].as_u64().unwrap() > 9000, "{range}");
+        // Everything else is of the order with most, and so is the advice.
+        assert_eq!(found["sharing"]["false_sharing_misses"], range["max"]);
+        assert_eq!(found["pairs"][0]["sides"][1]["offset"], 8);
+        let advice = &found["advice"][0];
+        assert!(advice["change"].as_str().unwrap().contains("56 bytes between them"), "{advice}");
+        assert!(
+            advice["misses_before"].as_u64().unwrap() > 9000 && advice["misses_after"].as_u64().unwrap() < 5,
+            "{advice}"
+        );
+    }
+    let (text, _) = with(&["--interleave=auto"]);
+    assert!(
+        text.contains("random turns of 4 (seed 1)") && text.contains("range") && text.contains("What would help"),
+        "{text}"
+    );
+}
+
+#[test]
+fn private_caches_are_simulated_in_several_orders() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = apart(folder.path());
+    let config = folder.path().join("two.json");
+    let caches = r#"{"one": {"levels": [{"name": "L1", "size": "4KiB", "line": 64, "ways": 4, "private": true}]}}"#;
+    std::fs::write(&config, caches).unwrap();
+    let config = config.display().to_string();
+    let arguments = ["sim", "--input-format=cacheray", "--config", &config, trace.as_str()];
+    let noted = run(&arguments);
+    assert!(String::from_utf8_lossy(&noted.stderr).contains("threads ran apart: 2 of 2"), "{noted:?}");
+    let object = json(&[&arguments[..], &["--format=json", "--interleave=auto"]].concat());
+    let range = &object["range"]["one"];
+    assert!(
+        range["L1 misses"]["min"].as_u64().unwrap() < 5 && range["L1 misses"]["max"].as_u64().unwrap() > 9000,
+        "{range}"
+    );
+    assert_eq!(object["schedules"][0]["results"]["one"]["L1 misses"], range["L1 misses"]["min"]);
+    let text = ended(&[&arguments[..], &["--interleave=3"]].concat(), 0);
+    assert!(text.contains("turns of 3") && text.contains("false sharing misses"), "{text}");
+    for wrong in [["--interleave=0", "--format=text"], ["--interleave=auto", "--format=csv"]] {
+        assert_eq!(run(&[&arguments[..], &wrong].concat()).status.code(), Some(2));
     }
 }

@@ -63,9 +63,20 @@ impl Touch {
     const KIND_SHIFT: u32 = 3;
 
     /// Of a core, and nothing else.
-    #[cfg(test)]
     pub(super) fn of_core(core: u32) -> Self {
         Self { instance: 0, offset: 0, core, what: NonZeroU32::new(Self::IS_THERE).expect("it is not 0") }
+    }
+
+    /// In three numbers, of which the last is never 0 in its lower half.
+    pub(super) fn packed(self) -> [u64; 3] {
+        [self.instance, self.offset, u64::from(self.core) << 32 | u64::from(self.what.get())]
+    }
+
+    /// What was packed; `None` for anything else.
+    pub(super) fn unpacked([instance, offset, rest]: [u64; 3]) -> Option<Self> {
+        // The two halves, as they were packed.
+        let what = NonZeroU32::new(rest as u32)?;
+        Some(Self { instance, offset, core: (rest >> 32) as u32, what })
     }
 
     fn kind(&self) -> u32 {
@@ -95,6 +106,8 @@ pub(super) struct Fields<'a> {
     layouts: Option<&'a mut dyn Layouts>,
     /// What the layouts say of the types met.
     table: TypeTable,
+    /// True where only counts are asked for: nothing has a name then.
+    is_nameless: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -109,7 +122,13 @@ impl<'a> Fields<'a> {
             types: Vec::new(),
             layouts,
             table: TypeTable::default(),
+            is_nameless: false,
         }
+    }
+
+    /// Without names, which take most of the time.
+    pub(super) fn nameless() -> Self {
+        Self { is_nameless: true, ..Self::new(None) }
     }
 
     pub(super) fn add_type(&mut self, name: Option<&[u8]>) {
@@ -118,6 +137,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn add(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        if self.is_nameless {
+            return Ok(());
+        }
         let region = match &mut self.layouts {
             Some(layouts) => self.table.with_elements(region, &mut **layouts),
             None => *region,
@@ -126,11 +148,17 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn remove(&mut self, region: &RegionRemoved) {
+        if self.is_nameless {
+            return;
+        }
         self.live.remove(region);
     }
 
     /// What an access touches now.
     pub(super) fn touch(&mut self, access: &Access, core: u32, is_straddling: bool) -> Touch {
+        if self.is_nameless {
+            return Touch::of_core(core);
+        }
         let bytes = access.bytes;
         let (kind, instance, offset) = match self.live.find(access.thread, access.address) {
             None => (Kind { type_number: None, bytes, element_bytes: 0 }, 0, access.address),

@@ -1,6 +1,7 @@
 //! What is found of lines that cores take from each other.
 
 use super::pairs::Pair;
+use super::proposals::Proposal;
 use crate::mesi::CoherenceCounts;
 
 /// Counts of the model, each a touch of a line.
@@ -56,10 +57,12 @@ pub struct ContendedLine {
     pub line: u64,
     /// The cores that touched it, by number.
     pub cores: Vec<LineCore>,
-    /// Misses for bytes that nobody had written since the core lost the line.
+    /// Misses after another's write, of which no access before the next loss touched what others had written.
     pub false_misses: u64,
-    /// Misses for bytes that were written.
+    /// Misses of which one did.
     pub true_misses: u64,
+    /// Of these, those of which the first access did.
+    pub true_at_once: u64,
     /// Copies taken by writes.
     pub invalidations: u64,
     /// Touches that needed what another core had just changed: the line went from cache to cache.
@@ -71,6 +74,11 @@ pub struct ContendedLine {
 }
 
 impl ContendedLine {
+    /// Misses after another's write.
+    pub fn misses(&self) -> u64 {
+        self.false_misses + self.true_misses
+    }
+
     /// Touches of the line.
     pub fn accesses(&self) -> u64 {
         self.cores.iter().map(|core| core.reads + core.writes).sum()
@@ -93,8 +101,10 @@ pub struct Found {
     pub ways: u64,
     /// Threads that touched memory: their ids, `None` for those beyond the limit; and the core of each.
     pub threads: Vec<(Option<u64>, u32)>,
-    /// What the model counts.
+    /// What the model counts; true and false sharing there by the first access of each miss.
     pub stats: MesiStats,
+    /// Coherence misses that are true sharing by the accesses of the copy's whole lifetime.
+    pub true_misses: u64,
     /// Distinct lines.
     pub lines: u64,
     /// Lines that several cores touched.
@@ -103,13 +113,20 @@ pub struct Found {
     pub contended: Vec<ContendedLine>,
     /// Pairs of fields and threads, the dearest first.
     pub pairs: Vec<Pair>,
-    /// How often pairs beyond the limit of those told apart cost something.
+    /// Changes worth trying, those about most false sharing first.
+    pub proposals: Vec<Proposal>,
+    /// How often pairs beyond the limit of those counted cost something.
     pub other_pairs: u64,
     /// Accesses of no bytes.
     pub zero_size: u64,
 }
 
 impl Found {
+    /// Coherence misses that are false sharing by the accesses of the copy's whole lifetime.
+    pub fn false_misses(&self) -> u64 {
+        self.stats.coherence.coherence_misses - self.true_misses
+    }
+
     /// Ids of the threads that run on a core.
     pub fn threads_of(&self, core: u32) -> impl Iterator<Item = Option<u64>> {
         self.threads.iter().filter(move |(_, of)| *of == core).map(|(id, _)| *id)

@@ -1,9 +1,10 @@
 //! What is known of each line: little as long as one core touches it, everything once a second does.
 //!
 //! Lines are many, so each keeps only what may still be asked for: bytes written are kept from when a core loses the
-//! line until it is back.
+//! line until it is back and its miss is classified.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 
 use super::fields::Touch;
 
@@ -19,14 +20,52 @@ pub(super) enum State {
     Invalid,
 }
 
-/// How a core lost its copy to another's write.
+/// A copy that another's write invalidated, until the miss that brings it back is classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lost {
-    /// Writes of the line before the one that took it.
-    pub(super) writes_before: u64,
-    /// Who took it.
-    pub(super) by: Touch,
+pub(super) struct Loss {
+    /// Number of the write that took it, among those of the line, from 1.
+    taken: NonZeroU64,
+    /// A [`Stage`] in as little memory as one of its variants takes.
+    stage: [u64; 3],
 }
+
+impl Loss {
+    fn new(taken: NonZeroU64, stage: Stage) -> Self {
+        let stage = match stage {
+            Stage::Lost(by) => by.packed(),
+            // No touch has zeros in the lower half of the last.
+            Stage::Open { foreign: Bytes([low, high]), pair } => [low, high, u64::from(pair) << 32],
+        };
+        Self { taken, stage }
+    }
+
+    fn stage(&self) -> Stage {
+        let [low, high, rest] = self.stage;
+        match Touch::unpacked(self.stage) {
+            Some(by) => Stage::Lost(by),
+            // The upper half, as it was put there.
+            None => Stage::Open { foreign: Bytes([low, high]), pair: (rest >> 32) as OpenPair },
+        }
+    }
+
+    /// Who took the copy, while there is none.
+    pub(super) fn by(&self) -> Option<Touch> {
+        Touch::unpacked(self.stage)
+    }
+}
+
+/// How far a loss is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There is no copy; who took it.
+    Lost(Touch),
+    /// The copy is back, and no access since then has touched a byte that others had written: false sharing, unless one
+    /// does before the copy is gone again.
+    Open { foreign: Bytes, pair: OpenPair },
+}
+
+/// The pair that a miss counts for if it stays false sharing.
+pub(super) type OpenPair = u32;
 
 /// Bytes of a line, a bit each; in two halves, since 128-bit numbers would make all that holds them longer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,14 +122,28 @@ pub(super) struct Copy {
     pub(super) uses: Uses,
     /// The latest touch.
     pub(super) last: Touch,
-    lost: Option<Lost>,
+    loss: Option<Loss>,
     /// Place among the line's holders, while it is one.
     holder: u32,
 }
 
 impl Copy {
     fn new(last: Touch) -> Self {
-        Self { core: last.core, state: State::Invalid, uses: Uses::default(), last, lost: None, holder: 0 }
+        Self { core: last.core, state: State::Invalid, uses: Uses::default(), last, loss: None, holder: 0 }
+    }
+
+    /// The pair of the latest miss, while it counts as false sharing only until a touch says otherwise.
+    pub(super) fn open_pair(&self) -> Option<OpenPair> {
+        match self.loss?.stage() {
+            Stage::Open { pair, .. } => Some(pair),
+            Stage::Lost(_) => None,
+        }
+    }
+
+    /// True when a touch of these bytes makes the latest miss true sharing.
+    pub(super) fn resolves(&self, mask: u128) -> bool {
+        let Some(loss) = &self.loss else { return false };
+        matches!(loss.stage(), Stage::Open { foreign, .. } if foreign.mask() & mask != 0)
     }
 }
 
@@ -104,7 +157,7 @@ struct Written {
 }
 
 // A line that two cores share takes some 600 bytes.
-const _: () = assert!(size_of::<Copy>() <= 120 && size_of::<SharedLine>() <= 152 && size_of::<Entry>() <= 96);
+const _: () = assert!(size_of::<Copy>() <= 120 && size_of::<SharedLine>() <= 160 && size_of::<Entry>() <= 96);
 
 /// A line that several cores touch.
 #[derive(Debug, Default)]
@@ -121,10 +174,13 @@ pub(super) struct SharedLine {
     /// The latest write of each byte that was written since the first of those who lost the line did; of a byte that is
     /// not there, no write is asked for.
     written: Vec<Written>,
-    /// Copies that are lost.
-    lost: u32,
-    pub(super) false_misses: u64,
+    /// Copies with a loss.
+    losses: u32,
+    pub(super) coherence_misses: u64,
+    /// Of these, those of which an access before the next loss touches what others had written.
     pub(super) true_misses: u64,
+    /// Of these, those of which the first access does.
+    pub(super) true_at_once: u64,
     pub(super) invalidations: u64,
     /// Touches that needed what another core had changed.
     pub(super) handovers: u64,
@@ -181,11 +237,16 @@ impl SharedLine {
         }
     }
 
-    /// The copy of a core is gone; gives the state it had.
-    pub(super) fn release(&mut self, core: u32) -> State {
-        let Some(place) = self.find(core) else { return State::Invalid };
-        let Some(copy) = self.copy(place) else { return State::Invalid };
+    /// The copy of a core is gone; gives the state it had, and the pair of its miss where that stays false sharing.
+    pub(super) fn release(&mut self, core: u32) -> (State, Option<OpenPair>) {
+        let Some(place) = self.find(core) else { return (State::Invalid, None) };
+        let Some(copy) = self.copy(place) else { return (State::Invalid, None) };
         let (holder, state) = (copy.holder, std::mem::replace(&mut copy.state, State::Invalid));
+        let open = copy.open_pair();
+        if open.is_some() {
+            copy.loss = None;
+            self.losses -= 1;
+        }
         if self.holders.get(holder as usize) == Some(&place) {
             self.holders.swap_remove(holder as usize);
             let moved = self.holders.get(holder as usize).copied();
@@ -193,36 +254,52 @@ impl SharedLine {
                 moved.holder = holder;
             }
         }
-        state
+        (state, open)
     }
 
     /// A copy is lost to a write that follows.
     pub(super) fn lose(&mut self, place: u32, by: &Touch) {
-        let writes_before = self.writes;
+        let taken = NonZeroU64::MIN.saturating_add(self.writes);
         let Some(copy) = self.copy(place) else { return };
         copy.state = State::Invalid;
-        if copy.lost.replace(Lost { writes_before, by: *by }).is_none() {
-            self.lost += 1;
+        if copy.loss.replace(Loss::new(taken, Stage::Lost(*by))).is_none() {
+            self.losses += 1;
         }
     }
 
-    /// How a copy was lost that is to be filled again.
-    pub(super) fn take_lost(&mut self, place: u32) -> Option<Lost> {
-        let lost = self.copy(place)?.lost.take()?;
-        self.lost -= 1;
-        Some(lost)
+    /// Ends the loss of a copy: its miss is classified.
+    pub(super) fn take_loss(&mut self, place: u32) -> Option<Loss> {
+        let loss = self.copy(place)?.loss.take()?;
+        self.losses -= 1;
+        Some(loss)
     }
 
-    /// The latest write of one of the bytes since a core lost the line.
-    pub(super) fn written_since(&self, lost: &Lost, mask: u128) -> Option<Touch> {
-        let touched = self.written.iter().filter(|one| one.bytes.mask() & mask != 0);
-        touched.filter(|one| one.writes > lost.writes_before).max_by_key(|one| one.writes).map(|one| one.by)
+    /// The copy is back after a loss, by a miss that is false sharing so far.
+    pub(super) fn open(&mut self, place: u32, loss: &Loss, pair: OpenPair) {
+        let foreign = self.foreign(loss);
+        let loss = Loss::new(loss.taken, Stage::Open { foreign: foreign.into(), pair });
+        if let Some(copy) = self.copy(place) {
+            copy.loss = Some(loss);
+            self.losses += 1;
+        }
+    }
+
+    /// The bytes that others wrote since a loss; asked for before the core writes again.
+    fn foreign(&self, loss: &Loss) -> u128 {
+        let since = self.written.iter().filter(|one| one.writes >= loss.taken.get());
+        since.fold(0, |bytes, one| bytes | one.bytes.mask())
+    }
+
+    /// The latest write of one of the bytes by another since a core lost the line.
+    pub(super) fn written_since(&self, loss: &Loss, core: u32, mask: u128) -> Option<Touch> {
+        let touched = self.written.iter().filter(|one| one.bytes.mask() & mask != 0 && one.by.core != core);
+        touched.filter(|one| one.writes >= loss.taken.get()).max_by_key(|one| one.writes).map(|one| one.by)
     }
 
     /// Takes note of a write.
     pub(super) fn write(&mut self, mask: u128, by: Touch) {
         self.writes += 1;
-        if self.lost == 0 {
+        if self.losses == 0 {
             self.written.clear();
             return;
         }
@@ -240,9 +317,9 @@ impl SharedLine {
     fn forget_written(&mut self) {
         // Among many copies one that is never filled again is likely; and there are never more writes than bytes.
         if self.copies.len() <= SEARCHED_MAX {
-            let lost = self.copies.iter().filter_map(|copy| copy.lost.as_ref());
-            let first = lost.map(|lost| lost.writes_before).min().unwrap_or(u64::MAX);
-            self.written.retain(|one| one.writes > first);
+            let losses = self.copies.iter().filter_map(|copy| copy.loss.as_ref());
+            let first = losses.map(|loss| loss.taken.get()).min().unwrap_or(u64::MAX);
+            self.written.retain(|one| one.writes >= first);
         }
         if self.written.len() == self.written.capacity() {
             self.written.reserve_exact((self.written.len() / 2).max(1));
@@ -285,7 +362,7 @@ mod tests {
     fn write(line: &mut SharedLine, by: u32, mask: u128) {
         let by = Touch::of_core(by);
         let (place, _) = line.place(&by);
-        line.take_lost(place);
+        line.take_loss(place);
         (0..line.copies.len() as u32).filter(|other| *other != place).for_each(|other| line.lose(other, &by));
         line.write(mask, by);
     }
@@ -304,10 +381,10 @@ mod tests {
             line.write(0xff << (turn % 8 * 8), Touch::of_core(1));
         }
         assert_eq!(line.written.len(), 8);
-        let lost = line.take_lost(0).unwrap();
-        assert_eq!(line.written_since(&lost, 1).map(|by| by.core), Some(1));
+        let loss = line.take_loss(0).unwrap();
+        assert_eq!(line.written_since(&loss, 0, 1).map(|by| by.core), Some(1));
         line.write(1, Touch::of_core(0));
-        assert!(line.written.is_empty() && line.lost == 0);
+        assert!(line.written.is_empty() && line.losses == 0);
     }
 
     #[test]
@@ -316,7 +393,7 @@ mod tests {
         for turn in 0..10_000_u32 {
             write(&mut line, turn * 7 % 100, 1 << (turn * 13 % 64));
         }
-        assert_eq!((line.written.len(), line.lost), (64, 99));
+        assert_eq!((line.written.len(), line.losses), (64, 99));
         assert!(line.written.capacity() <= 128);
     }
 }

@@ -1,11 +1,18 @@
-//! Which fields of which threads take lines from each other, and what to do about it.
+//! Which fields of which threads take lines from each other.
 
 use std::collections::{HashMap, HashSet};
 
-use super::fields::{FieldName, Fields, Touch};
+use super::fields::{FieldId, FieldName, Fields, Touch};
+use super::lines::OpenPair;
 
-/// Most pairs told apart; what further ones cost is counted together.
-const PAIRS_MAX: usize = 1 << 20;
+/// Most pairs counted apart. Further ones are counted by their fields, for all threads together, up to as many again.
+const PAIRS_MAX: usize = 1 << 16;
+
+/// Stands for all cores, in pairs beyond the limit of those counted apart.
+pub const ALL_CORES: u32 = u32::MAX;
+
+/// Stands for a pair beyond both limits.
+const NO_PAIR: u32 = OpenPair::MAX >> 2;
 
 /// Most lines remembered of a pair.
 const LINES_MAX: usize = 1 << 8;
@@ -17,12 +24,10 @@ pub(super) enum Cost {
     Invalidation,
     /// A miss for bytes that another core had written.
     TrueMiss,
-    /// A miss although nobody had written these bytes.
-    FalseMiss,
 }
 
 /// One side of a pair, for finding it.
-type Key = (u32, u32);
+type Key = (FieldId, u32);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -61,8 +66,9 @@ impl Lines {
 /// All pairs.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
-    /// By both sides, the lesser first, and whether they are of one instance.
-    counts: HashMap<(Key, Key, bool), Count>,
+    /// Places of pairs, by both sides, the lesser first, and whether they are of one instance.
+    places: HashMap<(Key, Key, bool), u32>,
+    counts: Vec<Count>,
     others: u64,
 }
 
@@ -87,14 +93,14 @@ pub struct Pair {
     pub lines: u64,
     /// The lowest address of these lines.
     pub line: u64,
-    /// What to do about it.
-    pub advice: Option<String>,
+    /// Number of the proposal about it, of [`super::Found::proposals`].
+    pub proposal: Option<usize>,
 }
 
 /// A thread and a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
-    /// The core's number, for looking it up.
+    /// The core's number, for looking it up; [`ALL_CORES`] beyond the limit of pairs.
     pub core: u32,
     /// The field.
     pub field: FieldName,
@@ -108,31 +114,75 @@ impl Side {
 
 impl Pairs {
     /// Counts what the first cost because of the second, on a line at an address.
-    pub(super) fn count(&mut self, fields: &mut Fields<'_>, [one, other]: [&Touch; 2], cost: Cost, line: u64) {
-        let (a, b) = ((fields.id(one), one.core), (fields.id(other), other.core));
-        let key = (a.min(b), a.max(b), one.instance == other.instance);
-        if self.counts.len() >= PAIRS_MAX && !self.counts.contains_key(&key) {
+    pub(super) fn count(&mut self, fields: &mut Fields<'_>, sides: [&Touch; 2], cost: Cost, line: u64) {
+        let place = self.place(fields, sides);
+        let Some(count) = self.counts.get_mut(place as usize) else {
             self.others += 1;
             return;
-        }
-        let count = self.counts.entry(key).or_default();
+        };
         match cost {
             Cost::Invalidation => count.invalidations += 1,
             Cost::TrueMiss => count.true_misses += 1,
-            Cost::FalseMiss => count.false_misses += 1,
         }
-        count.has_atomics |= one.is_atomic() || other.is_atomic();
-        count.has_straddles |= one.is_straddling() || other.is_straddling();
+        count.has_atomics |= sides.iter().any(|side| side.is_atomic());
+        count.has_straddles |= sides.iter().any(|side| side.is_straddling());
         count.lines.insert(line);
     }
 
+    /// A miss of the first because of the second that may become false sharing: what [`Self::settle`] is given then.
+    pub(super) fn open(&mut self, fields: &mut Fields<'_>, sides: [&Touch; 2]) -> OpenPair {
+        let atomic = u32::from(sides.iter().any(|side| side.is_atomic()));
+        let straddling = u32::from(sides.iter().any(|side| side.is_straddling()));
+        self.place(fields, sides) << 2 | straddling << 1 | atomic
+    }
+
+    /// Counts a miss as false sharing.
+    pub(super) fn settle(&mut self, open: OpenPair, line: u64) {
+        let Some(count) = self.counts.get_mut((open >> 2) as usize) else {
+            self.others += 1;
+            return;
+        };
+        count.false_misses += 1;
+        count.has_atomics |= open & 1 != 0;
+        count.has_straddles |= open & 2 != 0;
+        count.lines.insert(line);
+    }
+
+    fn place(&mut self, fields: &mut Fields<'_>, [one, other]: [&Touch; 2]) -> u32 {
+        let key = |a: Key, b: Key| (a.min(b), a.max(b), one.instance == other.instance);
+        let (a, b) = (fields.id(one), fields.id(other));
+        let exact = key((a, one.core), (b, other.core));
+        if let Some(place) = self.places.get(&exact) {
+            return *place;
+        }
+        if self.counts.len() < PAIRS_MAX {
+            return self.add(exact);
+        }
+        let by_fields = key((a, ALL_CORES), (b, ALL_CORES));
+        match self.places.get(&by_fields) {
+            Some(place) => *place,
+            None if self.counts.len() < 2 * PAIRS_MAX => self.add(by_fields),
+            None => NO_PAIR,
+        }
+    }
+
+    fn add(&mut self, key: (Key, Key, bool)) -> u32 {
+        let place = u32::try_from(self.counts.len()).expect("the limit fits 32 bits");
+        self.counts.push(Count::default());
+        self.places.insert(key, place);
+        place
+    }
+
     /// The pairs, the dearest first; and how often pairs beyond the limit cost something.
-    pub(super) fn finish(self, fields: &mut Fields<'_>, line_bytes: u64) -> (Vec<Pair>, u64) {
-        let pairs = self.counts.into_iter().map(|((a, b, is_one_instance), count)| {
+    pub(super) fn finish(self, fields: &mut Fields<'_>) -> (Vec<Pair>, u64) {
+        let Self { places, counts, others } = self;
+        let pairs = places.into_iter().filter_map(|((a, b, is_one_instance), place)| {
+            // Misses that became true sharing by another access have left pairs without any.
+            let count = counts.get(place as usize).filter(|count| count.lines.len() > 0)?;
             let mut side = |(field, core): Key| Side { core, field: fields.side(field) };
             let mut sides = [side(a), side(b)];
             sides.sort_by(|a, b| (&a.field, a.core).cmp(&(&b.field, b.core)));
-            let mut pair = Pair {
+            let pair = Pair {
                 sides,
                 is_one_instance,
                 false_misses: count.false_misses,
@@ -142,10 +192,9 @@ impl Pairs {
                 has_straddles: count.has_straddles,
                 lines: count.lines.len() as u64,
                 line: count.lines.least().unwrap_or(0),
-                advice: None,
+                proposal: None,
             };
-            pair.advice = advice(&pair, line_bytes);
-            pair
+            Some(pair)
         });
         let mut pairs: Vec<_> = pairs.collect();
         let cost = |pair: &Pair| (pair.false_misses + pair.true_misses, pair.false_misses, pair.invalidations);
@@ -155,60 +204,6 @@ impl Pairs {
             let rest = a.line.cmp(&b.line).then(b.is_one_instance.cmp(&a.is_one_instance));
             cost(b).cmp(&cost(a)).then(sides).then(rest)
         });
-        (pairs, self.others)
-    }
-}
-
-/// What to do about a pair; nothing where it costs no misses.
-fn advice(pair: &Pair, line_bytes: u64) -> Option<String> {
-    let [a, b] = &pair.sides;
-    if pair.true_misses > pair.false_misses {
-        let what = if a.field == b.field { "is" } else { "and the other field are" };
-        return Some(format!(
-            "{} {what} really shared: a copy for each thread, or fewer updates, would help; padding would not",
-            a.field
-        ));
-    }
-    if pair.false_misses == 0 {
-        return None;
-    }
-    let (Some(type_a), Some(type_b)) = (&a.field.type_name, &b.field.type_name) else {
-        return Some(format!("align what lies at {} and at {} to {line_bytes} bytes each", a.field, b.field));
-    };
-    if type_a != type_b {
-        return Some(format!("align {type_a} and {type_b} to {line_bytes} bytes: instances of both share a line"));
-    }
-    let element_bytes = a.field.element_bytes.max(1);
-    if !pair.is_one_instance {
-        let padded = element_bytes.checked_next_multiple_of(line_bytes).unwrap_or(element_bytes);
-        return Some(if padded == element_bytes {
-            format!("align {type_a} to {line_bytes} bytes: its instances begin inside a line")
-        } else {
-            format!("pad {type_a} from {element_bytes} to {padded} bytes and align it to {line_bytes}")
-        });
-    }
-    if a.field == b.field {
-        // One field of one instance: threads use different bytes of it.
-        return Some(format!("split {} into parts of {line_bytes} bytes, one a thread", a.field));
-    }
-    let end = a.field.offset + u64::from(a.field.bytes);
-    let gap = line_bytes.saturating_sub(b.field.offset.saturating_sub(a.field.offset).min(line_bytes));
-    Some(if b.field.offset >= end && gap > 0 {
-        format!(
-            "pad {type_a} so that {} and {} are on lines of their own: {gap} bytes between them, or align the second to \
-             {line_bytes}",
-            short(&a.field),
-            short(&b.field)
-        )
-    } else {
-        format!("align {type_a} to {line_bytes} bytes, with {} and {} apart", short(&a.field), short(&b.field))
-    })
-}
-
-/// A field without its type.
-fn short(field: &FieldName) -> String {
-    match &field.name {
-        Some(name) => name.clone(),
-        None => format!("{}+{}", field.offset, field.bytes),
+        (pairs, others)
     }
 }

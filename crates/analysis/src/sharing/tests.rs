@@ -150,13 +150,16 @@ proptest! {
         let lines: BTreeMap<_, _> = found
             .contended
             .iter()
-            .map(|line| (line.line / line_bytes, (line.false_misses, line.true_misses, line.invalidations)))
+            .map(|line| {
+                let first = (line.misses() - line.true_at_once, line.true_at_once);
+                (line.line / line_bytes, (first.0, first.1, line.invalidations))
+            })
             .collect();
         let expected: BTreeMap<_, _> = slow.lines.into_iter().filter(|(_, counts)| counts.2 > 0).collect();
         prop_assert_eq!(lines, expected);
         let of_pairs = |count: fn(&Pair) -> u64| found.pairs.iter().map(count).sum::<u64>();
-        prop_assert_eq!(of_pairs(|pair| pair.false_misses), found.stats.coherence.false_sharing_misses);
-        prop_assert_eq!(of_pairs(|pair| pair.true_misses), found.stats.coherence.true_sharing_misses);
+        prop_assert_eq!(of_pairs(|pair| pair.false_misses), found.false_misses());
+        prop_assert_eq!(of_pairs(|pair| pair.true_misses), found.true_misses);
         prop_assert_eq!(of_pairs(|pair| pair.invalidations), found.stats.coherence.invalidations);
         for line in &found.contended {
             prop_assert!(line.cores.is_sorted_by_key(|core| core.core) && line.ping_pong() <= 100.0);
@@ -212,8 +215,9 @@ fn two_fields_of_a_struct_on_one_line_are_named_with_their_threads_and_padding()
         [(0, "struct.Counters 0+8".to_owned()), (1, "struct.Counters 8+8".to_owned())]
     );
     assert_eq!((pair.false_misses, pair.true_misses, pair.is_one_instance), (38, 0, true));
-    let advice = pair.advice.as_ref().unwrap();
-    assert!(advice.contains("56 bytes between them"), "{advice}");
+    let [proposal] = found.proposals.as_slice() else { panic!("{:?}", found.proposals) };
+    assert!(proposal.text.contains("56 bytes between them"), "{}", proposal.text);
+    assert_eq!((pair.proposal, proposal.false_misses), (Some(0), 38));
     assert_eq!(found.contended.first().map(|line| line.handovers), Some(39));
 }
 
@@ -224,7 +228,7 @@ fn elements_of_an_array_on_one_line_are_told_from_fields_of_one_element() {
     let found = sharing.finish();
     let [pair] = found.pairs.as_slice() else { panic!("{:?}", found.pairs) };
     assert!(!pair.is_one_instance && pair.sides[0].field == pair.sides[1].field);
-    assert_eq!(pair.advice.as_deref(), Some("pad struct.Counters from 16 to 64 bytes and align it to 64"));
+    assert_eq!(found.proposals[0].text, "pad struct.Counters from 16 to 64 bytes and align it to 64");
 }
 
 #[test]
@@ -233,7 +237,7 @@ fn a_field_that_is_really_shared_is_no_case_for_padding() {
     turns(&mut sharing, [0x1008, 0x1008]);
     let found = sharing.finish();
     assert_eq!((found.pairs[0].true_misses, found.pairs[0].false_misses), (38, 0));
-    assert!(found.pairs[0].advice.as_ref().unwrap().contains("padding would not"));
+    assert!(found.proposals.is_empty() && found.pairs[0].proposal.is_none());
 }
 
 /// Type data of one struct: two longs, and an array of ints from 16 on, with a gap of 4 bytes at the end.
@@ -261,15 +265,16 @@ fn type_data_name_fields_and_divide_what_malloc_recorded_as_one() {
         let found = sharing.finish();
         let [pair] = found.pairs.as_slice() else { panic!("{:?}", found.pairs) };
         let field_types = pair.sides.clone().map(|side| side.field.field_type);
-        (pair.sides.clone().map(|side| side.field.to_string()), field_types, pair.is_one_instance, pair.advice.clone())
+        let text = found.proposals[pair.proposal.unwrap()].text.clone();
+        (pair.sides.clone().map(|side| side.field.to_string()), field_types, pair.is_one_instance, text)
     };
     let (names, types, is_one, advice) = sides(320, [0x1000, 0x1008]);
     assert_eq!(names, ["struct.Counters.a 0+8", "struct.Counters.b 8+8"]);
     assert!(is_one && types == [Some("long".to_owned()), Some("long".to_owned())]);
-    assert!(advice.unwrap().starts_with("pad struct.Counters so that a and b are on lines of their own: 56 bytes"));
+    assert!(advice.starts_with("pad struct.Counters so that a and b are on lines of their own: 56 bytes"));
     let (names, _, is_one, advice) = sides(320, [0x1008, 0x1028]);
     assert_eq!((names, is_one), (["struct.Counters.b 8+8", "struct.Counters.b 8+8"].map(str::to_owned), false));
-    assert_eq!(advice.as_deref(), Some("pad struct.Counters from 32 to 64 bytes and align it to 64"));
+    assert_eq!(advice, "pad struct.Counters from 32 to 64 bytes and align it to 64");
     let (names, types, ..) = sides(32, [0x1010, 0x101c]);
     assert_eq!(names, ["struct.Counters.pad[0], pad[1] 16+8", "struct.Counters (padding) 28+8"]);
     assert_eq!(types, [None, None]);

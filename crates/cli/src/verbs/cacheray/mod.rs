@@ -14,6 +14,7 @@ mod opening;
 mod record;
 mod recorder_library;
 mod remapping;
+mod schedules;
 mod sharing;
 mod sim;
 mod type_data;
@@ -78,9 +79,10 @@ enum CacherayVerb {
     Record(record::RecordArguments),
     /// Find cache lines that threads take from each other: which fields, which threads, how often, what to pad
     #[command(
-        after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, accesses happen in\n\
-                      the order of records. A miss is true sharing where bytes of the access were written by others since\n\
-                      the core lost the line, else false sharing.\n\n\
+        after_help = "Each core has a private write-back cache with LRU; copies follow the MESI protocol, in the order of\n\
+                      records or as --interleave says. A miss is true sharing where any access until the core loses the\n\
+                      line again touches bytes that others wrote since it lost it before, else false sharing. Advice was\n\
+                      simulated, and gains.\n\n\
                       Exit codes: 0 fine, 1 the trace is damaged, 2 the command failed.\n\n\
                       Example:\n  anytrace cacheray sharing app.trace --binary ./app\n  \
                       anytrace cacheray sharing --cores 2 --format json app.trace | jq '.pairs[0]'"

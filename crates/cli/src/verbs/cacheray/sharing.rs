@@ -1,16 +1,18 @@
 //! `anytrace cacheray sharing`.
 
 mod json;
+mod outcome;
 mod text;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anytrace_analysis::sharing::{CORE_MAX, Cores, Found, LINE_BYTES_MAX, SETS_MAX, Sharing, SharingOptions};
+use anytrace_analysis::sharing::{ALL_CORES, CORE_MAX, Cores, Found, LINE_BYTES_MAX, SETS_MAX, SharingOptions};
 use anytrace_core::layout::Layouts;
 use clap::Args;
 
 use super::opening;
+use super::schedules::ScheduleArguments;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, byte_count};
 use crate::failure::Failure;
@@ -37,6 +39,8 @@ pub(crate) struct SharingArguments {
     /// Which thread runs on which core; threads not named have a core each
     #[arg(long, value_name = "THREAD=CORE,…", value_parser = core, value_delimiter = ',', conflicts_with = "cores")]
     core_map: Vec<(u64, u32)>,
+    #[command(flatten)]
+    schedules: ScheduleArguments,
     /// Only so many pairs and lines; 0 is all [default: 10 in text, all in JSON]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -79,16 +83,16 @@ pub(crate) fn run(options: &SharingArguments) -> Result<Verdict, Failure> {
 fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Verdict, Failure> {
     let mut told = Vec::new();
     let verdict = for_each_file(&options.files, |file| {
-        let (found, verdict) = find(file, options, layouts)?;
+        let (outcome, verdict) = outcome::find(file, options, layouts)?;
         if options.format == ResultForm::Json {
-            told.push(json::object(file, &found, options));
+            told.push(json::object(file, &outcome, options));
             return Ok(verdict);
         }
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         if options.files.first().is_some_and(|first| first != file) {
             writeln!(out)?;
         }
-        text::write(file, &found, options, &mut out)?;
+        text::write(file, &outcome, options, &mut out)?;
         out.flush()?;
         Ok(verdict)
     })?;
@@ -96,23 +100,6 @@ fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Ver
         crate::results::print_json(told, options.files.len() > 1)?;
     }
     Ok(verdict)
-}
-
-fn find(file: &Path, options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<(Found, Verdict), Failure> {
-    let opened = opening::open(file, &options.input)?;
-    let model = SharingOptions {
-        line_bytes: options.line,
-        cache_bytes: options.size,
-        ways: options.ways,
-        cores: match options.cores {
-            Some(cores) => Cores::Count(cores),
-            None if options.core_map.is_empty() => Cores::PerThread,
-            None => Cores::Map(options.core_map.clone()),
-        },
-    };
-    let mut sharing = Sharing::new(model, Some(layouts));
-    let told = opened.tell_data(&mut sharing)?;
-    Ok((sharing.finish(), told.verdict))
 }
 
 /// Why nothing can be said, in a sentence, where that is so.
@@ -138,6 +125,9 @@ fn thread(id: Option<u64>) -> String {
 
 /// A core as people know it: by its threads.
 fn core_name(found: &Found, core: u32) -> String {
+    if core == ALL_CORES {
+        return "any".to_owned();
+    }
     let mut threads = found.threads_of(core);
     match (threads.next(), threads.next()) {
         (Some(Some(id)), None) => id.to_string(),
@@ -147,6 +137,19 @@ fn core_name(found: &Found, core: u32) -> String {
 }
 
 impl SharingArguments {
+    fn model(&self) -> SharingOptions {
+        SharingOptions {
+            line_bytes: self.line,
+            cache_bytes: self.size,
+            ways: self.ways,
+            cores: match self.cores {
+                Some(cores) => Cores::Count(cores),
+                None if self.core_map.is_empty() => Cores::PerThread,
+                None => Cores::Map(self.core_map.clone()),
+            },
+        }
+    }
+
     fn top<'a, T>(&self, all: &'a [T], usual: usize) -> &'a [T] {
         let most = match self.top {
             None => usual,

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod schedules;
 mod text;
 
 use std::collections::BTreeMap;
@@ -14,11 +15,14 @@ use anytrace_analysis::cache::next_use::{Foreseen, NextUse};
 use anytrace_analysis::cache::results::Results;
 use anytrace_analysis::cache::{Cores, Options, Simulation};
 use anytrace_analysis::elements::TypeTable;
-use anytrace_core::Collect;
+use anytrace_analysis::interleave::{Interleaved, Interleaver, Schedule};
+use anytrace_analysis::runs::{RunLengths, Runs};
+use anytrace_core::{AccessSink, Collect};
 use clap::{Args, ValueEnum};
 
 use super::configs::{ConfigArguments, preset_list};
 use super::opening;
+use super::schedules::ScheduleArguments;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::results::print_json;
@@ -32,6 +36,8 @@ pub(crate) struct SimArguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     caches: ConfigArguments,
+    #[command(flatten)]
+    schedules: ScheduleArguments,
     #[command(flatten)]
     tell: TellArguments,
     /// How to print
@@ -81,7 +87,12 @@ pub(super) struct Simulated {
     pub(super) name: String,
     /// The format's name; "unknown" for an empty file.
     pub(super) format: &'static str,
+    /// Of the trace in its own order.
     pub(super) results: Results,
+    /// Of every order that was asked for, that of the trace first; empty where it is the only one.
+    others: Vec<(Schedule, Results)>,
+    runs: Runs,
+    interleaved: Interleaved,
     pub(super) verdict: Verdict,
     /// Names of fields.
     pub(super) names: FieldNames,
@@ -93,11 +104,15 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
         return Ok(Verdict::Fine);
     }
     let configs = options.caches.load()?;
+    if options.schedules.is_any() {
+        schedules::refuse(&configs, options.format)?;
+    }
     let mut objects = Vec::new();
     let mut is_first = true;
     let verdict = for_each_file(&options.files, |path| {
         let tell = &options.tell;
-        let simulated = simulate(path, &configs, &options.caches, (tell.types, tell.classes), &options.input)?;
+        let with = (tell.types, tell.classes);
+        let simulated = simulate_in(path, &configs, &options.caches, with, &options.input, &options.schedules)?;
         match options.format {
             SimForm::Json => objects.push(json::object(&simulated, tell)),
             SimForm::Csv => put(&csv::lines(&simulated, tell, is_first))?,
@@ -120,7 +135,7 @@ pub(super) fn put(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Simulates one trace; what is told by type and of why lines were missed is in `with`.
+/// Simulates one trace in its own order; what is reported by type and of why lines were missed is in `with`.
 pub(super) fn simulate(
     path: &Path,
     configs: &[Config],
@@ -128,28 +143,70 @@ pub(super) fn simulate(
     with: (bool, bool),
     input: &InputArguments,
 ) -> Result<Simulated, Failure> {
+    simulate_in(path, configs, caches, with, input, &ScheduleArguments::default())
+}
+
+/// The same in several orders of its threads.
+fn simulate_in(
+    path: &Path,
+    configs: &[Config],
+    caches: &ConfigArguments,
+    with: (bool, bool),
+    input: &InputArguments,
+    schedules: &ScheduleArguments,
+) -> Result<Simulated, Failure> {
     let name = path.display().to_string();
     let failed = |error| Failure::of(&name, &error);
-    let options = Options {
-        cores: caches.cores(),
-        with_types: with.0,
-        with_classes: with.1,
-        with_fetches: caches.fetches,
-        threads: threads(input),
-        foreseen: foresee(path, configs, caches, input)?,
+    let orders = schedules.schedules();
+    let foreseen = foresee(path, configs, caches, input)?;
+    let make = |(at, _): (usize, &Schedule)| {
+        let options = Options {
+            cores: caches.cores(),
+            // Of other orders, only counts are reported.
+            with_types: with.0 && at == 0,
+            with_classes: with.1 && at == 0,
+            with_fetches: caches.fetches,
+            threads: if orders.len() > 1 { 1 } else { threads(input) },
+            foreseen: if at == 0 { foreseen.clone() } else { Foreseen::default() },
+        };
+        Simulation::new(configs.to_vec(), options).map_err(|error| Failure::bare(&error))
     };
-    let mut simulation = Simulation::new(configs.to_vec(), options).map_err(|error| Failure::bare(&error))?;
+    let mut simulations = orders.iter().enumerate().map(make).collect::<Result<Vec<_>, _>>()?;
     let mut opened = opening::open(path, input)?;
-    let mut table = TypeTable::default();
+    let (mut table, mut runs, mut interleaved) = (TypeTable::default(), Runs::default(), Interleaved::default());
     if let Some(trace) = opened.trace {
-        table = caches.what_if.tell(&name, trace, &mut simulation, &mut opened.reporter)?;
+        if let [only] = simulations.as_mut_slice() {
+            let mut lengths = RunLengths::new(only);
+            table = caches.what_if.tell(&name, trace, &mut lengths, &mut opened.reporter)?;
+            runs = lengths.finish();
+        } else {
+            let ways = orders.iter().copied().zip(simulations.iter_mut().map(|one| one as &mut dyn AccessSink));
+            let mut interleaver = Interleaver::new(ways);
+            let mut lengths = RunLengths::new(&mut interleaver);
+            table = caches.what_if.tell(&name, trace, &mut lengths, &mut opened.reporter)?;
+            runs = lengths.finish();
+            interleaved = interleaver.finish().map_err(failed)?;
+        }
     }
     drop(opened.progress);
     opened.reporter.print_rest()?;
-    let results = simulation.finish().map_err(failed)?;
+    let mut all = Vec::new();
+    for (order, simulation) in orders.iter().zip(simulations) {
+        all.push((*order, simulation.finish().map_err(failed)?));
+    }
+    let results = all.first().map(|(_, results)| results.clone()).expect("the order of the trace is always simulated");
+    let others = if all.len() > 1 { all } else { Vec::new() };
     complain(&name, &results);
-    let names = field_names(&table);
-    Ok(Simulated { name, format: opened.format, results, verdict: opened.reporter.verdict(), names })
+    if has_private(&results) {
+        schedules.complain(&name, &runs, &interleaved);
+    }
+    let (names, verdict, format) = (field_names(&table), opened.reporter.verdict(), opened.format);
+    Ok(Simulated { name, format, results, others, runs, interleaved, verdict, names })
+}
+
+/// True where cores have caches of their own, so that the order of threads matters most.
+fn has_private(results: &Results) -> bool {
+    results.configs.iter().any(|config| config.config.levels.iter().any(|level| level.is_private))
 }
 
 /// Names of fields as type data have them; without them no field has one.
@@ -196,9 +253,8 @@ fn complain(name: &str, results: &Results) {
         let fetches = results.fetches_left_out;
         paint::complain("note", format!("{name}: {fetches} instruction fetches are left out; --fetches takes them"));
     }
-    let has_private = results.configs.iter().any(|config| config.config.levels.iter().any(|level| level.is_private));
     let threads = results.configs.first().map_or(0, |config| config.threads.len());
-    if has_private && threads > results.cores {
+    if has_private(results) && threads > results.cores {
         paint::complain("note", format!("{name}: {threads} threads run on {} cores", results.cores));
     }
 }

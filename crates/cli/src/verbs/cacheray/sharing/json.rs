@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
-use anytrace_analysis::sharing::{ContendedLine, Found, MesiStats, Pair};
+use anytrace_analysis::sharing::{ALL_CORES, ContendedLine, Found, MesiStats, Pair, Tried};
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
+use super::outcome::Outcome;
 use super::{SharingArguments, core_name, note};
+use crate::verbs::cacheray::schedules::{interleaved_json, range, range_json, runs_json, schedule_json};
 
 /// One trace's object.
-pub(super) fn object(file: &Path, found: &Found, options: &SharingArguments) -> Value {
+pub(super) fn object(file: &Path, outcome: &Outcome, options: &SharingArguments) -> Value {
+    let found = &outcome.found;
     let mut object = json!({ "version": VERSION });
     if options.files.len() > 1 {
         object["file"] = file.display().to_string().into();
@@ -23,12 +26,26 @@ pub(super) fn object(file: &Path, found: &Found, options: &SharingArguments) -> 
         "stats": stats(&found.stats),
         "contended_lines": contended.collect::<Vec<_>>(),
     });
+    object["sharing"] = json!({
+        "coherence_misses": found.stats.coherence.coherence_misses,
+        "false_sharing_misses": found.false_misses(),
+        "true_sharing_misses": found.true_misses,
+    });
+    object["run_lengths"] = runs_json(&outcome.runs);
+    if options.schedules.is_any() {
+        schedules(&mut object, outcome);
+    }
     let threads = found.threads.iter().map(|(id, core)| json!({ "thread": id, "core": core }));
     object["threads"] = threads.collect();
     object["lines"] = found.lines.into();
     object["lines_shared"] = found.lines_shared.into();
     object["ping_pong"] = options.top(&found.contended, usize::MAX).iter().map(ping_pong).collect();
-    object["pairs"] = options.top(&found.pairs, usize::MAX).iter().map(|p| pair(p, found, options)).collect();
+    object["pairs"] = options.top(&found.pairs, usize::MAX).iter().map(|p| pair(p, outcome, options)).collect();
+    object["advice"] = outcome.advice().into_iter().map(tried).collect();
+    object["tried"] = match &outcome.tried {
+        Some(all) => all.iter().map(tried).collect(),
+        None => Value::Null,
+    };
     if found.other_pairs > 0 {
         object["other_pairs"] = found.other_pairs.into();
     }
@@ -62,8 +79,9 @@ fn contended(line: &ContendedLine, found: &Found, by: &str) -> Value {
     });
     let mut object = json!({
         "line": address(line.line),
-        "false_sharing_misses": line.false_misses,
-        "true_sharing_misses": line.true_misses,
+        // By the first access of each miss, as all of `mesi`.
+        "false_sharing_misses": line.misses() - line.true_at_once,
+        "true_sharing_misses": line.true_at_once,
         "invalidations": line.invalidations,
     });
     object[by] = Value::Object(cores.collect::<Map<_, _>>());
@@ -75,6 +93,8 @@ fn ping_pong(line: &ContendedLine) -> Value {
     json!({
         "line": address(line.line),
         "accesses": line.accesses(),
+        "false_sharing_misses": line.false_misses,
+        "true_sharing_misses": line.true_misses,
         "handovers": line.handovers,
         "handovers_of_100_accesses": (line.ping_pong() * 100.0).round() / 100.0,
         "atomic_accesses": line.atomics,
@@ -82,7 +102,40 @@ fn ping_pong(line: &ContendedLine) -> Value {
     })
 }
 
-fn pair(pair: &Pair, found: &Found, options: &SharingArguments) -> Value {
+/// What each order of the threads costs; everything else in the object is of the one that is named.
+fn schedules(object: &mut Value, outcome: &Outcome) {
+    let rows = outcome.schedules.iter().map(|one| {
+        let mut row = schedule_json(one.schedule);
+        one.named().into_iter().for_each(|(name, n)| row[name] = n.into());
+        row
+    });
+    object["schedules"] = rows.collect();
+    let names = outcome.schedules.first().map(|one| one.named().map(|(name, _)| name)).unwrap_or_default();
+    let ranges = names.iter().enumerate().map(|(at, name)| {
+        let of = |one: &super::outcome::Counts| one.named().get(at).map_or(0, |(_, n)| *n);
+        ((*name).to_owned(), range_json(range(&outcome.schedules, of)))
+    });
+    object["range"] = Value::Object(ranges.collect());
+    object["schedule"] = schedule_json(outcome.schedule);
+    object["interleaved"] = interleaved_json(&outcome.interleaved);
+}
+
+/// A proposal and what it gains; all numbers are misses of all cores.
+fn tried(one: &Tried) -> Value {
+    json!({
+        "change": one.proposal.text,
+        "about_false_sharing_misses": one.proposal.false_misses,
+        "misses_before": one.before,
+        "misses_moved_only": one.moved,
+        "misses_after": one.after,
+        "gain": one.gain(),
+    })
+}
+
+fn pair(pair: &Pair, outcome: &Outcome, options: &SharingArguments) -> Value {
+    let found = &outcome.found;
+    let of_pair = pair.proposal.and_then(|number| outcome.tried.as_ref()?.get(number));
+    let advice = of_pair.filter(|one| one.is_advice()).map(|one| one.proposal.text.as_str());
     let sides = pair.sides.iter().map(|side| {
         let field = &side.field;
         let mut object = json!({
@@ -90,7 +143,7 @@ fn pair(pair: &Pair, found: &Found, options: &SharingArguments) -> Value {
             "offset": field.offset,
             "size": field.bytes,
             "field": field.to_string(),
-            "core": side.core,
+            "core": (side.core != ALL_CORES).then_some(side.core),
         });
         if options.is_by_thread() {
             object["thread"] = found.threads_of(side.core).next().flatten().into();
@@ -114,6 +167,6 @@ fn pair(pair: &Pair, found: &Found, options: &SharingArguments) -> Value {
         "straddling": pair.has_straddles,
         "lines": pair.lines,
         "line": address(pair.line),
-        "advice": pair.advice,
+        "advice": advice,
     })
 }

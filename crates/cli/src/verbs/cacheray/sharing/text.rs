@@ -3,24 +3,24 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anytrace_analysis::sharing::{ContendedLine, Found, Pair};
+use anytrace_analysis::sharing::{ContendedLine, Found};
 use anytrace_core::text;
 use anytrace_export::curves::size;
 
+use super::outcome::{Counts, Outcome};
 use super::{SharingArguments, core_name, note};
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped};
+use crate::verbs::cacheray::schedules::range;
 
 /// Most pairs and lines shown.
 const ROWS_MAX: usize = 10;
 
-/// Most different advice kept: pairs come by what they cost.
-const SAID_MAX: usize = 40;
-
 /// Most cores of a line named.
 const NAMED_MAX: usize = 4;
 
-pub(super) fn write(file: &Path, found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(file: &Path, outcome: &Outcome, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+    let found = &outcome.found;
     let name = text::printable(&file.display().to_string());
     if let Some(note) = note(found) {
         return writeln!(out, "{name}: {note}");
@@ -38,10 +38,10 @@ pub(super) fn write(file: &Path, found: &Found, options: &SharingArguments, out:
     )?;
     writeln!(
         out,
-        "  {} by writes of others: {} for bytes nobody had written (false sharing), {} for bytes that were",
+        "  {} by writes of others: {} for nothing that others had written (false sharing), {} for what they had (true sharing)",
         counted(counts.coherence_misses, "miss").replace("misss", "misses"),
-        number(counts.false_sharing_misses),
-        number(counts.true_sharing_misses),
+        number(found.false_misses()),
+        number(found.true_misses),
     )?;
     writeln!(
         out,
@@ -51,12 +51,37 @@ pub(super) fn write(file: &Path, found: &Found, options: &SharingArguments, out:
         counted(counts.interventions, "access").replace("accesss", "accesses"),
     )?;
     writeln!(out, "  each core has {}, {} ways, LRU", size(found.cache_bytes), found.ways)?;
+    schedules(outcome, out)?;
     if found.contended.is_empty() {
         return Ok(());
     }
     pairs(found, options, out)?;
     lines(found, options, out)?;
-    advice(found, options, out)
+    advice(outcome, options, out)
+}
+
+/// What each order of the threads costs, where there are several.
+fn schedules(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    if outcome.schedules.len() < 2 {
+        return Ok(());
+    }
+    let right = |name| (name, Align::Right);
+    let columns = [("schedule", Align::Left), right("misses"), right("false"), right("true"), right("invalidations")];
+    let mut table = Table::new(&columns);
+    let number = |n: u64| grouped(u128::from(n));
+    for one in &outcome.schedules {
+        let cells = [one.misses, one.false_misses, one.true_misses, one.invalidations].map(number);
+        table.row(std::iter::once(one.schedule.to_string()).chain(cells).collect());
+    }
+    let of = |count: fn(&Counts) -> u64| {
+        let (least, most) = range(&outcome.schedules, count);
+        format!("{}..{}", number(least), number(most))
+    };
+    let ranges =
+        [of(|one| one.misses), of(|one| one.false_misses), of(|one| one.true_misses), of(|one| one.invalidations)];
+    table.row(std::iter::once("range".to_owned()).chain(ranges).collect());
+    writeln!(out, "\nSchedules; everything else is of the one with most false sharing, {}:", outcome.schedule)?;
+    writeln!(out, "{}", table.render().trim_end())
 }
 
 /// What is special about a pair or a line, in a word.
@@ -148,26 +173,31 @@ fn cores(line: &ContendedLine, found: &Found) -> String {
     if more > 0 { format!("{names}, … {more} more") } else { names }
 }
 
-fn advice(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
-    let mut said: Vec<(&str, u64)> = Vec::new();
-    let cost = |pair: &Pair| pair.false_misses + pair.true_misses;
-    // What a miss in a hundred is worth.
-    let least = found.stats.coherence.coherence_misses.div_ceil(100);
-    for pair in found.pairs.iter().filter(|pair| cost(pair) >= least) {
-        let Some(advice) = pair.advice.as_deref() else { continue };
-        if let Some((_, misses)) = said.iter_mut().find(|(other, _)| *other == advice) {
-            *misses += cost(pair);
-        } else if said.len() < SAID_MAX {
-            said.push((advice, cost(pair)));
-        }
+fn advice(outcome: &Outcome, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+    let found = &outcome.found;
+    let number = |n: u64| grouped(u128::from(n));
+    if found.true_misses > found.false_misses() {
+        writeln!(
+            out,
+            "\nMost misses are for data that threads really share: padding would not help with these, fewer updates or a \
+             copy for each thread would"
+        )?;
     }
-    said.sort_by_key(|(_, misses)| std::cmp::Reverse(*misses));
-    let shown = options.top(&said, ROWS_MAX);
-    if !shown.is_empty() {
-        writeln!(out, "\nWhat would help, by the misses it is about:")?;
+    let Some(tried) = &outcome.tried else { return Ok(()) };
+    let advice = outcome.advice();
+    if advice.is_empty() {
+        let count = counted(tried.len() as u64, "change");
+        return match tried.len() {
+            0 => Ok(()),
+            1 => writeln!(out, "\n1 change of layout was simulated: it does not make fewer misses"),
+            _ => writeln!(out, "\n{count} of layout were simulated: none makes fewer misses"),
+        };
     }
-    for (advice, misses) in shown {
-        writeln!(out, "  {:>6}  {}", grouped(u128::from(*misses)), text::printable(advice))?;
+    writeln!(out, "\nWhat would help, with the misses of all cores as simulated before and after it:")?;
+    let shown = options.top(&advice, ROWS_MAX);
+    for one in shown {
+        let (before, after) = (number(one.before.min(one.moved)), number(one.after));
+        writeln!(out, "  {before:>6} -> {after:>6}  {}", text::printable(&one.proposal.text))?;
     }
-    Ok(())
+    more(advice.len() - shown.len(), out)
 }

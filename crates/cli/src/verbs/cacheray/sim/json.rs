@@ -20,7 +20,7 @@ pub(super) fn object(simulated: &Simulated, tell: &TellArguments) -> Value {
             by_name.insert(format!("{}.types", config.config.name), of_types(types, &simulated.names));
         }
     }
-    json!({
+    let mut object = json!({
         "version": VERSION,
         "file": simulated.name,
         "format": simulated.format,
@@ -30,7 +30,9 @@ pub(super) fn object(simulated: &Simulated, tell: &TellArguments) -> Value {
         "fetches_left_out": results.fetches_left_out,
         "cores": results.cores,
         "results": by_name,
-    })
+    });
+    super::schedules::add(&mut object, simulated);
+    object
 }
 
 fn one(found: &ConfigResults, tell: &TellArguments) -> Value {

@@ -40,6 +40,7 @@ pub(super) fn page(simulated: &Simulated, tell: &TellArguments, is_first: bool) 
         out.push('\n');
         out.push_str(&one(found, results.cores, tell, &simulated.names));
     }
+    out.push_str(&super::schedules::page(simulated));
     out
 }
 
