@@ -1,7 +1,7 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
 pub mod account;
-mod bucket_order;
+pub(crate) mod bucket_order;
 pub mod convert;
 pub mod fdr_dump;
 mod fdr_groups;
