@@ -12,6 +12,7 @@ mod graph_diff_report;
 mod graph_report;
 pub mod map;
 mod naming;
+mod open_search;
 mod palette;
 mod printing;
 pub mod stack;
