@@ -7,6 +7,7 @@
 
 mod bench;
 mod callflags;
+mod complexity;
 mod consumers;
 mod fuzz;
 mod licences;
@@ -26,6 +27,9 @@ const HELP: &str = "cargo xtask CHORE
                                make the benchmark inputs, run the verbs on them, print a table
                                (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
                                 --megabytes: size of each input)
+  complexity [--scale F] [--all] [--verb TEXT] [--binary PATH] [SHAPE…]
+                               run every verb on traces of odd shapes in sizes n, 2n and 4n; fails where time, memory
+                               or output grows faster than the trace (SHAPE: the beginning of a shape's name)
   fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
   consumers [--screenshots DIR] [TRACE…]
                                install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
@@ -45,6 +49,9 @@ fn main() -> ExitCode {
         "test" => test::run(rest),
         "properties" => properties::run(rest),
         "bench" => bench::run(rest),
+        "complexity" => complexity::run(rest),
+        // Used by it: runs one command under limits and prints what it used.
+        "used" => complexity::used(rest),
         "fuzz" => fuzz::run(rest),
         "consumers" => consumers::run_all(rest),
         "callflags" => callflags::run(rest),

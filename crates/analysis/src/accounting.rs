@@ -1,7 +1,7 @@
 //! Statistics of spans by name, by thread, or by both.
 
+use anytrace_core::hash::{Map, Set};
 use anytrace_core::span::{EdgeFlags, NameId, Span};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::directory::ThreadIndex;
 use crate::nest::{OUTERMOST, RECURSIVE};
@@ -125,7 +125,7 @@ struct Sums {
 #[derive(Debug, Clone, Default)]
 struct Threads {
     last: Option<ThreadIndex>,
-    seen: FxHashSet<ThreadIndex>,
+    seen: Set<ThreadIndex>,
 }
 
 impl Sums {
@@ -169,13 +169,13 @@ pub struct Accounting {
     sums: Vec<Sums>,
     /// Row of a name or thread plus one.
     dense: Vec<u32>,
-    pairs: FxHashMap<(NameId, ThreadIndex), u32>,
+    pairs: Map<(NameId, ThreadIndex), u32>,
 }
 
 impl Accounting {
     /// Statistics with such rows.
     pub fn new(by: By) -> Self {
-        Self { by, sums: Vec::new(), dense: Vec::new(), pairs: FxHashMap::default() }
+        Self { by, sums: Vec::new(), dense: Vec::new(), pairs: Map::default() }
     }
 
     /// The rows, in order of the first end.

@@ -36,6 +36,7 @@ pub struct Directory {
     tracks: Vec<Track>,
     thread_of: Vec<ThreadIndex>,
     threads: Vec<Thread>,
+    has_processes: bool,
     thread_numbers: HashMap<(u64, u64), ThreadIndex>,
     name_ends: Vec<usize>,
     name_bytes: Vec<u8>,
@@ -50,6 +51,7 @@ impl Default for Directory {
             tracks: Vec::new(),
             thread_of: Vec::new(),
             threads: Vec::new(),
+            has_processes: false,
             thread_numbers: HashMap::new(),
             name_ends: Vec::new(),
             name_bytes: Vec::new(),
@@ -70,6 +72,7 @@ impl Directory {
         let index = *self.thread_numbers.entry((track.process, track.thread)).or_insert(next);
         if index == next {
             let name = track.name.clone();
+            self.has_processes |= self.threads.first().is_some_and(|first| first.process != track.process);
             self.threads.push(Thread { process: track.process, thread: track.thread, name });
         }
         self.tracks.push(track.clone());
@@ -113,7 +116,7 @@ impl Directory {
 
     /// True when threads of several processes are in the trace, so that a thread's number alone may mislead.
     pub fn has_processes(&self) -> bool {
-        self.threads.iter().any(|thread| Some(thread.process) != self.threads.first().map(|first| first.process))
+        self.has_processes
     }
 
     /// A thread for people.

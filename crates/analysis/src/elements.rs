@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::hash::Map;
 use anytrace_core::layout::{Layout, Layouts};
-use rustc_hash::FxHashMap;
 
 /// Names of types and their layouts, by number.
 #[derive(Debug, Default)]
 pub struct TypeTable {
     types: Vec<NamedType>,
-    by_size: FxHashMap<(TypeNumber, u64), Option<Arc<Layout>>>,
+    by_size: Map<(TypeNumber, u64), Option<Arc<Layout>>>,
 }
 
 /// A type of the trace.

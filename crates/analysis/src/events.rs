@@ -1,7 +1,7 @@
 //! What events and arguments carry: counts, sizes of payloads, ranges of numbers.
 
+use anytrace_core::hash::{Key, Map, Set};
 use anytrace_core::span::{EdgeBatch, EdgeKind, NameId, Value};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::pass::{About, Engine};
 
@@ -49,7 +49,9 @@ pub struct AttributeRow {
     pub sum: f64,
     /// Bytes of values that are text or bytes.
     pub text_bytes: u64,
-    distinct: FxHashSet<u64>,
+    distinct: Set<u64>,
+    /// Texts are known by their hashes.
+    secret: Key,
     /// A whole sum, as long as all numbers are whole and it fits.
     whole_sum: Option<i128>,
 }
@@ -75,7 +77,7 @@ impl AttributeRow {
             Value::F64(v) => (Some(v), None, v.to_bits()),
             Value::Text(v) | Value::Bytes(v) => {
                 self.text_bytes += v.len() as u64;
-                (None, None, hash(v))
+                (None, None, self.secret.hash_bytes(v))
             }
             // Of an array only its values count, each in its place.
             Value::Array(items) => {
@@ -102,18 +104,13 @@ impl AttributeRow {
     }
 }
 
-/// FNV-1a, so that distinct texts count apart; two that collide count as one.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
 /// The engine. Bounded by [`ROWS_MAX`] and [`DISTINCT_MAX`].
 #[derive(Debug, Default)]
 pub struct Events {
     events: Vec<EventRow>,
-    event_numbers: FxHashMap<(NameId, u8), usize>,
+    event_numbers: Map<(NameId, u8), usize>,
     attributes: Vec<AttributeRow>,
-    attribute_numbers: FxHashMap<(NameId, NameId), usize>,
+    attribute_numbers: Map<(NameId, NameId), usize>,
     left_out: u64,
 }
 
@@ -169,7 +166,8 @@ impl Events {
                 whole_range: None,
                 sum: 0.0,
                 text_bytes: 0,
-                distinct: FxHashSet::default(),
+                distinct: Set::default(),
+                secret: Key::new(),
                 whole_sum: Some(0),
             });
         }

@@ -4,7 +4,7 @@
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use crate::live_regions::LiveRegions;
 
@@ -63,9 +63,9 @@ pub struct HeatCounter<'a> {
     regions: LiveRegions,
     row_shift: u32,
     column_shift: u32,
-    cells: FxHashMap<(u64, u64), u64>,
+    cells: Map<(u64, u64), u64>,
     line_shift: u32,
-    lines: FxHashMap<u64, Vec<u64>>,
+    lines: Map<u64, Vec<u64>>,
     others: u64,
     accesses: u64,
     records: u64,
@@ -80,9 +80,9 @@ impl<'a> HeatCounter<'a> {
             regions: LiveRegions::new(),
             row_shift: 6,
             column_shift: 0,
-            cells: FxHashMap::default(),
+            cells: Map::default(),
             line_shift: line_bytes.clamp(8, 4096).next_power_of_two().trailing_zeros(),
-            lines: FxHashMap::default(),
+            lines: Map::default(),
             others: 0,
             accesses: 0,
             records: 0,

@@ -12,8 +12,8 @@ mod places;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::hash::Map;
 use anytrace_core::layout::Layouts;
-use rustc_hash::FxHashMap;
 
 use crate::elements::TypeTable;
 use crate::live_regions::{LiveRegion, LiveRegions};
@@ -226,7 +226,7 @@ pub struct LifetimeWatch<'a> {
     table: TypeTable,
     types: Vec<Running>,
     regions: LiveRegions,
-    uses: FxHashMap<u64, Use>,
+    uses: Map<u64, Use>,
     masks: Masks,
     graves: Graves,
     /// The region removed last: the record, who, the type, and what of it was written.
@@ -235,7 +235,7 @@ pub struct LifetimeWatch<'a> {
     records: u64,
     after_remove: Vec<AfterRemove>,
     after_remove_count: u64,
-    unwritten: FxHashMap<(TypeNumber, u64, u16), UnwrittenRead>,
+    unwritten: Map<(TypeNumber, u64, u16), UnwrittenRead>,
     unwritten_count: u64,
     unwatched: u64,
     untouched: Vec<Leftover>,
@@ -252,7 +252,7 @@ impl<'a> LifetimeWatch<'a> {
             table: TypeTable::default(),
             types: Vec::new(),
             regions: LiveRegions::new(),
-            uses: FxHashMap::default(),
+            uses: Map::default(),
             masks: Masks::default(),
             graves: Graves::default(),
             latest: None,
@@ -260,7 +260,7 @@ impl<'a> LifetimeWatch<'a> {
             records: 0,
             after_remove: Vec::new(),
             after_remove_count: 0,
-            unwritten: FxHashMap::default(),
+            unwritten: Map::default(),
             unwritten_count: 0,
             unwatched: 0,
             untouched: Vec::new(),

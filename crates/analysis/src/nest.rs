@@ -3,8 +3,8 @@
 //! Spans come out as they end, so children before their parents. A source that breaks its contract (an end without a
 //! beginning, a span left open) is worked with and counted, never trusted.
 
+use anytrace_core::hash::Map;
 use anytrace_core::span::{BATCH_EDGES, Edge, EdgeFlags, EdgeKind, NameId, Span, TrackId};
-use rustc_hash::FxHashMap;
 
 use crate::filter::Resolved;
 use crate::stacks::{ROOT, StackTable};
@@ -258,7 +258,7 @@ const DENSE_NAMES: u32 = 4096;
 #[derive(Debug, Default)]
 struct OpenNames {
     dense: Vec<Vec<u32>>,
-    sparse: FxHashMap<(TrackId, NameId), u32>,
+    sparse: Map<(TrackId, NameId), u32>,
 }
 
 impl OpenNames {

@@ -13,8 +13,8 @@ use anytrace_core::Error;
 use anytrace_core::access::{
     Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber,
 };
+use anytrace_core::hash::Map;
 use anytrace_core::layout::{bare_name, canonical_name};
-use rustc_hash::FxHashMap;
 
 use crate::live_regions::{LiveRegion, LiveRegions};
 use heap::Heap;
@@ -148,13 +148,13 @@ struct Moved {
 /// The adaptor.
 pub struct Remap<'a> {
     plans: Vec<TypePlan>,
-    by_name: FxHashMap<String, usize>,
+    by_name: Map<String, usize>,
     inner: &'a mut dyn AccessSink,
     /// By type number of the trace: the number told on, and the plan.
     types: Vec<(TypeNumber, Option<usize>)>,
     told: TypeNumber,
     regions: LiveRegions,
-    moved: FxHashMap<u64, Moved>,
+    moved: Map<u64, Moved>,
     /// A pool for each part, so that parts of one element do not share lines.
     heaps: Vec<Heap>,
     out: Vec<Access>,
@@ -183,7 +183,7 @@ impl<'a> Remap<'a> {
             types: Vec::new(),
             told: 0,
             regions: LiveRegions::new(),
-            moved: FxHashMap::default(),
+            moved: Map::default(),
             heaps: Vec::new(),
             out: Vec::with_capacity(BATCH_ACCESSES + 8),
             done: RemapDone::default(),

@@ -6,7 +6,7 @@
 //! the number of stacks. Runs stay in memory up to a limit and go to a file of the caller's beyond it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::{Mutex, PoisonError};
@@ -81,7 +81,6 @@ struct Store {
 /// One sorted run.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    root: u32,
     store: usize,
     start: u64,
     end: u64,
@@ -93,7 +92,8 @@ struct Run {
 #[derive(Debug)]
 pub struct StackRuns {
     stores: Vec<Store>,
-    runs: Vec<Run>,
+    /// By root, in the order in which they were added.
+    runs: BTreeMap<u32, Vec<Run>>,
     make_file: Option<MakeFile>,
     ordinals: u64,
     scratch: Scratch,
@@ -111,7 +111,13 @@ struct Scratch {
 impl StackRuns {
     /// No runs. Without `make_file` all stay in memory.
     pub fn new(make_file: Option<MakeFile>) -> Self {
-        Self { stores: vec![Store::default()], runs: Vec::new(), make_file, ordinals: 0, scratch: Scratch::default() }
+        Self {
+            stores: vec![Store::default()],
+            runs: BTreeMap::new(),
+            make_file,
+            ordinals: 0,
+            scratch: Scratch::default(),
+        }
     }
 
     /// True when nothing was added.
@@ -147,22 +153,20 @@ impl StackRuns {
         let make_file = self.make_file;
         let store = self.stores.first_mut().expect("there is always a first store");
         let start = store.append(bytes, make_file)?;
-        self.runs.push(Run { root, store: 0, start, end: start + bytes.len() as u64, base });
+        let run = Run { store: 0, start, end: start + bytes.len() as u64, base };
+        self.runs.entry(root).or_default().push(run);
         Ok(())
     }
 
     /// Too many runs of a root become one.
     fn compact(&mut self, root: u32) -> io::Result<()> {
-        if self.runs.iter().filter(|run| run.root == root).count() < RUNS_MAX {
-            return Ok(());
-        }
+        let Some(parts) = self.runs.get_mut(&root).filter(|runs| runs.len() >= RUNS_MAX) else { return Ok(()) };
         let make_file = self.make_file;
         let mut writer = RunWriter::default();
         let mut merged = Vec::new();
         // The merged run is written behind the others in pieces, so that it need not fit into memory.
         let mut own = Store { memory: Vec::new(), file: None, file_bytes: 0 };
-        let parts: Vec<Run> = self.runs.iter().copied().filter(|run| run.root == root).collect();
-        merge(&self.stores, &parts, &mut |node| {
+        merge(&self.stores, parts, &mut |node| {
             writer.node(node, &mut merged);
             if merged.len() > WINDOW_BYTES * 8 {
                 own.append(&merged, make_file)?;
@@ -172,10 +176,9 @@ impl StackRuns {
         })?;
         writer.finish(&mut merged);
         own.append(&merged, make_file)?;
-        self.runs.retain(|run| run.root != root);
         let end = own.length();
         self.stores.push(own);
-        self.runs.push(Run { root, store: self.stores.len() - 1, start: 0, end, base: 0 });
+        *parts = vec![Run { store: self.stores.len() - 1, start: 0, end, base: 0 }];
         Ok(())
     }
 
@@ -183,12 +186,10 @@ impl StackRuns {
     pub fn absorb(&mut self, other: Self, root: impl Fn(u32) -> u32) {
         let stores = self.stores.len();
         let shift = self.ordinals;
-        self.runs.extend(other.runs.into_iter().map(|run| Run {
-            root: root(run.root),
-            store: run.store + stores,
-            base: run.base + shift,
-            ..run
-        }));
+        for (of, runs) in other.runs {
+            let moved = |run: Run| Run { store: run.store + stores, base: run.base + shift, ..run };
+            self.runs.entry(root(of)).or_default().extend(runs.into_iter().map(moved));
+        }
         self.stores.extend(other.stores);
         self.ordinals += other.ordinals;
     }
@@ -198,7 +199,10 @@ impl StackRuns {
     /// # Errors
     /// I/O of the file, and what `visit` returns.
     pub fn for_each(&self, root: Option<u32>, visit: &mut dyn FnMut(&Merged) -> io::Result<()>) -> io::Result<()> {
-        let runs: Vec<Run> = self.runs.iter().copied().filter(|run| root.is_none_or(|root| run.root == root)).collect();
+        let runs: Vec<Run> = match root {
+            Some(root) => self.runs.get(&root).cloned().unwrap_or_default(),
+            None => self.runs.values().flatten().copied().collect(),
+        };
         merge(&self.stores, &runs, visit)
     }
 }

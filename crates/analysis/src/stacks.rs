@@ -11,7 +11,7 @@
 //! assert_eq!(stacks.path(inner), [7, 9]);
 //! ```
 
-use std::hash::{BuildHasher, RandomState};
+use anytrace_core::hash::Key;
 
 /// Number of a stack, from 0 in order of first appearance; [`ROOT`] is the empty stack.
 pub type StackId = u32;
@@ -43,8 +43,7 @@ pub struct StackTable {
     /// Open addressing: ids plus one, 0 is free. A power of two long, at most three quarters full.
     slots: Vec<u32>,
     in_slots: usize,
-    /// Chosen anew by each program, so that no trace can be made whose stacks all collide.
-    seed: u64,
+    key: Key,
     recent_root: StackId,
     has_many_roots: bool,
     stacks_max: u32,
@@ -60,13 +59,12 @@ impl Default for StackTable {
 impl StackTable {
     /// An empty table that will hold at most so many stacks.
     pub fn with_limit(stacks_max: u32) -> Self {
-        let seed = RandomState::new().hash_one(0_u8) | 1;
         let stacks_max = stacks_max.min(ROOT - 1);
         Self {
             nodes: Vec::new(),
             slots: vec![0; 64],
             in_slots: 0,
-            seed,
+            key: Key::new(),
             recent_root: ROOT,
             has_many_roots: false,
             stacks_max,
@@ -230,9 +228,7 @@ impl StackTable {
     }
 
     fn hash(&self, parent: StackId, name: u32) -> usize {
-        let key = u64::from(parent) << 32 | u64::from(name);
-        let product = u128::from(key ^ self.seed) * u128::from(self.seed.rotate_left(32) | 1);
-        ((product >> 64) as u64 ^ product as u64) as usize
+        self.key.hash(u64::from(parent) << 32 | u64::from(name)) as usize
     }
 
     fn grow(&mut self) {

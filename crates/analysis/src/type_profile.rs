@@ -5,8 +5,8 @@ mod series;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::hash::Map;
 use anytrace_core::layout::Layouts;
-use rustc_hash::FxHashMap;
 
 use crate::cache::Simulation;
 use crate::cache::results::Results;
@@ -132,7 +132,7 @@ impl TypeProfile {
         self.untyped.memory = found.untyped.memory();
         // The simulation leaves out types without accesses, in the same order.
         let names = self.table.types().iter().map(|one| one.name.as_ref().map(|name| name.as_bytes()));
-        let mut numbers: FxHashMap<Option<Vec<u8>>, TypeNumber> = FxHashMap::default();
+        let mut numbers: Map<Option<Vec<u8>>, TypeNumber> = Map::default();
         for (name, number) in names.zip(0..) {
             numbers.insert(name.map(<[u8]>::to_vec), number);
         }
@@ -158,7 +158,7 @@ pub struct TypeProfiler<'a> {
     simulation: Simulation,
     line_bytes: u64,
     regions: LiveRegions,
-    offsets: FxHashMap<(TypeNumber, u64, u16), Counts>,
+    offsets: Map<(TypeNumber, u64, u16), Counts>,
     profile: TypeProfile,
 }
 
@@ -177,7 +177,7 @@ impl<'a> TypeProfiler<'a> {
             fetches: 0,
             caches: None,
         };
-        let (regions, offsets) = (LiveRegions::new(), FxHashMap::default());
+        let (regions, offsets) = (LiveRegions::new(), Map::default());
         Self { layouts, simulation, line_bytes: line_bytes.max(1), regions, offsets, profile }
     }
 

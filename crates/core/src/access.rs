@@ -147,7 +147,10 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    /// The hash that decides about a line: evenly spread over all 64 bits, the same in every run.
+    /// The hash that decides about a line: evenly spread over all 64 bits, the same in every run, so that a sampled
+    /// figure can be repeated. A trace can therefore be made whose lines all pass or all fail: then the sampled curve
+    /// tells of that trace what the sample says, not the truth. Its cost cannot exceed that of the exact curve, for no
+    /// table is addressed by this hash (those have secrets, see [`crate::hash`]). Who distrusts a trace samples nothing.
     #[inline(always)]
     pub const fn hash(line: u64) -> u64 {
         // Both halves of the product of 128 bits (the mixing step of wyhash), with digits of pi and the golden ratio.

@@ -21,6 +21,7 @@ mod cursor;
 mod diagnostic;
 mod doors;
 mod error;
+pub mod hash;
 mod input;
 pub mod jsonl;
 mod layer;

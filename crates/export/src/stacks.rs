@@ -1,9 +1,6 @@
 //! Call stacks as a tree: each stack is a name on top of another stack.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use rustc_hash::FxHasher;
+use anytrace_core::hash::Map;
 
 /// Number of a stack; [`EMPTY`] is the one of no names.
 pub(crate) type StackId = u32;
@@ -16,7 +13,7 @@ pub(crate) const EMPTY: StackId = u32::MAX;
 pub(crate) struct Stacks {
     /// What is below and the name on top, by stack.
     nodes: Vec<(StackId, u32)>,
-    numbers: HashMap<(StackId, u32), StackId, BuildHasherDefault<FxHasher>>,
+    numbers: Map<(StackId, u32), StackId>,
 }
 
 impl Stacks {

@@ -6,6 +6,8 @@
 //! then cross nothing that started before it. With a bounded window the count is an estimate: 0 where all
 //! nests, about nine tenths of the exact figure on the real traces where it does not.
 
+use anytrace_core::hash::Key;
+
 /// Most lanes watched; events of further ones are counted but their nesting is not looked at.
 const LANES_MAX: usize = 8192;
 
@@ -15,9 +17,6 @@ const SPANS_DROPPED: usize = 16;
 
 /// No span is crossed. No real span can start after this one.
 const NONE: u64 = u64::MAX;
-
-/// Most places of the table looked at for one lane: a bound on work, for hostile input.
-const PROBES_MAX: usize = 32;
 
 #[derive(Debug)]
 struct Lane {
@@ -41,6 +40,7 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// Indexes into `lanes`, plus one; 0 is free. A power of two long, at most half full.
     slots: Vec<u32>,
+    key: Key,
     /// Events that overlap partly with an earlier one of their lane.
     pub(crate) overlaps: u64,
     /// True when there are lanes that are not watched.
@@ -49,7 +49,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn new() -> Self {
-        Self { lanes: Vec::new(), slots: vec![0; 256], overlaps: 0, is_full: false }
+        Self { lanes: Vec::new(), slots: vec![0; 256], key: Key::new(), overlaps: 0, is_full: false }
     }
 
     /// How many lanes are watched.
@@ -61,7 +61,8 @@ impl Lanes {
     #[inline]
     pub(crate) fn find(&self, stream: u32, substream: u64) -> Option<(usize, usize)> {
         let mut at = self.first_slot(stream, substream);
-        for _ in 0..PROBES_MAX {
+        // At least half of the places are free.
+        loop {
             let index = (*self.slots.get(at)? as usize).checked_sub(1)?;
             let lane = self.lanes.get(index)?;
             if lane.substream == substream && lane.stream == stream {
@@ -69,7 +70,6 @@ impl Lanes {
             }
             at = (at + 1) & (self.slots.len() - 1);
         }
-        None
     }
 
     /// Starts to watch a lane, if there is room.
@@ -83,10 +83,7 @@ impl Lanes {
             self.grow();
         }
         let index = self.lanes.len();
-        if !self.place(stream, substream, index) {
-            self.is_full = true;
-            return None;
-        }
+        self.place(stream, substream, index);
         let stream_index = u32::try_from(stream_index).ok()?;
         self.lanes.push(Lane { substream, stream, stream_index, spans: Vec::new() });
         Some(index)
@@ -121,24 +118,17 @@ impl Lanes {
 
     #[inline]
     fn first_slot(&self, stream: u32, substream: u64) -> usize {
-        // Fibonacci hashing: the high bits of the product depend on all bits of the key.
-        let key = substream ^ u64::from(stream).rotate_left(40);
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        hash as usize & (self.slots.len() - 1)
+        self.key.hash_pair(substream, u64::from(stream)) as usize & (self.slots.len() - 1)
     }
 
-    fn place(&mut self, stream: u32, substream: u64, index: usize) -> bool {
+    fn place(&mut self, stream: u32, substream: u64, index: usize) {
         let mut at = self.first_slot(stream, substream);
-        for _ in 0..PROBES_MAX {
-            match self.slots.get_mut(at) {
-                Some(slot) if *slot == 0 => {
-                    *slot = u32::try_from(index + 1).unwrap_or(0);
-                    return true;
-                }
-                _ => at = (at + 1) & (self.slots.len() - 1),
-            }
+        while self.slots.get(at).is_some_and(|slot| *slot != 0) {
+            at = (at + 1) & (self.slots.len() - 1);
         }
-        false
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = u32::try_from(index + 1).unwrap_or(0);
+        }
     }
 
     fn grow(&mut self) {
@@ -147,10 +137,7 @@ impl Lanes {
             let Some((stream, substream)) = self.lanes.get(index).map(|lane| (lane.stream, lane.substream)) else {
                 continue;
             };
-            // A lane that finds no place is counted as not watched from now on.
-            if !self.place(stream, substream, index) {
-                self.is_full = true;
-            }
+            self.place(stream, substream, index);
         }
     }
 }

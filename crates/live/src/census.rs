@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use anytrace_core::hash::Map;
 use anytrace_core::{Error, Limits};
 use anytrace_heph::tools::loss::StreamLoss;
 use anytrace_heph::{EVENT_MAGIC, Framer, METADATA_MAGIC};
-use rustc_hash::FxHashMap;
 
 use crate::collector::Listener;
 use crate::options::{Caps, Fsync};
@@ -30,7 +30,7 @@ type Key = (usize, Sender);
 pub(crate) struct Census {
     caps: Caps,
     slots: Vec<Option<Slot>>,
-    senders: FxHashMap<Key, usize>,
+    senders: Map<Key, usize>,
     ended: Vec<SourceReport>,
     /// Sums of all that ended.
     past: Past,
@@ -73,14 +73,7 @@ fn add_drops(sum: &mut Drops, one: Drops) {
 
 impl Census {
     pub(crate) fn new(caps: Caps) -> Self {
-        Self {
-            caps,
-            slots: Vec::new(),
-            senders: FxHashMap::default(),
-            ended: Vec::new(),
-            past: Past::default(),
-            others: 0,
-        }
+        Self { caps, slots: Vec::new(), senders: Map::default(), ended: Vec::new(), past: Past::default(), others: 0 }
     }
 
     /// Gives a source a place; `None` where there is none.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 /// Most senders whose drops are counted apart.
 const SENDERS_MAX: usize = 1024;
@@ -39,7 +39,7 @@ pub(crate) struct Dropped {
 struct State {
     batches: Vec<(usize, Batch)>,
     bytes: usize,
-    dropped: FxHashMap<(usize, Sender), Dropped>,
+    dropped: Map<(usize, Sender), Dropped>,
     dropped_of_others: Dropped,
 }
 

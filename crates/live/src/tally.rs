@@ -1,9 +1,7 @@
 //! What is counted while events pass: how many, how long, which descriptions. Bounded memory, a few dozen
 //! nanoseconds an event.
 
-use std::hash::Hasher;
-
-use rustc_hash::{FxHashMap, FxHasher};
+use anytrace_core::hash::Map;
 
 /// Most descriptions counted apart; later ones are counted together.
 const DESCRIPTIONS_MAX: usize = 1024;
@@ -119,7 +117,8 @@ pub(crate) struct Tally {
     /// Events whose description is not counted apart.
     pub(crate) others: u64,
     lengths: Lengths,
-    index: FxHashMap<u64, u32>,
+    /// Places in `descriptions`, by text.
+    index: Map<Box<[u8]>, u32>,
     descriptions: Vec<Description>,
 }
 
@@ -131,10 +130,7 @@ impl Tally {
         self.bytes += bytes as u64;
         self.lengths.push(length_ns);
         let text = description.get(..DESCRIPTION_BYTES).unwrap_or(description);
-        let mut hasher = FxHasher::default();
-        hasher.write(text);
-        let key = hasher.finish();
-        let at = match self.index.get(&key) {
+        let at = match self.index.get(text) {
             Some(&at) => at,
             None if self.descriptions.len() >= DESCRIPTIONS_MAX => {
                 self.others += 1;
@@ -142,7 +138,7 @@ impl Tally {
             }
             None => {
                 let at = u32::try_from(self.descriptions.len()).unwrap_or(0);
-                self.index.insert(key, at);
+                self.index.insert(text.into(), at);
                 self.descriptions.push(Description { text: text.into(), ..Description::default() });
                 at
             }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::tools::bucket_order::Buckets;
+
 /// Process and thread, as the peer widens them.
 pub(crate) type Owner = (u64, i32);
 
@@ -14,34 +16,20 @@ const SLOTS_MIN: usize = 64;
 /// Puts owners, given in order of first appearance, into the peer's order. Repeats are dropped.
 pub(crate) fn in_peer_order(owners: impl Iterator<Item = Owner>) -> Vec<Owner> {
     let mut known = BTreeSet::new();
-    let mut slots: Vec<Option<Owner>> = vec![None; SLOTS_MIN];
+    let mut slots = Buckets::new(SLOTS_MIN);
     for owner in owners {
         if !known.insert(owner) {
             continue;
         }
         // The table doubles when it would be three quarters full.
         if known.len() * 4 >= slots.len() * 3 {
-            let larger = vec![None; slots.len() * 2];
+            let larger = Buckets::new(slots.len() * 2);
             let old = std::mem::replace(&mut slots, larger);
-            old.into_iter().flatten().for_each(|owner| place(&mut slots, owner));
+            old.in_order().for_each(|owner: Owner| slots.place(hash(owner) as usize, owner));
         }
-        place(&mut slots, owner);
+        slots.place(hash(owner) as usize, owner);
     }
-    slots.into_iter().flatten().collect()
-}
-
-/// Puts an owner into the first free slot of its chain; there always is one.
-fn place(slots: &mut [Option<Owner>], owner: Owner) {
-    let mask = slots.len() - 1;
-    let mut at = hash(owner) as usize & mask;
-    let mut step = 0;
-    while slots.get(at).is_some_and(Option::is_some) {
-        step += 1;
-        at = (at + step) & mask;
-    }
-    if let Some(slot) = slots.get_mut(at) {
-        *slot = Some(owner);
-    }
+    slots.in_order().collect()
 }
 
 fn hash((process, thread): Owner) -> u64 {

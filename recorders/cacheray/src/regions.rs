@@ -1,7 +1,7 @@
 //! Which allocations are recorded and live: what keeps one allocation from being recorded twice.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 
 use crate::record::Add;
 
@@ -219,7 +219,8 @@ impl Region {
 }
 
 /// Spreads addresses over the table: they differ in few bits, and nobody attacks us with them.
-type Spread = BuildHasherDefault<Multiply>;
+#[allow(clippy::disallowed_types, reason = "keys are the program's own addresses, not input")]
+type Spread = std::hash::BuildHasherDefault<Multiply>;
 
 /// Multiplication by an odd number close to the golden ratio, high bits folded down.
 #[derive(Debug, Default, Clone, Copy)]

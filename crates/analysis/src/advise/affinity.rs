@@ -1,7 +1,7 @@
 //! Which fields of one element are used close to each other (Chilimbi, Davidson, Larus, PLDI 1999).
 
 use anytrace_core::access::TypeNumber;
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 /// Accesses looked back on.
 pub(super) const WINDOW: usize = 32;
@@ -21,14 +21,14 @@ struct Touch {
 pub(super) struct Affinity {
     recent: [Touch; WINDOW],
     at: usize,
-    pairs: FxHashMap<(TypeNumber, u64, u64), u64>,
+    pairs: Map<(TypeNumber, u64, u64), u64>,
 }
 
 impl Default for Affinity {
     fn default() -> Self {
         // No region has this number.
         let none = Touch { region: u64::MAX, ..Touch::default() };
-        Self { recent: [none; WINDOW], at: 0, pairs: FxHashMap::default() }
+        Self { recent: [none; WINDOW], at: 0, pairs: Map::default() }
     }
 }
 
@@ -61,11 +61,15 @@ impl Affinity {
         *at = (*at + 1) % WINDOW;
     }
 
-    /// The pairs of offsets of a type with how often they were close, ascending.
-    pub(super) fn of(&self, type_number: TypeNumber) -> Vec<((u64, u64), u64)> {
-        let own = self.pairs.iter().filter(|((one, _, _), _)| *one == type_number);
-        let mut all: Vec<_> = own.map(|((_, a, b), count)| ((*a, *b), *count)).collect();
-        all.sort_unstable();
+    /// The pairs of offsets of each of so many types with how often they were close, ascending.
+    pub(super) fn by_type(&self, types: usize) -> Vec<Vec<((u64, u64), u64)>> {
+        let mut all = vec![Vec::new(); types];
+        for (&(number, a, b), &count) in &self.pairs {
+            if let Some(pairs) = all.get_mut(number as usize) {
+                pairs.push(((a, b), count));
+            }
+        }
+        all.iter_mut().for_each(|pairs| pairs.sort_unstable());
         all
     }
 }
@@ -81,9 +85,9 @@ mod tests {
         affinity.touch(0, 1, 0, 8);
         affinity.touch(0, 1, 1, 16);
         affinity.touch(0, 1, 0, 0);
-        assert_eq!(affinity.of(0), [((0, 8), 2)]);
+        assert_eq!(affinity.by_type(1), [[((0, 8), 2)]]);
         (0..WINDOW as u64).for_each(|n| affinity.touch(1, 2, n, 0));
         affinity.touch(0, 1, 0, 24);
-        assert_eq!(affinity.of(0), [((0, 8), 2)]);
+        assert_eq!(affinity.by_type(1), [[((0, 8), 2)]]);
     }
 }

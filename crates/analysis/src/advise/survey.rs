@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::hash::Map;
 use anytrace_core::layout::Layouts;
-use rustc_hash::FxHashMap;
 
 use super::affinity::Affinity;
 use crate::cache::Simulation;
@@ -22,10 +22,10 @@ pub struct Survey<'a> {
     /// Elements as the profiler has them: it tells after each add.
     regions: LiveRegions,
     affinity: Affinity,
-    lines: FxHashMap<u64, Last>,
+    lines: Map<u64, Last>,
     line_bytes: u64,
     sharing: BTreeMap<TypeNumber, Sharing>,
-    most_elements: FxHashMap<TypeNumber, u64>,
+    most_elements: Map<TypeNumber, u64>,
     threads: u32,
 }
 
@@ -72,10 +72,10 @@ impl<'a> Survey<'a> {
             profiler: TypeProfiler::new(layouts, simulation, line_bytes),
             regions: LiveRegions::new(),
             affinity: Affinity::default(),
-            lines: FxHashMap::default(),
+            lines: Map::default(),
             line_bytes: line_bytes.max(1),
             sharing: BTreeMap::new(),
-            most_elements: FxHashMap::default(),
+            most_elements: Map::default(),
             threads: 0,
         }
     }
@@ -87,7 +87,7 @@ impl<'a> Survey<'a> {
     pub fn finish(self) -> Result<Surveyed, Error> {
         let profile = self.profiler.finish()?;
         let numbers = || (0..).zip(&profile.types).map(|(number, _)| number);
-        let pairs = numbers().map(|number| self.affinity.of(number)).collect();
+        let pairs = self.affinity.by_type(profile.types.len());
         let most_elements = numbers().map(|number| self.most_elements.get(&number).copied().unwrap_or(0)).collect();
         let (sharing, threads, line_bytes) = (self.sharing, self.threads, self.line_bytes);
         Ok(Surveyed { profile, pairs, sharing, most_elements, threads, line_bytes })

@@ -1,6 +1,6 @@
 //! Why a level misses: compulsory, capacity or conflict (Hill 1987).
 
-use rustc_hash::FxHashSet;
+use anytrace_core::hash::Set;
 
 use super::config::{Geometry, Policy};
 use super::results::Classes;
@@ -11,14 +11,14 @@ use super::store::{Held, Store};
 #[derive(Debug)]
 pub(super) struct Shadow {
     store: Store,
-    seen: FxHashSet<u64>,
+    seen: Set<u64>,
     counts: Classes,
 }
 
 impl Shadow {
     pub(super) fn new(lines: usize) -> Self {
         let store = Store::new(&Geometry { sets: 1, ways: lines, shift: 0 }, Policy::Lru);
-        Self { store, seen: FxHashSet::default(), counts: Classes::default() }
+        Self { store, seen: Set::default(), counts: Classes::default() }
     }
 
     /// Takes part in an access that hit or missed.

@@ -2,7 +2,7 @@
 //!
 //! A core's private levels count as one: it has a line while any of them does.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use anytrace_core::hash::{Map, Set};
 
 use super::results::CoherenceCounts;
 
@@ -43,16 +43,16 @@ pub(super) struct Coherence {
     /// Levels that are private.
     pub(super) private: usize,
     pub(super) counts: CoherenceCounts,
-    lines: FxHashMap<u64, Line>,
+    lines: Map<u64, Line>,
     /// False while there is one core, which has nobody to agree with.
     is_active: bool,
     /// Lines that the only core asked for until there were more.
-    seen: FxHashSet<u64>,
+    seen: Set<u64>,
 }
 
 impl Coherence {
     pub(super) fn new(private: usize) -> Self {
-        let (lines, seen) = (FxHashMap::default(), FxHashSet::default());
+        let (lines, seen) = (Map::default(), Set::default());
         Self { private, counts: CoherenceCounts::default(), lines, is_active: false, seen }
     }
 

@@ -4,7 +4,7 @@
 //! each of these sizes, where the number stands at its place. All other fields are in a map.
 
 use anytrace_core::access::TypeNumber;
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 /// Number of accesses to no region.
 pub(super) const UNTYPED: u32 = 0;
@@ -62,7 +62,7 @@ pub(super) struct Fields {
     lists: Vec<Lists>,
     cells: Vec<u32>,
     /// Fields that are in no list.
-    others: FxHashMap<Key, u32>,
+    others: Map<Key, u32>,
     rows: Vec<Row>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Fields {
     fn default() -> Self {
         let untyped = Key { offset: 0, type_number: TypeNumber::MAX, bytes: 0 };
         let rows = vec![Row { key: untyped, counts: [0; 2] }];
-        Self { lists: Vec::new(), cells: Vec::new(), others: FxHashMap::default(), rows }
+        Self { lists: Vec::new(), cells: Vec::new(), others: Map::default(), rows }
     }
 }
 

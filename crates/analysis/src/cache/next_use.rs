@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::config::{Config, Policy};
 use super::simulation::{Cores, for_each_line};
@@ -31,7 +31,7 @@ pub struct NextUse {
 struct OfLine {
     shift: u32,
     is_private: bool,
-    latest: FxHashMap<(u64, usize), u32>,
+    latest: Map<(u64, usize), u32>,
     next: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl NextUse {
         for level in configs.iter().filter_map(|config| config.levels.first()).filter(|l| l.policy == Policy::Opt) {
             let (shift, is_private) = (level.geometry().shift, level.is_private);
             if !of.iter().any(|of| of.shift == shift && of.is_private == is_private) {
-                of.push(OfLine { shift, is_private, latest: FxHashMap::default(), next: Vec::new() });
+                of.push(OfLine { shift, is_private, latest: Map::default(), next: Vec::new() });
             }
         }
         (!of.is_empty()).then_some(Self { cores, with_fetches, of })

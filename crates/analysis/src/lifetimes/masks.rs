@@ -1,6 +1,6 @@
 //! Which bytes of regions were written.
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 /// Longest region that is watched, in bytes.
 pub const REGION_BYTES_MAX: u64 = 64 << 20;
@@ -11,7 +11,7 @@ pub const MASK_BYTES_MAX: u64 = 2 << 30;
 #[derive(Debug, Default)]
 pub(super) struct Masks {
     /// By number of the region; bits of bytes that were written. Made at the first write.
-    by_region: FxHashMap<u64, Mask>,
+    by_region: Map<u64, Mask>,
     bytes: u64,
 }
 

@@ -6,6 +6,8 @@
 
 use std::hint::select_unpredictable;
 
+use anytrace_core::hash;
+
 use super::LiveRegion;
 use super::granules::Granules;
 
@@ -56,6 +58,10 @@ struct Latest {
     version: u64,
 }
 
+/// Pages forgotten one by one; where a region has more, all is forgotten: a large region that comes and goes would cost
+/// its size each time.
+const FORGOTTEN_PAGES_MAX: u64 = 512;
+
 /// The answers.
 #[derive(Debug)]
 pub(super) struct Recent {
@@ -64,6 +70,8 @@ pub(super) struct Recent {
     granules: Granules,
     frames: u32,
     bits: u32,
+    /// Where pages are put: a trace cannot choose pages that push each other out.
+    secret: hash::Key,
     /// Pages that pushed another out since the table grew.
     pushed_out: usize,
     generation: u32,
@@ -78,6 +86,7 @@ impl Default for Recent {
             granules: Granules::new(0),
             frames: 0,
             bits: PAGES_BITS.0,
+            secret: hash::Key::new(),
             pushed_out: 0,
             generation: 1,
             version: 1,
@@ -159,7 +168,7 @@ impl Recent {
     pub(super) fn forget(&mut self, first: u64, last: u64) {
         self.version += 1;
         let (from, to) = (first >> PAGE_BITS, last >> PAGE_BITS);
-        if to - from >= self.keys.len() as u64 {
+        if to - from >= FORGOTTEN_PAGES_MAX.min(self.keys.len() as u64) {
             return self.forget_all();
         }
         for page in from..=to {
@@ -216,10 +225,9 @@ impl Recent {
         frame
     }
 
-    /// Fibonacci hashing: the high bits of a product.
     #[inline]
     fn place(&self, page: u64) -> usize {
-        (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bits)) as usize
+        self.secret.place(page, self.bits)
     }
 }
 

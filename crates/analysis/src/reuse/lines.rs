@@ -1,6 +1,6 @@
 //! What is known of each line: a table with open addressing, 16 bytes a line and some to spare.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use anytrace_core::hash::Key;
 
 /// The slot of a place in the table that is not used.
 const EMPTY: u32 = u32::MAX;
@@ -32,14 +32,12 @@ const FREE: Line = Line { number: 0, slot: EMPTY, epoch: 0 };
 pub(super) struct Lines {
     places: Vec<Line>,
     used: usize,
-    /// No trace can be made for a table whose order is not known: nothing of it shows in results.
-    seed: u64,
+    key: Key,
 }
 
 impl Lines {
     pub(super) fn new() -> Self {
-        let seed = RandomState::new().build_hasher().finish();
-        Self { places: vec![FREE; PLACES_MIN], used: 0, seed }
+        Self { places: vec![FREE; PLACES_MIN], used: 0, key: Key::new() }
     }
 
     /// Forgets all lines; keeps the table where it is not large.
@@ -59,9 +57,8 @@ impl Lines {
 
     #[inline]
     fn home(&self, number: u64) -> usize {
-        let product = u128::from(number ^ self.seed) * 0xa076_1d64_78bd_642f_u128;
         // The number of places is a power of two.
-        ((product >> 64) as u64 ^ product as u64) as usize & (self.places.len() - 1)
+        self.key.hash(number) as usize & (self.places.len() - 1)
     }
 
     /// Reads the place where a line is looked for first.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anytrace_core::hash::Key;
+
 use crate::record::{Signed, Space, VERSION_ENUM_SETS};
 use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::wire::Wire;
@@ -85,16 +87,18 @@ pub struct Enumeration {
     bytes: Box<[u8]>,
     /// Open addressing: where in the bytes names begin; 0 is free, for a count stands there.
     table: Box<[u32]>,
+    key: Key,
 }
 
 impl Enumeration {
     fn new(bytes: &[u8], has_values: bool) -> Self {
         if !has_values {
-            return Self { bytes: bytes.into(), table: Box::default() };
+            return Self { bytes: bytes.into(), table: Box::default(), key: Key::new() };
         }
         let mut wire = Wire::new(bytes, true);
         let count = usize::try_from(wire.uint()).unwrap_or(0).min(bytes.len());
-        let mut this = Self { bytes: bytes.into(), table: vec![0; (count + count / 2).next_power_of_two()].into() };
+        let table = vec![0; (count + count / 2).next_power_of_two()].into();
+        let mut this = Self { bytes: bytes.into(), table, key: Key::new() };
         for _ in 0..count {
             let at = bytes.len() - wire.rest().len();
             wire.string();
@@ -107,7 +111,7 @@ impl Enumeration {
     /// The first name of a value counts.
     fn insert(&mut self, value: i64, at: u32) {
         let mask = self.table.len() - 1;
-        let mut place = hash(value) & mask;
+        let mut place = self.key.hash(value.cast_unsigned()) as usize & mask;
         for _ in 0..self.table.len() {
             match self.table.get(place).copied() {
                 Some(0) => {
@@ -136,7 +140,7 @@ impl Enumeration {
             return (!self.bytes.is_empty()).then(|| self.entry(0).0);
         };
         let mask = self.table.len().wrapping_sub(1);
-        let mut place = hash(value) & mask;
+        let mut place = self.key.hash(value.cast_unsigned()) as usize & mask;
         for _ in 0..self.table.len() {
             match self.table.get(place).copied() {
                 None | Some(0) => return None,
@@ -163,12 +167,6 @@ impl Enumeration {
 pub fn number(value: Signed) -> i64 {
     let magnitude = value.magnitude as i64;
     if value.is_negative { magnitude.wrapping_neg() } else { magnitude }
-}
-
-#[inline]
-fn hash(value: i64) -> usize {
-    // Fibonacci hashing; the upper half is well mixed.
-    ((value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
 }
 
 /// Most flags of a bit mask that are looked at; real masks have 64 at most, and each use goes through all of them.
@@ -424,6 +422,24 @@ mod tests {
         assert_eq!(Enumeration::default().name(signed(0)), None);
         let old = Enumeration::new(b"\x01Z\x04\x07", false);
         assert_eq!((old.name(None), old.value(None)), (Some(&b"Z"[..]), 7));
+    }
+
+    #[test]
+    fn values_made_to_collide_are_entered_as_fast_as_others() {
+        /// Times an odd number gives 1: of the factor of Fibonacci hashing, whose multiples share one place there.
+        const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+        assert_eq!(INVERSE.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1);
+        let count = 1_u64 << 19;
+        let mut bytes = Vec::new();
+        crate::scan::push_uint(&mut bytes, count);
+        for n in 1..=count {
+            bytes.extend([0, 4]);
+            crate::scan::push_uint(&mut bytes, INVERSE.wrapping_mul(n));
+        }
+        // Ends at once, or takes 137 thousand million steps.
+        let names = Enumeration::new(&bytes, true);
+        let last = Signed { is_negative: false, magnitude: INVERSE.wrapping_mul(count) };
+        assert_eq!(names.name(Some(last)), Some(&b""[..]));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use super::attributes::LiveChange;
 use super::bits::Bits;
 use super::breach::{Breach, breach};
-use super::hash::Map;
 use super::locks::Locks;
 use super::memory::{Memory, NOWHERE, PAGE_BYTES, Piece, WORDS, position, word_range};
 use super::quirk::{Options, Quirk};
@@ -12,6 +11,7 @@ use super::sync::{Sync, UncleanEntries};
 use super::watch::Watch;
 use crate::record::{Barrier, HintKind, MemoryOrder, Transition};
 use anytrace_core::Severity;
+use anytrace_core::hash::Map;
 
 /// Places named with one violation; more are counted.
 const PLACES_MAX: usize = 16;

@@ -1,8 +1,9 @@
 //! Locks: who holds them, which roots they guard, and whether the next plain write is authorised.
 
+use anytrace_core::hash::Map;
+
 use super::breach::breach;
 use super::checker::{Checker, Flow};
-use super::hash::Map;
 use super::quirk::Quirk;
 use super::watch::Watch;
 

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use anytrace_core::hash::Map;
+
 use super::bits::Bits;
-use super::hash::Map;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const WORDS: usize = 512;

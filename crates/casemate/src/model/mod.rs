@@ -16,7 +16,6 @@ pub(crate) mod breach;
 mod checker;
 mod descriptor;
 mod entries;
-mod hash;
 mod locks;
 mod memory;
 mod quirk;

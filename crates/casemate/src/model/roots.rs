@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use anytrace_core::hash::Map;
+
 use super::bits::Bits;
 use super::breach::breach;
 use super::checker::{Checker, Flow, Stop};
-use super::hash::Map;
 use super::memory::{NOWHERE, PAGE_BYTES, Table, position};
 use super::quirk::Quirk;
 use super::walk::Visit;

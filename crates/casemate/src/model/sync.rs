@@ -2,10 +2,11 @@
 //!
 //! Entries are listed by the root they hang from, so that a step visits those its thread may act on and no others.
 
+use anytrace_core::hash::Map;
+
 use super::breach::breach;
 use super::checker::{Checker, Flow, Stop};
 use super::descriptor::{Descriptor, entry_bytes};
-use super::hash::Map;
 use super::memory::{Table, position};
 use super::quirk::Quirk;
 use super::watch::{Change, Miss, Watch};

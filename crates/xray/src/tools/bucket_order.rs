@@ -21,30 +21,55 @@ pub(crate) fn call_hash(caller: u32, callee: u32) -> u32 {
 
 /// Positions of keys in the order of their buckets; `hashes` are in order of insertion, of distinct keys.
 pub(crate) fn bucket_order(hashes: &[u32]) -> Vec<usize> {
-    let mut buckets: Vec<Option<usize>> = vec![None; BUCKETS_MIN];
+    let mut buckets = Buckets::new(BUCKETS_MIN);
     for (n, &hash) in hashes.iter().enumerate() {
         if (n + 1) * 4 >= buckets.len() * 3 {
-            let old = std::mem::take(&mut buckets);
-            buckets = vec![None; old.len() * 2];
-            for key in old.into_iter().flatten() {
-                place(&mut buckets, hashes[key], key);
+            let larger = Buckets::new(buckets.len() * 2);
+            for key in std::mem::replace(&mut buckets, larger).in_order() {
+                buckets.place(hashes[key] as usize, key);
             }
         }
-        place(&mut buckets, hash, n);
+        buckets.place(hash as usize, n);
     }
-    buckets.into_iter().flatten().collect()
+    buckets.in_order().collect()
 }
 
-fn place(buckets: &mut [Option<usize>], hash: u32, key: usize) {
-    let mask = buckets.len() - 1;
-    let mut at = hash as usize & mask;
-    let mut step = 1;
-    // Triangular steps visit every bucket of a power of two, and a quarter of them is free.
-    while buckets[at].is_some() {
-        at = (at + step) & mask;
-        step += 1;
+/// Buckets of a power of two, in which a key takes the first free one on its way: steps of 1, 2, 3 ... from that of its
+/// hash on, which visit every bucket.
+#[derive(Debug)]
+pub(crate) struct Buckets<T> {
+    /// A key, and how many steps keys that begin here have made: those buckets are never free again. Without that, keys
+    /// chosen to collide (the hashes are the peer's and known) would take the square of their number.
+    buckets: Vec<(Option<T>, u32)>,
+}
+
+impl<T> Buckets<T> {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { buckets: (0..count).map(|_| (None, 0)).collect() }
     }
-    buckets[at] = Some(key);
+
+    /// How many buckets, taken or not.
+    pub(crate) fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Puts a key into its bucket. One must be free.
+    pub(crate) fn place(&mut self, hash: usize, key: T) {
+        let mask = self.buckets.len() - 1;
+        let home = hash & mask;
+        let mut steps = self.buckets[home].1 as usize;
+        // The way after so many steps: 1 + 2 + 3 ...
+        while self.buckets[(home + steps * (steps + 1) / 2) & mask].0.is_some() {
+            steps += 1;
+        }
+        self.buckets[(home + steps * (steps + 1) / 2) & mask].0 = Some(key);
+        self.buckets[home].1 = u32::try_from(steps).unwrap_or(u32::MAX);
+    }
+
+    /// The keys in the order of their buckets.
+    pub(crate) fn in_order(self) -> impl Iterator<Item = T> {
+        self.buckets.into_iter().filter_map(|(key, _)| key)
+    }
 }
 
 #[cfg(test)]
@@ -61,6 +86,34 @@ mod tests {
         let hashes: Vec<u32> = calls.iter().map(|&(a, b)| call_hash(a, b)).collect();
         let listed: Vec<_> = bucket_order(&hashes).into_iter().map(|n| calls[n]).collect();
         assert_eq!(listed, [(5, 6), (6, 7), (3, 5), (0, 3), (0, 2), (0, 1)]);
+    }
+
+    #[test]
+    fn a_million_keys_that_collide_take_no_longer_than_others() {
+        // Ends at once, or not within the patience of anybody: 5e11 steps.
+        assert_eq!(bucket_order(&vec![5; 1 << 20]).len(), 1 << 20);
+    }
+
+    #[test]
+    fn keys_go_where_a_walk_step_by_step_would_put_them() {
+        let mut random = 1_u32;
+        let hashes: Vec<u32> = (0..300)
+            .map(|_| {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                random >> 27
+            })
+            .collect();
+        let (mut quick, mut slow) = (Buckets::new(512), vec![None; 512]);
+        for (key, &hash) in hashes.iter().enumerate() {
+            quick.place(hash as usize, key);
+            let (mut at, mut step) = (hash as usize, 0);
+            while slow[at].is_some() {
+                step += 1;
+                at = (at + step) & 511;
+            }
+            slow[at] = Some(key);
+        }
+        assert_eq!(quick.in_order().collect::<Vec<_>>(), slow.into_iter().flatten().collect::<Vec<_>>());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::bucket_order::{bucket_order, call_hash, id_hash};
 use super::naming::Names;
+use super::open_search::OpenSearch;
 use super::stack::Oddities;
 use crate::moment::{Moment, MomentKind, Moments};
 use crate::ordered::Ordered;
@@ -148,6 +149,7 @@ struct Open {
 #[derive(Debug, Default)]
 struct Thread {
     open: Vec<Open>,
+    search: OpenSearch,
     /// Entries beyond [`OPEN_MAX`].
     beyond: u64,
 }
@@ -249,9 +251,10 @@ impl Counter {
             self.oddities.too_deep += 1;
             return;
         }
-        let mut open = std::mem::take(&mut thread.open);
-        if let Some(depth) = self.depth_of(&open, moment.function) {
+        let (mut open, mut search) = (std::mem::take(&mut thread.open), std::mem::take(&mut thread.search));
+        if let Some(depth) = self.depth_of(&open, &mut search, moment.function) {
             let mut n = 0;
+            search.left(depth);
             while open.len() > depth {
                 let Some(call) = open.pop() else { break };
                 let caller = open.last().map_or(ROOT, |outer| outer.function);
@@ -263,22 +266,22 @@ impl Counter {
             self.oddities.deduced += u64::from(n.saturating_sub(1));
         }
         if let Some(thread) = self.threads.get_mut(at) {
-            thread.open = open;
+            (thread.open, thread.search) = (open, search);
         }
     }
 
     /// How many calls stay open when a function is left; `None` when the exit fits none.
     #[inline]
-    fn depth_of(&mut self, open: &[Open], function: u32) -> Option<usize> {
+    fn depth_of(&mut self, open: &[Open], search: &mut OpenSearch, function: u32) -> Option<usize> {
         match open.last() {
             Some(call) if call.function == function => Some(open.len() - 1),
-            _ => self.depth_of_outer(open, function),
+            _ => self.depth_of_outer(open, search, function),
         }
     }
 
     #[cold]
-    fn depth_of_outer(&mut self, open: &[Open], function: u32) -> Option<usize> {
-        let found = open.iter().rposition(|call| call.function == function);
+    fn depth_of_outer(&mut self, open: &[Open], search: &mut OpenSearch, function: u32) -> Option<usize> {
+        let found = search.find(function, open.len(), |at| open.get(at).map(|call| call.function));
         let failure = match self.pairing {
             Pairing::Right => None,
             Pairing::Compat { keep_going, deduce: true } => {

@@ -1,7 +1,7 @@
 //! The format's own commands as library functions: each takes an input and options and gives a result to print.
 
 pub mod account;
-mod bucket_order;
+pub(crate) mod bucket_order;
 pub mod convert;
 pub mod fdr_dump;
 mod fdr_groups;
@@ -12,6 +12,7 @@ mod graph_diff_report;
 mod graph_report;
 pub mod map;
 mod naming;
+mod open_search;
 mod palette;
 mod printing;
 pub mod stack;

@@ -14,6 +14,7 @@ use anytrace_analysis::stacks::{ROOT, StackId, StackTable};
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
 use super::naming::Names;
+use super::open_search::OpenSearch;
 use super::stack_files::{Left, LeftOpen, OpenCall, StackFiles};
 use super::stack_stream::Tops;
 use crate::moment::{Moment, MomentKind, Moments};
@@ -240,6 +241,7 @@ struct Thread {
     /// Its node in the table.
     node: StackId,
     open: Vec<Open>,
+    search: OpenSearch,
     /// Entries beyond [`OPEN_MAX`].
     beyond: u64,
     /// Whether the last record was an exit.
@@ -406,7 +408,7 @@ impl Counter {
         }
         let depth = match state.open.last() {
             Some(open) if open.function == moment.function => state.open.len() - 1,
-            _ => match state.open.iter().rposition(|open| open.function == moment.function) {
+            _ => match state.search.find(moment.function, state.open.len(), |at| Some(state.open.get(at)?.function)) {
                 Some(depth) => depth,
                 None => {
                     self.profile.oddities.orphans += 1;
@@ -420,6 +422,7 @@ impl Counter {
         };
         let mut has_left = if self.is_by_thread { state.has_left } else { self.has_left_anywhere };
         self.profile.oddities.deduced += (state.open.len() - depth).saturating_sub(1) as u64;
+        state.search.left(depth);
         while state.open.len() > depth {
             let Some(open) = state.open.pop() else { break };
             let ticks = moment.tsc.abs_diff(open.entered);

@@ -1,5 +1,7 @@
 //! Prints stacks: the peer's tables, folded lines for flame graphs, CSV and JSON.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
@@ -88,7 +90,16 @@ pub struct StackReport<'p> {
     cycle_frequency: u64,
     /// Whether a thread's number occurs in several processes.
     is_ambiguous: bool,
+    /// Stacks that were printed without their middle.
+    shortened: Cell<u64>,
 }
+
+/// Most frames of a stack in lists of all stacks. Lists of a recursion 16,000 deep would else be a thousand times as
+/// long as the trace; flame graphs and people see nothing of such depths.
+const FRAMES_MAX: usize = 512;
+
+/// Stands for the frames in the middle of a deeper stack.
+const LEFT_OUT: &str = "(frames left out)";
 
 impl<'p> StackReport<'p> {
     /// Arranges a profile.
@@ -118,7 +129,15 @@ impl<'p> StackReport<'p> {
         };
         let numbers: HashSet<u32> = profile.threads.iter().map(|(_, thread)| *thread).collect();
         let is_ambiguous = numbers.len() < profile.threads.len();
-        Ok(Self { stacks, names, sources: (&profile.names, symbols), view, cycle_frequency, is_ambiguous })
+        Ok(Self {
+            stacks,
+            names,
+            sources: (&profile.names, symbols),
+            view,
+            cycle_frequency,
+            is_ambiguous,
+            shortened: Cell::new(0),
+        })
     }
 
     /// The peer's tables: the ten stacks whose leaves took longest, and the ten with most leaf calls.
@@ -229,7 +248,7 @@ impl<'p> StackReport<'p> {
             if thread.is_some() {
                 self.push_thread_frames(thread, &mut line);
             }
-            push_frames(names, is_compat, &mut line);
+            push_frames(&self.shown(names), is_compat, &mut line);
             if !is_compat {
                 line.pop();
             }
@@ -250,16 +269,36 @@ impl<'p> StackReport<'p> {
         if is_by_number {
             groups.sort_by_key(|(thread, _)| *thread);
         }
-        let mut names: Vec<&str> = Vec::new();
+        let (mut ids, mut names): (Vec<u32>, Vec<&str>) = (Vec::new(), Vec::new());
         for (thread, roots) in groups {
             for (id, node) in tree.walk(roots) {
-                names.clear();
-                names.extend(tree.ancestors(id).map(|node| self.name(node.function)));
-                names.reverse();
+                // Callers come first: what is on top of the caller was another of its callees.
+                while ids.last().is_some_and(|outer| Some(*outer) != node.parent) {
+                    ids.pop();
+                }
+                ids.push(id);
+                names.truncate(ids.len() - 1);
+                names.push(self.name(node.function));
                 visit(*thread, &names, &node.sums)?;
             }
         }
         Ok(())
+    }
+
+    /// The frames to be printed: of a deep stack, the outermost and the innermost.
+    fn shown<'n>(&self, names: &'n [&'n str]) -> Cow<'n, [&'n str]> {
+        if names.len() <= FRAMES_MAX || self.view.is_compat {
+            return Cow::Borrowed(names);
+        }
+        self.shortened.set(self.shortened.get() + 1);
+        let (outer, inner) = names.split_at(FRAMES_MAX / 2);
+        let inner = inner.split_at(inner.len() - FRAMES_MAX / 2).1;
+        Cow::Owned([outer, &[LEFT_OUT], inner].concat())
+    }
+
+    /// Stacks printed so far without their middle, for they have more than 512 frames.
+    pub fn shortened(&self) -> u64 {
+        self.shortened.get()
     }
 
     fn push_thread_frames(&self, thread: Option<(u32, u32)>, line: &mut String) {
@@ -281,7 +320,7 @@ impl<'p> StackReport<'p> {
             let StackSums { leaf_count, count, .. } = *sums;
             let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
             let function = csv_field(names.last().copied().unwrap_or_default());
-            let (depth, stack) = (names.len(), csv_field(&names.join(";")));
+            let (depth, stack) = (names.len(), csv_field(&self.shown(names).join(";")));
             writeln!(out, "{process},{number},{depth},{function},{leaf_count},{leaf},{count},{sum},{own},{stack}")
         })
     }
@@ -307,7 +346,11 @@ impl<'p> StackReport<'p> {
             if let Some((process, thread)) = thread {
                 write!(out, "\"process\":{process},\"thread\":{thread},")?;
             }
-            let names: Vec<String> = names.iter().map(|name| json_string(name)).collect();
+            let shown = self.shown(names);
+            if let Cow::Owned(_) = shown {
+                write!(out, "\"depth\":{},", names.len())?;
+            }
+            let names: Vec<String> = shown.iter().map(|name| json_string(name)).collect();
             let StackSums { leaf_count, count, .. } = *sums;
             let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
             write!(out, "\"stack\":[{}],\"leaf_count\":{leaf_count},\"leaf_sum\":{leaf}", names.join(","))?;

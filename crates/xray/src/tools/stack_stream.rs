@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use anytrace_analysis::stack_runs::{Merged, StackRuns};
 
@@ -199,14 +200,19 @@ impl StackReport<'_> {
             groups.sort_by_key(|group| group.thread);
         }
         let (names, symbols) = self.sources;
-        let mut known: HashMap<u32, String> = HashMap::new();
+        let mut known: HashMap<u32, Rc<str>> = HashMap::new();
+        // What the stack before had, so that only what differs is looked up.
+        let mut latest: Vec<(u32, Rc<str>)> = Vec::new();
         for group in groups {
             stream.for_each(group, &mut |frames| {
-                for frame in frames {
-                    known.entry(frame.function).or_insert_with(|| names.of(frame.function, symbols));
+                let same =
+                    frames.iter().zip(&latest).take_while(|(frame, (known, _))| frame.function == *known).count();
+                latest.truncate(same);
+                for frame in frames.iter().skip(same) {
+                    let name = known.entry(frame.function).or_insert_with(|| names.of(frame.function, symbols).into());
+                    latest.push((frame.function, Rc::clone(name)));
                 }
-                let name = |frame: &Frame| known.get(&frame.function).map_or("", String::as_str);
-                let path: Vec<&str> = frames.iter().map(name).collect();
+                let path: Vec<&str> = latest.iter().map(|(_, name)| &**name).collect();
                 let sums = frames.last().map_or_else(StackSums::default, |frame| frame.sums);
                 visit(group.thread, &path, &sums)
             })?;

@@ -1,6 +1,6 @@
 //! Many ways, in the order of their last use (LRU) or of their fill (FIFO): a hash of lines and a list for each set.
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::{DIRTY, Held, PREFETCHED};
 use crate::cache::config::Geometry;
@@ -27,7 +27,7 @@ struct Ends {
 pub(in crate::cache) struct Linked {
     ways: usize,
     by_use: bool,
-    places: FxHashMap<u64, u32>,
+    places: Map<u64, u32>,
     nodes: Vec<Node>,
     free: Vec<u32>,
     sets: Vec<Ends>,
@@ -38,7 +38,7 @@ impl Linked {
         Self {
             ways: geometry.ways,
             by_use,
-            places: FxHashMap::default(),
+            places: Map::default(),
             nodes: Vec::new(),
             free: Vec::new(),
             sets: vec![Ends { newest: NONE, oldest: NONE, lines: 0 }; geometry.sets],

@@ -3,7 +3,7 @@
 mod bits;
 mod replacement;
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::{DIRTY, EMPTY, FLAG_BITS, Held, PREFETCHED, SEARCHED_MAX};
 use crate::cache::config::{Geometry, Policy};
@@ -18,7 +18,7 @@ pub(in crate::cache) struct Ways {
     /// Ways in use.
     valid: Bits,
     /// Way of each line, where a set has more ways than are searched.
-    places: Option<FxHashMap<u64, usize>>,
+    places: Option<Map<u64, usize>>,
     replacement: Replacement,
 }
 
@@ -28,7 +28,7 @@ impl Ways {
             ways: geometry.ways,
             entries: vec![EMPTY; geometry.ways * geometry.sets],
             valid: Bits::new(geometry.sets, geometry.ways),
-            places: (geometry.ways > SEARCHED_MAX).then(FxHashMap::default),
+            places: (geometry.ways > SEARCHED_MAX).then(Map::default),
             replacement: Replacement::new(geometry, policy),
         }
     }

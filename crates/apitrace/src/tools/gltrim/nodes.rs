@@ -3,8 +3,10 @@
 //! Reading or overwriting a node is reading or overwriting all below it.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use anytrace_core::Error;
+use anytrace_core::hash::Key;
 
 /// A node by number.
 pub(super) type Node = u32;
@@ -132,15 +134,13 @@ impl Nodes {
     }
 }
 
-/// One number for several.
+/// One number for several. Nodes are known by it alone, so it is keyed: no trace can be made in which two different
+/// states pass for one.
 #[inline]
 pub(super) fn key(parts: &[u64]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for part in parts {
-        hash = (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^= hash >> 29;
-    }
-    hash
+    static KEY: OnceLock<Key> = OnceLock::new();
+    let key = KEY.get_or_init(Key::new);
+    parts.iter().fold(parts.len() as u64, |hash, part| key.hash_pair(hash, *part))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use super::reading::{self, Opened, say};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::paint;
 use crate::progress::Progress;
 use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
@@ -195,6 +196,10 @@ fn print(
         Form::Csv => report.csv(out)?,
         Form::Text if options.all_stacks || options.stack_format == StackForm::Flame => report.flame(weight, out)?,
         Form::Text => report.tables(out)?,
+    }
+    if report.shortened() > 0 {
+        let line = format!("{} stacks have more than 512 frames: those in the middle are left out", report.shortened());
+        paint::complain("note", line);
     }
     Ok(())
 }

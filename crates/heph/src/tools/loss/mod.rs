@@ -24,9 +24,7 @@ mod report;
 mod stream;
 mod writer;
 
-use std::hash::Hasher;
-
-use rustc_hash::{FxHashMap, FxHasher};
+use anytrace_core::hash::{Key, Map};
 
 pub use datagrams::read_datagrams;
 pub use file::read_file;
@@ -138,7 +136,9 @@ impl StreamLoss {
 #[derive(Debug, Clone)]
 pub struct Accounts {
     options: LossOptions,
-    index: FxHashMap<u32, usize>,
+    /// Numbers packets by their bytes, so that a duplicate is known.
+    key: Key,
+    index: Map<u32, usize>,
     streams: Vec<Stream>,
     room: Room,
     uncounted: u64,
@@ -157,7 +157,7 @@ impl Accounts {
     /// Accounts of a source nothing was heard of.
     pub fn new(options: LossOptions) -> Self {
         let room = Room { window_bytes: options.window_bytes_max, ranges: options.ranges_max };
-        Self { options, index: FxHashMap::default(), streams: Vec::new(), room, uncounted: 0 }
+        Self { options, key: Key::new(), index: Map::default(), streams: Vec::new(), room, uncounted: 0 }
     }
 
     /// Takes an event; `bytes` are all of its packet, `now_ns` any clock that does not go back (0 where there is none).
@@ -184,7 +184,7 @@ impl Accounts {
             }
         };
         let Some(known) = self.streams.get_mut(index) else { return Arrival::Uncounted };
-        let arrival = stream::Packet { counter, hash: hash(bytes), now_ns, is_damaged };
+        let arrival = stream::Packet { counter, hash: self.key.hash_bytes(bytes), now_ns, is_damaged };
         known.take(&arrival, &self.options, &mut self.room)
     }
 
@@ -225,11 +225,4 @@ impl Accounts {
         }
         sum
     }
-}
-
-/// A number for bytes, by which a duplicate is known: equal bytes have equal numbers.
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(bytes);
-    hasher.finish()
 }

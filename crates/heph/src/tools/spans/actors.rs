@@ -5,7 +5,7 @@
 //! event that begins and ends inside one run is that actor's for certain; one that only begins inside, because the actor
 //! waited on the way, is likely its own; of others nothing is said.
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::event::Sorted;
 use crate::record::{Attributes, Value};
@@ -32,7 +32,7 @@ pub(crate) fn run_of(attributes: Attributes<'_>) -> Option<(u64, &str)> {
 /// Actors by id: of use where substreams are ids.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Actors {
-    known: FxHashMap<u64, Known>,
+    known: Map<u64, Known>,
     last: Option<u64>,
 }
 

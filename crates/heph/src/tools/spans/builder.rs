@@ -1,7 +1,7 @@
 //! Events in order become lines of a tree.
 
 use anytrace_core::Error;
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::actors::{Actor, Runs};
 use super::collect::Facts;
@@ -45,13 +45,13 @@ pub(super) struct Builder {
     /// Kinds of descriptions, as far as they were asked for.
     kinds: Vec<Option<Kind>>,
     /// Descriptions of open spans that have no number, by record.
-    unnamed: FxHashMap<u64, Box<[u8]>>,
+    unnamed: Map<u64, Box<[u8]>>,
     gone: Vec<u64>,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        let (unnamed, gone) = (FxHashMap::default(), Vec::new());
+        let (unnamed, gone) = (Map::default(), Vec::new());
         Self { sweep: Sweep::new(), lane: None, runs: Runs::default(), kinds: Vec::new(), unnamed, gone }
     }
 }

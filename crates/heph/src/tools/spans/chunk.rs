@@ -1,6 +1,6 @@
 //! Events in memory until there are enough of them to be sorted and written out.
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::event::Kept;
 
@@ -17,7 +17,7 @@ pub(super) struct Chunk {
     /// Each event's lane: an index of `lanes`.
     lane_of: Vec<u32>,
     lanes: Vec<Lane>,
-    index: FxHashMap<(u32, u64), u32>,
+    index: Map<(u32, u64), u32>,
     last: u32,
     arena: Vec<u8>,
     order: Vec<Place>,

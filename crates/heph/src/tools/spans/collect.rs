@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use anytrace_core::hash::Map;
 use anytrace_core::{Diagnostic, Error, Sink, Summary};
-use rustc_hash::FxHashMap;
 
 use super::actors::{self, Actors};
 use super::event::Kept;
@@ -115,7 +115,7 @@ pub(super) struct Taker {
     pub(super) facts: Facts,
     /// What kind of the runtime's events each description is.
     kinds: Vec<Kind>,
-    streams: FxHashMap<u32, u64>,
+    streams: Map<u32, u64>,
     /// The stream of the last event and its last counter.
     last: (u32, Option<u64>),
     last_worker: Option<u32>,
@@ -124,7 +124,7 @@ pub(super) struct Taker {
 impl Taker {
     pub(super) fn new(lanes: Lanes) -> Self {
         let (names, facts, kinds) = (Names::default(), Facts::default(), Vec::new());
-        Self { lanes, names, facts, kinds, streams: FxHashMap::default(), last: (0, None), last_worker: None }
+        Self { lanes, names, facts, kinds, streams: Map::default(), last: (0, None), last_worker: None }
     }
 
     #[inline]

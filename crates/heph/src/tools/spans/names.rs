@@ -1,6 +1,6 @@
 //! Descriptions by number.
 
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 /// The number of a description there was no room for.
 pub(crate) const NO_ROOM: u32 = u32::MAX;
@@ -12,7 +12,7 @@ const ENTRY_BYTES: usize = 64;
 /// Every description met, numbered in order of appearance.
 #[derive(Debug)]
 pub(crate) struct Names {
-    index: FxHashMap<Box<[u8]>, u32>,
+    index: Map<Box<[u8]>, u32>,
     names: Vec<Box<[u8]>>,
     room_bytes: usize,
     /// Events whose description found no room.
@@ -21,7 +21,7 @@ pub(crate) struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Self { index: FxHashMap::default(), names: Vec::new(), room_bytes: ROOM_BYTES, without_room: 0 }
+        Self { index: Map::default(), names: Vec::new(), room_bytes: ROOM_BYTES, without_room: 0 }
     }
 }
 

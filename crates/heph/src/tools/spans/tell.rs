@@ -4,11 +4,11 @@
 //! on its parent's track where it nests there, else on the first that is free. Events of no length are instants, on the
 //! track of the span around them; nothing nests in them.
 
+use anytrace_core::hash::Map;
 use anytrace_core::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, NO_CPU, NameId, SpanSource, TimeUnit, Track, TrackId, Value,
 };
 use anytrace_core::{Error, Sink, SpanSink, Summary};
-use rustc_hash::FxHashMap;
 
 use super::Lanes;
 use super::actors::Runs;
@@ -323,13 +323,13 @@ impl<'a> Teller<'a> {
 
 /// Numbers of attributes' names, behind those of descriptions.
 struct Keys {
-    known: FxHashMap<Box<[u8]>, NameId>,
+    known: Map<Box<[u8]>, NameId>,
     next: NameId,
 }
 
 impl Keys {
     fn new(names: &Names) -> Self {
-        Self { known: FxHashMap::default(), next: NameId::try_from(names.len()).unwrap_or(NameId::MAX) }
+        Self { known: Map::default(), next: NameId::try_from(names.len()).unwrap_or(NameId::MAX) }
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_analysis::quantiles::Quantiles;
-use rustc_hash::FxHashMap;
+use anytrace_core::hash::Map;
 
 use super::lengths::Lengths;
 use super::queues::Queues;
@@ -47,7 +47,7 @@ pub(super) struct Gather<'a> {
     /// The events that divide a worker's time.
     parts: Sweep<Kind>,
     lane: Option<(u32, u64)>,
-    actors: FxHashMap<(Option<u32>, u64, Box<str>), Actor>,
+    actors: Map<(Option<u32>, u64, Box<str>), Actor>,
     other_runs: u64,
     runs: Quantiles,
     longest: BTreeSet<(Reverse<u64>, u64)>,
@@ -75,7 +75,7 @@ impl<'a> Gather<'a> {
             sweep: Sweep::new(),
             parts: Sweep::new(),
             lane: None,
-            actors: FxHashMap::default(),
+            actors: Map::default(),
             other_runs: 0,
             runs: Quantiles::default(),
             longest: BTreeSet::new(),

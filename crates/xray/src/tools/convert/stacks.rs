@@ -72,6 +72,8 @@ pub(super) struct Stacks {
     /// A hash table of numbers, at most half full: a stack stands in the first free slot from that of its hash on.
     slots: Vec<u32>,
     seed: u64,
+    /// The factor of the hash: with a known one, names could be chosen that meet whatever the seed is.
+    odd: u64,
     wanted: Vec<Wanted>,
     numbers: Vec<u32>,
     count_max: usize,
@@ -81,9 +83,9 @@ pub(super) struct Stacks {
 impl Stacks {
     pub(super) fn new(count_max: usize) -> Self {
         // Numbers do not depend on hashes; the seed is that nobody may make a trace whose stacks share one slot.
-        let seed = RandomState::new().hash_one(0_u32);
+        let (seed, odd) = (random(), random() | 1);
         let (slots, count_max) = (vec![EMPTY; 1 << 12], count_max.min(EMPTY as usize & NUMBER_MASK as usize));
-        Self { all: Vec::new(), slots, seed, wanted: Vec::new(), numbers: Vec::new(), count_max, is_full: false }
+        Self { all: Vec::new(), slots, seed, odd, wanted: Vec::new(), numbers: Vec::new(), count_max, is_full: false }
     }
 
     /// The place outside of all calls.
@@ -94,7 +96,7 @@ impl Stacks {
     /// A call in another stack. The stack's number is known after [`Self::resolve`].
     #[inline]
     pub(super) fn call(&mut self, parent: Place, name: u32) -> Place {
-        let hash = mix(parent.hash, name);
+        let hash = mix(parent.hash, name, self.odd);
         if parent.stack == UNNUMBERED || name == super::batch::NONE {
             return Place { stack: UNNUMBERED, hash };
         }
@@ -186,7 +188,7 @@ impl Stacks {
         let mut hashes: Vec<u64> = Vec::with_capacity(self.all.len());
         for (number, stack) in (0_u32..).zip(&self.all) {
             // A parent has a smaller number.
-            let hash = mix(hashes.get(stack.parent as usize).copied().unwrap_or(self.seed), stack.name);
+            let hash = mix(hashes.get(stack.parent as usize).copied().unwrap_or(self.seed), stack.name, self.odd);
             hashes.push(hash);
             let mut at = slot(hash, slots);
             while self.slots.get(at).is_some_and(|&taken| taken != EMPTY) {
@@ -210,9 +212,13 @@ impl Stacks {
 }
 
 #[inline]
-fn mix(hash: u64, name: u32) -> u64 {
-    let hash = (hash ^ u64::from(name)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn mix(hash: u64, name: u32, odd: u64) -> u64 {
+    let hash = (hash ^ u64::from(name)).wrapping_mul(odd);
     hash ^ hash >> 32
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(0_u32)
 }
 
 /// The slot of a hash among a power of two.

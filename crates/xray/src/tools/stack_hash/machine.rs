@@ -3,6 +3,7 @@
 use anytrace_core::{Diagnostic, Error};
 
 use crate::moment::{Moment, MomentKind, Moments};
+use crate::tools::open_search::OpenSearch;
 use crate::tools::stack::{DEPTH_MAX, OPEN_MAX, Oddities};
 
 /// Process and thread.
@@ -70,12 +71,13 @@ pub(super) struct Machine<W: Watch> {
     pub(super) state: State<W::Mark>,
     pub(super) oddities: Oddities,
     pub(super) watch: W,
+    search: OpenSearch,
 }
 
 impl<W: Watch> Machine<W> {
     pub(super) fn new(watch: W) -> Self {
         let state = State { key: None, open: Vec::new(), beyond: 0, has_left: false, ordinal: 0 };
-        Self { state, oddities: Oddities::default(), watch }
+        Self { state, oddities: Oddities::default(), watch, search: OpenSearch::default() }
     }
 
     /// Ends the thread that was followed and goes to the next, in which calls of some functions are open.
@@ -95,6 +97,7 @@ impl<W: Watch> Machine<W> {
     pub(super) fn finish(&mut self) {
         self.oddities.unfinished += self.state.open.len() as u64 + self.state.beyond;
         self.state.open.clear();
+        self.search.left(0);
         self.state.beyond = 0;
         self.state.has_left = false;
     }
@@ -120,6 +123,7 @@ impl<W: Watch> Machine<W> {
         match state.open.last() {
             Some(&call) if call.function == moment.function && state.beyond == 0 && state.open.len() <= DEPTH_MAX => {
                 state.open.pop();
+                self.search.left(state.open.len());
                 self.oddities.backwards += u64::from(moment.tsc < call.entered);
                 self.watch.left(&state.open, &call, moment.tsc.abs_diff(call.entered), !state.has_left);
                 state.has_left = true;
@@ -137,12 +141,14 @@ impl<W: Watch> Machine<W> {
             self.oddities.too_deep += 1;
             return;
         }
-        let Some(depth) = state.open.iter().rposition(|call| call.function == function) else {
+        let found = self.search.find(function, state.open.len(), |at| state.open.get(at).map(|call| call.function));
+        let Some(depth) = found else {
             self.oddities.orphans += 1;
             return;
         };
         self.oddities.deduced += (state.open.len() - depth).saturating_sub(1) as u64;
         let mut has_left = state.has_left;
+        self.search.left(depth);
         while state.open.len() > depth {
             let Some(call) = state.open.pop() else { break };
             self.oddities.backwards += u64::from(tsc < call.entered);

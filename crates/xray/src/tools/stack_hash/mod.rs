@@ -7,9 +7,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 
-use anytrace_core::Error;
+use anytrace_core::{Error, hash};
 
 use super::stack::{Oddities, StackSums};
 use super::stack_stream::{Top, Tops, in_order, offer};
@@ -34,7 +34,7 @@ const NOTE_EVERY: u64 = 4096;
 /// Stacks that may be equal to the last of a top list: more than these are not told apart here.
 const CANDIDATES_MAX: usize = 1000;
 
-/// Hashes are spread already.
+/// Hashes are spread already, by a secret.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -48,19 +48,24 @@ impl Hasher for AsIs {
     }
 }
 
-type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
+#[allow(clippy::disallowed_types, reason = "the hash is keyed where it is made")]
+type ByHash<T> = HashMap<u64, T, std::hash::BuildHasherDefault<AsIs>>;
 
-/// The hash of a call from a stack.
-#[inline(always)]
-fn below(stack: u64, function: u32) -> u64 {
-    let name = (u64::from(function) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let product = u128::from(stack ^ name) * u128::from(0xbf58_476d_1ce4_e5b9_u64);
-    (product >> 64) as u64 ^ product as u64
-}
+/// Hashes of stacks, by a secret of this run: no trace can be made in which two stacks pass for one.
+#[derive(Debug, Clone, Copy)]
+struct Hashes(hash::Key);
 
-/// The hash of a thread's empty stack.
-fn root((process, thread): Key) -> u64 {
-    below(below(1, process), thread)
+impl Hashes {
+    /// The hash of a call from a stack.
+    #[inline(always)]
+    fn below(self, stack: u64, function: u32) -> u64 {
+        self.0.hash(stack ^ (u64::from(function) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The hash of a thread's empty stack.
+    fn root(self, (process, thread): Key) -> u64 {
+        self.below(self.below(1, process), thread)
+    }
 }
 
 /// What was open when a moment came.
@@ -95,6 +100,7 @@ struct Count {
 #[derive(Debug)]
 struct Leaves {
     raw: Vec<Vec<Leaf>>,
+    hashes: Hashes,
     counts: Vec<ByHash<Count>>,
     notes: Vec<Note>,
     next_note: u64,
@@ -103,9 +109,10 @@ struct Leaves {
 }
 
 impl Leaves {
-    fn new() -> Self {
+    fn new(hashes: Hashes) -> Self {
         let raw = (0..BUCKETS).map(|_| Vec::with_capacity(RAW_MAX)).collect();
-        Self { raw, counts: vec![ByHash::default(); BUCKETS], notes: Vec::new(), next_note: 0, is_over: false }
+        let counts = vec![ByHash::default(); BUCKETS];
+        Self { raw, hashes, counts, notes: Vec::new(), next_note: 0, is_over: false }
     }
 
     #[cold]
@@ -134,12 +141,12 @@ impl Watch for Leaves {
     type Mark = u64;
 
     fn root(&self, key: Key) -> u64 {
-        root(key)
+        self.hashes.root(key)
     }
 
     #[inline(always)]
     fn entered(&mut self, outer: u64, function: u32, _ordinal: u64) -> u64 {
-        below(outer, function)
+        self.hashes.below(outer, function)
     }
 
     #[inline(always)]
@@ -175,6 +182,7 @@ struct Candidate {
 
 /// Looks for the path of a hash.
 struct Finder {
+    hashes: Hashes,
     hash: u64,
     path: Option<Vec<u32>>,
 }
@@ -183,10 +191,10 @@ impl Watch for Finder {
     type Mark = u64;
 
     fn root(&self, key: Key) -> u64 {
-        root(key)
+        self.hashes.root(key)
     }
     fn entered(&mut self, outer: u64, function: u32, _ordinal: u64) -> u64 {
-        below(outer, function)
+        self.hashes.below(outer, function)
     }
     fn left(&mut self, outer: &[Call<u64>], call: &Call<u64>, _ticks: u64, _is_leaf: bool) {
         if call.mark == self.hash {
@@ -203,7 +211,8 @@ impl Watch for Finder {
 /// # Errors
 /// Whatever reading the pieces gives.
 pub(super) fn tops(pieces: &Pieces<'_>, threads: usize, rows_max: usize) -> Result<Option<(Tops, Oddities)>, Error> {
-    let mut parts = pieces.parallel(threads, || Machine::new(Leaves::new()))?;
+    let hashes = Hashes(hash::Key::new());
+    let mut parts = pieces.parallel(threads, || Machine::new(Leaves::new(hashes)))?;
     let mut oddities = Oddities::default();
     let mut unique = 0;
     for part in &mut parts {
@@ -218,7 +227,7 @@ pub(super) fn tops(pieces: &Pieces<'_>, threads: usize, rows_max: usize) -> Resu
     let Some([by_sum, by_count]) = candidates(&parts, rows_max) else { return Ok(None) };
     let mut paths: HashMap<u64, (Key, Vec<u32>)> = HashMap::new();
     for candidate in by_sum.iter().chain(&by_count) {
-        if let Some(found) = parts.get(candidate.worker).and_then(|part| path(pieces, &part.watch.notes, candidate)) {
+        if let Some(found) = parts.get(candidate.worker).and_then(|part| path(pieces, &part.watch, candidate)) {
             paths.insert(candidate.hash, found);
         }
     }
@@ -301,9 +310,9 @@ fn candidates(parts: &[Machine<Leaves>], rows_max: usize) -> Option<[Vec<Candida
 }
 
 /// Reads on from the last note before a stack's first leaf call.
-fn path(pieces: &Pieces<'_>, notes: &[Note], candidate: &Candidate) -> Option<(Key, Vec<u32>)> {
-    let note = notes.get((candidate.note as usize).checked_sub(1)?)?;
-    let mut machine = Machine::new(Finder { hash: candidate.hash, path: None });
+fn path(pieces: &Pieces<'_>, of: &Leaves, candidate: &Candidate) -> Option<(Key, Vec<u32>)> {
+    let note = of.notes.get((candidate.note as usize).checked_sub(1)?)?;
+    let mut machine = Machine::new(Finder { hashes: of.hashes, hash: candidate.hash, path: None });
     machine.go_to(note.key, &note.functions);
     (machine.state.beyond, machine.state.has_left) = (note.beyond, note.has_left);
     // It ends with an error when the path is found.

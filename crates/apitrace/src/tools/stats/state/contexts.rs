@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use anytrace_core::hash::Map;
+
 use super::store::{Context, List};
 
 /// Most contexts at a time; of those beyond nothing is known.
@@ -169,7 +171,7 @@ impl Contexts {
     /// Forgets what is known of all.
     pub(super) fn forget(&mut self) {
         for context in self.slots.iter_mut().flatten() {
-            context.entries = HashMap::default();
+            context.entries = Map::default();
         }
     }
 }

@@ -1,9 +1,8 @@
 //! What is known of the state, by context, and since when.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use foldhash::fast::RandomState;
+use anytrace_core::hash::Map;
 
 use super::rules::{FAMILIES, Family, Kind};
 
@@ -107,7 +106,7 @@ pub(super) enum List {
 /// What is known of a context.
 #[derive(Debug)]
 pub(super) struct Context {
-    pub(super) entries: HashMap<Key, Entry, RandomState>,
+    pub(super) entries: Map<Key, Entry>,
     /// What was set before is not known any more: of a family, and of all.
     pub(super) families: [u64; FAMILIES],
     pub(super) all: u64,
@@ -127,7 +126,7 @@ pub(super) const OWN: u64 = 1 << 63;
 impl Context {
     pub(super) fn new(now: u64) -> Self {
         Self {
-            entries: HashMap::default(),
+            entries: Map::default(),
             families: [0; FAMILIES],
             all: now,
             unit: OWN | now,
@@ -159,7 +158,7 @@ const OBJECTS_MAX: usize = 1 << 16;
 
 /// Who set something of which object last, and whose names were given anew.
 #[derive(Debug, Default)]
-pub(super) struct Objects(HashMap<(Kind, u64), Object, RandomState>);
+pub(super) struct Objects(Map<(Kind, u64), Object>);
 
 impl Objects {
     /// Since when what is known of an object holds.

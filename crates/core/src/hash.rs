@@ -1,0 +1,168 @@
+//! Hash tables for keys that come from input.
+//!
+//! A trace can be made whose keys all meet in one place of a table with a hash that is the same in every run: a few
+//! megabytes then keep a reader busy for minutes. Here every process draws its hashes anew from the system's source of
+//! randomness, so who made the input cannot know where its keys lie. [`Map`] and [`Set`] are the only fast tables of
+//! the workspace (`clippy.toml` forbids hashers without a seed); [`Key`] is for tables written by hand.
+//!
+//! The order of such a table differs from run to run: what is shown must be sorted, or listed by something else.
+//!
+//! ```
+//! use anytrace_core::hash::Map;
+//!
+//! let mut threads: Map<u64, &str> = Map::default();
+//! threads.insert(7, "main");
+//! assert_eq!(threads.get(&7), Some(&"main"));
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use foldhash::SharedSeed;
+use foldhash::fast::{FoldHasher, SeedableRandomState};
+
+/// A map whose keys may come from input.
+pub type Map<K, V> = HashMap<K, V, Seeded>;
+
+/// A set whose members may come from input.
+pub type Set<K> = HashSet<K, Seeded>;
+
+/// Makes hashers with a seed that was drawn when the process first needed one, and another one for each table: filling
+/// one table in the order of another must not meet the same places again.
+#[derive(Debug, Clone)]
+pub struct Seeded(SeedableRandomState);
+
+impl Default for Seeded {
+    fn default() -> Self {
+        static SHARED: OnceLock<SharedSeed> = OnceLock::new();
+        Self(SeedableRandomState::with_seed(random(), SHARED.get_or_init(|| SharedSeed::from_u64(random()))))
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = FoldHasher<'static>;
+
+    #[inline(always)]
+    fn build_hasher(&self) -> Self::Hasher {
+        self.0.build_hasher()
+    }
+}
+
+/// A number that differs in each process and each call. The standard library asks the system once a thread.
+fn random() -> u64 {
+    RandomState::new().hash_one(0_u8)
+}
+
+/// The secret of a table written by hand: which place a number belongs to.
+///
+/// Numbers are mixed by a multiplication to 128 bits whose halves are folded. Seed and multiplier are both drawn at
+/// random: with a known multiplier, numbers could be chosen whose differences vanish in the product; with an unknown
+/// one, two given numbers meet in one of `n` places about once in `n` draws, whatever the numbers are.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    seed: u64,
+    multiplier: u64,
+}
+
+impl Key {
+    /// A new secret.
+    pub fn new() -> Self {
+        // An odd multiplier loses nothing; the highest bit keeps all of them large.
+        Self { seed: random(), multiplier: random() | 1 << 63 | 1 }
+    }
+
+    /// The hash of a number; all its bits are good.
+    #[inline(always)]
+    pub const fn hash(self, number: u64) -> u64 {
+        let product = ((number ^ self.seed) as u128) * (self.multiplier as u128);
+        (product >> 64) as u64 ^ product as u64
+    }
+
+    /// The place of a number among 2 to the power of `bits`: the high bits of one short product, for the hottest loops.
+    /// With an odd multiplier drawn at random, two given numbers meet about as seldom as at random.
+    #[inline(always)]
+    pub const fn place(self, number: u64, bits: u32) -> usize {
+        (number.wrapping_mul(self.multiplier) >> (64 - bits)) as usize
+    }
+
+    /// The hash of two numbers, the first of which may be a hash.
+    #[inline(always)]
+    pub const fn hash_pair(self, first: u64, second: u64) -> u64 {
+        // The second takes part in a product of its own; otherwise pairs with the same difference would meet.
+        self.hash(first.rotate_left(32) ^ second.wrapping_mul(self.multiplier))
+    }
+
+    /// The hash of bytes.
+    pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        for (to, from) in last.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        let start = self.hash(bytes.len() as u64);
+        let hash = words.iter().fold(start, |hash, word| self.hash_pair(hash, u64::from_le_bytes(*word)));
+        self.hash_pair(hash, u64::from_le_bytes(last))
+    }
+}
+
+impl Default for Key {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of these numbers the fullest of 4,096 places gets.
+    fn fullest(numbers: impl Iterator<Item = u64>, hash: impl Fn(u64) -> u64, shift: u32) -> usize {
+        let mut places = vec![0_usize; 4096];
+        for number in numbers {
+            places[(hash(number) >> shift) as usize % 4096] += 1;
+        }
+        places.into_iter().max().unwrap()
+    }
+
+    #[test]
+    fn no_pattern_of_numbers_meets_in_few_places() {
+        // The inverse of FxHash's factor, times a row of numbers: all of them collide there.
+        const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
+        let inverse = (0..6).fold(FACTOR, |x, _| x.wrapping_mul(2_u64.wrapping_sub(x.wrapping_mul(FACTOR))));
+        let key = Key::new();
+        for shift in [0, 52] {
+            for numbers in [
+                (0..4096).collect::<Vec<u64>>(),
+                (0..4096).map(|n| n << 12).collect(),
+                (0..4096).map(|n| n << 52).collect(),
+                (1..=4096).map(|n| inverse.wrapping_mul(n)).collect(),
+            ] {
+                // 4,096 numbers in as many places at random: the fullest gets about 7.
+                assert!(fullest(numbers.iter().copied(), |n| key.hash(n), shift) < 32);
+                assert!(fullest(numbers.iter().copied(), |n| key.hash_pair(n, 5), shift) < 32);
+                assert!(fullest(numbers.iter().copied(), |n| key.hash_pair(5, n), shift) < 32);
+                assert!(fullest(numbers.iter().copied(), |n| key.hash_bytes(&n.to_le_bytes()), shift) < 32);
+                let seeded = Seeded::default();
+                assert!(fullest(numbers.iter().copied(), |n| seeded.hash_one(n), shift) < 32);
+            }
+        }
+    }
+
+    #[test]
+    fn each_table_has_its_own_order() {
+        let orders = [(); 2].map(|()| (0..1000_u32).collect::<Set<_>>().into_iter().collect::<Vec<_>>());
+        assert_ne!(orders[0], orders[1]);
+        assert_ne!(Key::new().hash(1), Key::new().hash(1));
+    }
+
+    #[test]
+    fn bytes_differ_by_length_and_order() {
+        let key = Key::new();
+        let hashes: std::collections::BTreeSet<_> =
+            [&b""[..], b"\0", b"\0\0", b"ab", b"ba", b"abcdefgh", b"abcdefgh\0", b"habcdefg", b"abcdefghi"]
+                .map(|bytes| key.hash_bytes(bytes))
+                .into();
+        assert_eq!(hashes.len(), 9);
+    }
+}
