@@ -1,4 +1,4 @@
-//! The break-before-make checker as part of `check`: the sound rules, going on after each violation.
+//! The break-before-make checker as part of `check`: the architecture's rules, going on after each violation.
 
 use anytrace_core::{Error, Severity};
 
@@ -15,7 +15,7 @@ pub(crate) struct ModelCheck {
 
 impl ModelCheck {
     pub(crate) fn new() -> Self {
-        Self { checker: Checker::new(Options { goes_on: true, ..Options::SOUND }), has_loss: false }
+        Self { checker: Checker::new(Options { goes_on: true, ..Options::ARCHITECTURE }), has_loss: false }
     }
 
     #[inline]
@@ -57,6 +57,9 @@ fn found(violation: &Violation, record: &Record<'_>) -> String {
     }
     if violation.more > 0 {
         text.push_str(&format!(" and {} more", violation.more));
+    }
+    if let Some(words) = violation.change.and_then(|change| change.words(true)) {
+        text.push_str(&format!(", {words}"));
     }
     text.push(')');
     text

@@ -1,4 +1,4 @@
-//! The engine against the independent slow model, on random traces, in both rule sets: the same verdict at the same
+//! The engine against the independent slow model, on random traces, in each rule set: the same verdict at the same
 //! record with the same message, and the same state before it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
@@ -38,8 +38,9 @@ fn options(theirs: &oracle::Options) -> Options {
         (Quirk::NshFires, quirks.nsh_fires),
         (Quirk::LocalTlbiFires, quirks.local_tlbi_fires),
         (Quirk::ThreadOwnedStopsTable, quirks.thread_owned_stops_table),
+        (Quirk::AnyAttribute, quirks.any_attribute),
     ];
-    let quirks = switches.iter().fold(Quirks::SOUND, |set, (quirk, is_on)| set.with(*quirk, *is_on));
+    let quirks = switches.iter().fold(Quirks::ARCHITECTURE, |set, (quirk, is_on)| set.with(*quirk, *is_on));
     Options {
         quirks,
         is_racy: theirs.racy,
@@ -104,6 +105,11 @@ fn the_engine_agrees_with_the_slow_model_in_the_sound_rule_set() {
 }
 
 #[test]
+fn the_engine_agrees_with_the_slow_model_in_the_strict_rule_set() {
+    compare_states(engine, 3_000_000..3_000_000 + seeds() / 2, oracle::Options::strict());
+}
+
+#[test]
 fn shapes_of_the_walking_thread_or_of_registration_agree() {
     let mut base = oracle::Options::sound();
     base.quirks.last_level_is_3 = false;
@@ -115,7 +121,7 @@ fn shapes_of_the_walking_thread_or_of_registration_agree() {
 fn going_on_begins_with_the_violation_at_which_stopping_stops() {
     for seed in 0..seeds() / 4 {
         let steps = oracle::generate::trace(seed);
-        for base in [Options::SOUND, Options::COMPAT] {
+        for base in [Options::ARCHITECTURE, Options::STRICT, Options::COMPAT] {
             let first = |options| {
                 let mut checker = Checker::new(options);
                 let mut first = None;

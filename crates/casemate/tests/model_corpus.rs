@@ -140,8 +140,8 @@ fn every_final_state_of_the_corpus_is_reproduced() {
 fn tables_of_the_chapter() {
     use anytrace_casemate::model::{BREACHES, QUIRKS};
     for row in QUIRKS {
-        let default = if row.is_on_in_sound { "on" } else { "off" };
-        println!("| `{}` | {default} | {} | {} | {} |", row.name, row.compat, row.sound, row.reference);
+        let default = if row.is_on_by_default { "on" } else { "off" };
+        println!("| `{}` | {default} | {} | {} | {} |", row.name, row.on, row.off, row.reference);
     }
     println!();
     for breach in BREACHES {
@@ -158,7 +158,7 @@ fn differences_of_the_rule_sets() {
     for row in rows(&corpus.join("verdicts.tsv")) {
         let steps = steps(&corpus.join("traces").join(&row[0]));
         let compat = options(&row[2]);
-        let sound = Options { quirks: anytrace_casemate::model::Quirks::SOUND, ..compat };
+        let sound = Options { quirks: anytrace_casemate::model::Quirks::ARCHITECTURE, ..compat };
         let show = |found: Option<(usize, u64, &str, bool)>| {
             found.map_or("ok".to_owned(), |(_, id, message, _)| format!("{id}: {message}"))
         };
@@ -166,7 +166,7 @@ fn differences_of_the_rule_sets() {
         if one != other {
             let why: Vec<&str> = anytrace_casemate::model::QUIRKS
                 .iter()
-                .filter(|row| !row.is_on_in_sound)
+                .filter(|row| !row.is_on_by_default)
                 .filter(|row| {
                     show(verdict(&steps, Options { quirks: sound.quirks.with(row.quirk, true), ..sound })) != other
                 })

@@ -116,7 +116,7 @@ const CASES: &[(&str, bool, &str, &str)] = &[
 ];
 
 fn options(words: &str) -> Options {
-    let base = if words.contains("compat") { Options::COMPAT } else { Options::SOUND };
+    let base = if words.contains("compat") { Options::COMPAT } else { Options::ARCHITECTURE };
     Options { is_racy: words.contains("racy"), no_sysreg: words.contains("no-sysreg"), ..base }
 }
 
@@ -156,7 +156,7 @@ fn every_message_is_fired_by_the_last_step_of_its_trace() {
     {
         let log: String = (1..=65).map(step).collect();
         assert_eq!(run(&log, Options::COMPAT).violations[0].breach.name(), name);
-        assert!(run(&log, Options::SOUND).violations.is_empty(), "{name}");
+        assert!(run(&log, Options::ARCHITECTURE).violations.is_empty(), "{name}");
         fired.insert(name);
     }
     let silent: Vec<_> = BREACHES.iter().map(|breach| breach.name()).filter(|name| !fired.contains(name)).collect();
@@ -193,7 +193,7 @@ fn a_complete_sequence_is_clean_in_both_sets() {
     for middle in whole {
         let steps =
             format!("(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ishst){middle}(mem-write 30 0 plain 4000 51003)");
-        for options in [Options::SOUND, Options::COMPAT] {
+        for options in [Options::ARCHITECTURE, Options::COMPAT] {
             assert_eq!(run(&format!("{TREE}{steps}"), options).verdict, Verdict::Ok, "{middle}");
         }
     }
@@ -241,7 +241,7 @@ fn every_switch_changes_a_verdict() {
         (Quirk::LocalTlbiFires, format!("{TREE}(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish)(tlbi 22 0 alle1)")),
     ];
     for (quirk, log) in cases {
-        let of = |is_on| run(&log, Options { quirks: Quirks::SOUND.with(quirk, is_on), ..Options::SOUND }).verdict;
+        let of = |is_on| run(&log, Options { quirks: Quirks::ARCHITECTURE.with(quirk, is_on), ..Options::ARCHITECTURE }).verdict;
         assert_ne!(of(true), of(false), "{quirk:?}");
     }
 }
@@ -269,7 +269,7 @@ fn mutated_samples_and_huge_ranges_do_no_harm() {
         "(tlbi 1 0 vae2is ffffffffffffffff)(hint 2 0 release_table ffffffffffffffff ffffffffffffffff)(unlock 3 4294967295 0)",
     ] {
         for goes_on in [false, true] {
-            for base in [Options::SOUND, Options::COMPAT] {
+            for base in [Options::ARCHITECTURE, Options::COMPAT] {
                 run(log, Options { goes_on, ..base });
                 run(log, Options { goes_on, ignores_uninitialised: true, no_sysreg: true, is_racy: true, ..base });
             }

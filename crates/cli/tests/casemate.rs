@@ -125,6 +125,60 @@ fn explain_names_the_missing_step_and_the_near_miss() {
     assert_eq!(files.run("explain good.log").status.code(), Some(0));
 }
 
+/// In place: other permissions of the live entry, or another type of memory.
+const PERMISSIONS: &str = "(mem-write (id 9) (tid 0) (mem-order release) (address 0x4000) (value 0x50743))\n";
+const TYPE: &str = "(mem-write (id 9) (tid 0) (mem-order release) (address 0x4000) (value 0x507c7))\n";
+
+#[test]
+fn every_verb_uses_the_rule_set_that_is_asked_for() {
+    let files = Files::new();
+    std::fs::write(files.path("perm.log"), format!("{TREE}{PERMISSIONS}")).unwrap();
+    std::fs::write(files.path("type.log"), format!("{TREE}{TYPE}")).unwrap();
+    for (words, file, code) in [
+        ("check", "perm.log", 0),
+        ("check --rules architecture", "perm.log", 0),
+        ("check --rules strict", "perm.log", 1),
+        ("check --compat", "perm.log", 0),
+        ("check", "type.log", 1),
+        ("check --rules strict", "type.log", 1),
+        ("check --compat", "type.log", 0),
+        ("explain", "perm.log", 0),
+        ("explain --rules strict", "perm.log", 1),
+        ("minimise -o -", "perm.log", 1),
+        ("minimise -o - --rules strict", "perm.log", 0),
+        ("minimise -o -", "type.log", 0),
+        ("check --rules strict --compat", "perm.log", 2),
+    ] {
+        assert_eq!(files.run(&format!("{words} {file}")).status.code(), Some(code), "{words} {file}");
+    }
+    let decides = "memory type (MemAttr, bits 5:2) 0x0 -> 0x1";
+    for words in ["check", "check --format sarif", "explain"] {
+        assert!(text(&files.run(&format!("{words} type.log"))).contains(decides), "{words}");
+    }
+    let attributes = &files.json("check --format json type.log")["violations"][0]["change"]["attributes"];
+    assert_eq!(
+        attributes,
+        &json!([{"attribute": "memory type", "field": "MemAttr", "bits": "5:2", "old": "0x0",
+                                    "new": "0x1", "needs_break": true}])
+    );
+    let story = text(&files.run("explain --rules strict perm.log"));
+    assert!(story.contains("missing: nothing by the architecture"), "{story}");
+    let story = text(&files.run("explain type.log"));
+    assert!(story.contains("missing: the break: the entry is live and must be made invalid and cleaned before its memory type may change\n"), "{story}");
+    let line = "changed in place, which needs no break: permissions (S2AP, bits 7:6) 0x3 -> 0x1 [V]";
+    assert!(text(&files.run("timeline perm.log --location 0x4000")).contains(line));
+    assert!(
+        text(&files.run("timeline --rules strict perm.log --location 0x4000")).contains("VIOLATION: BBM valid->valid")
+    );
+    let generic = |file: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_anytrace")).arg("check").arg(files.path(file)).output().unwrap();
+        (output.status.code(), text(&output))
+    };
+    assert_eq!(generic("perm.log").0, Some(0));
+    let (code, words) = generic("type.log");
+    assert!(code == Some(1) && words.contains(decides), "{words}");
+}
+
 #[test]
 fn timeline_state_and_walk_show_the_machine() {
     let files = Files::new();
@@ -198,11 +252,17 @@ fn the_reference_options_print_its_text() {
 }
 
 #[test]
-fn rules_lists_every_switch_with_both_defaults() {
+fn rules_lists_every_switch_with_its_state_in_each_set() {
     let files = Files::new();
     let value = files.json("rules --format json");
     let rules = value["rules"].as_array().unwrap();
-    assert!(rules.iter().any(|rule| rule["name"] == "af-inverted" && rule["sound"] == "off" && rule["compat"] == "on"));
+    let states = |name: &str| {
+        let rule = rules.iter().find(|rule| rule["name"] == name).unwrap();
+        ["architecture", "strict", "compat"].map(|set| rule[set].as_str().unwrap().to_owned())
+    };
+    assert_eq!(states("af-inverted"), ["off", "off", "on"]);
+    assert_eq!(states("any-attribute"), ["off", "on", "on"]);
+    assert_eq!(states("nsh-fires"), ["on", "on", "on"]);
     assert!(rules.iter().all(|rule| rule["reference"].as_str().is_some_and(|text| !text.is_empty())));
     assert!(text(&files.run("rules --messages")).contains("BBM valid->valid"));
 }

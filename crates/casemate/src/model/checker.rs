@@ -1,5 +1,6 @@
 //! The checker: takes transitions one by one, keeps the state of the machine and says what breaks the rules.
 
+use super::attributes::LiveChange;
 use super::bits::Bits;
 use super::breach::{Breach, breach};
 use super::hash::Map;
@@ -28,6 +29,8 @@ pub struct Violation {
     pub also_at: Vec<u64>,
     /// How many further places there were.
     pub more: u64,
+    /// Where a live entry is changed without a break: the change at the location.
+    pub change: Option<LiveChange>,
 }
 
 impl Violation {
@@ -49,7 +52,7 @@ pub(crate) type Flow = Result<(), Stop>;
 /// use anytrace_casemate::model::{Checker, Options};
 /// use anytrace_casemate::Transition;
 ///
-/// let mut checker = Checker::new(Options::SOUND);
+/// let mut checker = Checker::new(Options::ARCHITECTURE);
 /// assert!(checker.step(0, &Transition::Lock { address: 0x1000 }).is_empty());
 /// let found = checker.step(1, &Transition::Lock { address: 0x1000 });
 /// assert_eq!(found[0].breach.message, "Tried to lock a component that was alerady held");
@@ -153,9 +156,20 @@ impl<W: Watch> Checker<W> {
             }
         } else {
             let location = (location != NOWHERE).then_some(location);
-            self.found.push(Violation { breach, severity, location, also_at: Vec::new(), more: 0 });
+            self.found.push(Violation { breach, severity, location, also_at: Vec::new(), more: 0, change: None });
         }
         if severity == Severity::Error && !self.options.goes_on { Err(Stop) } else { Ok(()) }
+    }
+
+    /// Notes a change of a live entry that needs a break.
+    #[cold]
+    pub(crate) fn fire_change(&mut self, location: u64, change: LiveChange) -> Flow {
+        let flow = self.fire(&breach::BBM_VALID_VALID, location);
+        let found = self.found.iter_mut().find(|found| std::ptr::eq(found.breach, &raw const breach::BBM_VALID_VALID));
+        if let Some(found) = found.filter(|found| found.location == Some(location)) {
+            found.change.get_or_insert(change);
+        }
+        flow
     }
 
     /// Takes back the last violation.

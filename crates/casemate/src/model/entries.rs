@@ -1,5 +1,6 @@
 //! Writes to entries of live tables.
 
+use super::attributes::{self, LiveChange, Registers};
 use super::breach::breach;
 use super::checker::{Checker, Flow, Stop, index_address};
 use super::descriptor::{ACCESS_FLAG, Descriptor, SOFTWARE_BITS, entry_bytes};
@@ -8,7 +9,7 @@ use super::memory::{NOWHERE, Table};
 use super::quirk::Quirk;
 use super::walk::Visit;
 use super::watch::{Change, Watch};
-use crate::record::MemoryOrder;
+use crate::record::{MemoryOrder, Sysreg};
 
 /// Section 2.1: what an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,43 +90,81 @@ impl<W: Watch> Checker<W> {
     fn rewrite(&mut self, thread: u32, index: usize, at: usize, value: u64) -> Flow {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (old, table, word) = (page.value(at), page.table_of(at), page.address(at));
-        if self.needs_break(thread, table, word, old, value)? {
-            self.fire(&breach::BBM_VALID_VALID, word)?;
+        let is_cached = old & ACCESS_FLAG != 0 || page.aged.has(at);
+        if let Some(change) = self.needs_break(thread, table, word, is_cached, (old, value))? {
+            self.fire_change(word, change)?;
             // Recovery: as if the entry had been broken, cleaned and made.
             if let Descriptor::Table(next) = Descriptor::decode(table.level, old) {
                 self.traverse(thread, Visit::Unmark, next, below(table, word, at))?;
             }
             self.store(index, at, value);
+            if let Some(page) = self.memory.pages.get_mut(index) {
+                page.aged.put(at, false);
+            }
             return self.mark_below(thread, table, word, at, value);
         }
         if old != value {
             if W::IS_ON {
                 self.shown.entry(word).or_insert(old);
             }
-            self.store(index, at, value);
+            if let Some(page) = self.memory.pages.get_mut(index) {
+                page.store(at, value);
+                // Clearing the flag drops nothing from TLBs: what they hold still needs a break.
+                page.aged.put(at, is_cached);
+            }
         }
         if W::IS_ON {
-            self.watch.change(word, Change::Rewritten);
+            self.watch.change(word, Change::Rewritten(live_change(table, (old, value), 0, 0)));
         }
         Ok(())
     }
 
-    /// Whether a live entry's change needs break-before-make.
-    fn needs_break(&mut self, thread: u32, table: Table, word: u64, old: u64, new: u64) -> Result<bool, Stop> {
+    /// A live entry's change, if it needs break-before-make. `is_cached`: TLBs may hold the entry, if it is a block or
+    /// page.
+    fn needs_break(
+        &mut self,
+        thread: u32,
+        table: Table,
+        word: u64,
+        is_cached: bool,
+        (old, new): (u64, u64),
+    ) -> Result<Option<LiveChange>, Stop> {
         let before = self.decode(thread, table, word, old)?;
         let after = self.decode(thread, table, word, new)?;
         if old == new && !self.has(Quirk::IdenticalTableRewrite) {
-            return Ok(false);
+            return Ok(None);
         }
-        Ok(match (before, after) {
-            (Descriptor::Table(_), _) | (_, Descriptor::Table(_)) => true,
+        let (is_exempt, by_strict) = match (before, after) {
             (Descriptor::Map(_), Descriptor::Map(_)) => {
-                let is_exempt =
-                    if self.has(Quirk::AfInverted) { (old | new) & ACCESS_FLAG != 0 } else { old & ACCESS_FLAG == 0 };
-                !is_exempt && (old ^ new) & !SOFTWARE_BITS != 0
+                let is_exempt = if self.has(Quirk::AfInverted) { (old | new) & ACCESS_FLAG != 0 } else { !is_cached };
+                (is_exempt, (old ^ new) & !SOFTWARE_BITS)
             }
-            _ => false,
-        })
+            (Descriptor::Table(_), _) | (_, Descriptor::Table(_)) => (false, old ^ new),
+            _ => return Ok(None),
+        };
+        if is_exempt {
+            return Ok(None);
+        }
+        let by_architecture = self.by_architecture(table, (old, new));
+        let is_repeated = old == new && before.is_table();
+        let deciding = if self.has(Quirk::AnyAttribute) { by_strict } else { by_architecture };
+        let needs_break = deciding != 0 || is_repeated;
+        Ok(needs_break.then(|| live_change(table, (old, new), deciding, by_architecture)))
+    }
+
+    /// The changed bits that need a break by the architecture. Where threads differ in a register, software is at fault:
+    /// what one of them needs counts.
+    fn by_architecture(&self, table: Table, (old, new): (u64, u64)) -> u64 {
+        let control = if table.stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+        let control = match attributes::changes_pbha(old, new) {
+            true => self.threads.all_of(control).fold(0, |all, control| all | control),
+            false => 0,
+        };
+        let is_same_type = table.stage == 1 && attributes::changes_attr_index(old, new) && {
+            let mut mairs = self.threads.all_of(Sysreg::MairEl2).peekable();
+            mairs.peek().is_some() && mairs.all(|mair| attributes::is_same_type(mair, old, new))
+        };
+        attributes::deciding(table.stage, table.level, old, new, Registers { control, is_same_type })
     }
 
     /// Valid to invalid.
@@ -224,6 +263,7 @@ impl<W: Watch> Checker<W> {
             return;
         }
         page.unclean.put(at, false);
+        page.aged.put(at, false);
         let word = page.address(at);
         self.unclean.remove(word);
         self.shown.remove(&word);
@@ -244,6 +284,10 @@ impl<W: Watch> Checker<W> {
             (index, at) = (above, super::memory::position(parent));
         }
     }
+}
+
+fn live_change(table: Table, (old, new): (u64, u64), deciding: u64, deciding_architecture: u64) -> LiveChange {
+    LiveChange { stage: table.stage, level: table.level, old, new, deciding, deciding_architecture }
 }
 
 /// The place of the table an entry points at.

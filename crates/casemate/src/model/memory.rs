@@ -46,6 +46,8 @@ pub(crate) struct Page {
     pub(crate) frozen: Bits,
     /// Clean entries whose last valid value was a table.
     pub(crate) was_table: Bits,
+    /// Live entries whose access flag was cleared in place: TLBs may hold the value with the flag set.
+    pub(crate) aged: Bits,
     /// Where the entries hang, if they hang in one place.
     pub(crate) table: Table,
     /// Where each entry hangs, if they do not.
@@ -69,6 +71,7 @@ impl Page {
             unclean: Bits::default(),
             frozen: Bits::default(),
             was_table: Bits::default(),
+            aged: Bits::default(),
             table: Table::default(),
             mixed: None,
             owners: None,
@@ -134,6 +137,7 @@ impl Page {
         self.unclean.put(at, false);
         self.frozen.put(at, false);
         self.was_table.put(at, false);
+        self.aged.put(at, false);
         if let Some(cleaners) = &mut self.cleaners {
             cleaners[at & (WORDS - 1)] = 0;
         }
@@ -148,6 +152,7 @@ impl Page {
         self.unclean = Bits::default();
         self.frozen = Bits::default();
         self.was_table = Bits::default();
+        self.aged = Bits::default();
     }
 
     pub(crate) fn set_cleaner(&mut self, at: usize, thread: u32) {

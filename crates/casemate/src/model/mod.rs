@@ -5,10 +5,12 @@
 //! then is it *clean*. [`Checker`] follows memory, trees of tables, locks, roots and system registers, and says which
 //! step of which thread breaks that order, or one of the rules around it.
 //!
-//! There are two rule sets and one engine: [`Options::COMPAT`] is what the reference checker does, message for message;
-//! [`Options::SOUND`], the default, is what the architecture and the trace format's document say. They differ by
+//! There are three rule sets and one engine: [`Options::COMPAT`] is what the reference checker does, message for message;
+//! [`Options::ARCHITECTURE`], the default, is what the architecture and the trace format's document say;
+//! [`Options::STRICT`] also rejects changes of a live entry that the architecture allows in place. They differ by
 //! [`Quirk`]s, each a switch with a name.
 
+mod attributes;
 mod bits;
 pub(crate) mod breach;
 mod checker;
@@ -24,6 +26,7 @@ mod view;
 mod walk;
 mod watch;
 
+pub use attributes::{FieldChange, LiveChange};
 pub use breach::{BREACHES, Breach};
 pub use checker::{Checker, Violation};
 pub use descriptor::{Descriptor, Start, entry_bytes};

@@ -1,5 +1,5 @@
-//! The two rule sets: every point where the reference departs from the architecture or from the format's document is
-//! a named switch.
+//! The rule sets: every point where the reference departs from the architecture or from the format's document is a named
+//! switch.
 
 /// A departure of the reference that can be switched on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,8 @@ pub enum Quirk {
     LocalTlbiFires,
     /// A walk leaves a table at the first entry of another thread.
     ThreadOwnedStopsTable,
+    /// A live block or page may not change in place at all, software bits apart.
+    AnyAttribute,
 }
 
 /// What a switch is for people.
@@ -56,32 +58,36 @@ pub struct QuirkRow {
     pub quirk: Quirk,
     /// Its name: `af-inverted`.
     pub name: &'static str,
-    /// What the reference does, one line.
-    pub compat: &'static str,
+    /// What happens when it is on, which is what the reference does; one line.
+    pub on: &'static str,
     /// What happens when it is off, one line.
-    pub sound: &'static str,
-    /// True when it is on in the sound rule set too.
-    pub is_on_in_sound: bool,
+    pub off: &'static str,
+    /// True when it is on in the default rule set too.
+    pub is_on_by_default: bool,
+    /// True when it is on in the strict rule set.
+    pub is_on_in_strict: bool,
     /// Where the latter is said.
     pub reference: &'static str,
 }
 
 macro_rules! quirks {
-    ($($set:ident $quirk:ident $name:literal $compat:literal $sound:literal $reference:literal;)*) => {
+    ($($set:ident $quirk:ident $name:literal $on:literal $off:literal $reference:literal;)*) => {
         /// Every switch.
         pub static QUIRKS: &[QuirkRow] = &[$(QuirkRow {
-            quirk: Quirk::$quirk, name: $name, compat: $compat, sound: $sound, reference: $reference,
-            is_on_in_sound: quirks!(@sound $set),
+            quirk: Quirk::$quirk, name: $name, on: $on, off: $off, reference: $reference,
+            is_on_by_default: quirks!(@default $set), is_on_in_strict: quirks!(@strict $set),
         }),*];
     };
-    (@sound compat) => { false };
-    (@sound both) => { true };
+    (@default both) => { true };
+    (@default $set:ident) => { false };
+    (@strict compat) => { false };
+    (@strict $set:ident) => { true };
 }
 
 quirks! {
     compat AfInverted "af-inverted"
         "a live block or page may be changed when the old or the new entry has AF = 1"
-        "a live block or page may be changed only when the old entry has AF = 0: such an entry is in no TLB"
+        "a live block or page whose AF is 0 may be changed: such an entry is in no TLB, unless its AF was cleared in place"
         "Arm ARM D8.5.1 (access flag), D8.16.1 (break-before-make)";
     compat IdenticalTableRewrite "identical-table-rewrite"
         "writing a live table entry's own value again is a change"
@@ -163,6 +169,10 @@ quirks! {
         "a walk leaves a table at the first entry that belongs to another thread"
         "it passes over that entry only"
         "format page, section 2.2";
+    strict AnyAttribute "any-attribute"
+        "a live block or page needs break-before-make for every change outside bits 58:55, a live table for every change"
+        "only for the changes that the architecture lists; permissions, execute-never, the access flag, the dirty state and ignored bits may change in place"
+        "Arm ARM D8.16.1; chapter, section Changes in place";
 }
 
 impl Quirk {
@@ -182,11 +192,13 @@ pub struct Quirks(u32);
 
 impl Quirks {
     /// What the architecture and the document say. The default.
-    pub const SOUND: Self = Self(
+    pub const ARCHITECTURE: Self = Self(
         1 << Quirk::NshFires as u32 | 1 << Quirk::LocalTlbiFires as u32 | 1 << Quirk::ThreadOwnedStopsTable as u32,
     );
+    /// The same, and no change of a live entry in place but of software bits, as in the model of the format's document.
+    pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
     /// All: what the reference does.
-    pub const COMPAT: Self = Self((1 << 21) - 1);
+    pub const COMPAT: Self = Self((1 << 22) - 1);
 
     /// True when the reference's way is on.
     #[inline]
@@ -216,16 +228,23 @@ pub struct Options {
 }
 
 impl Options {
-    /// The sound rules.
-    pub const SOUND: Self =
-        Self { quirks: Quirks::SOUND, is_racy: false, ignores_uninitialised: false, no_sysreg: false, goes_on: false };
+    /// The architecture's rules.
+    pub const ARCHITECTURE: Self = Self {
+        quirks: Quirks::ARCHITECTURE,
+        is_racy: false,
+        ignores_uninitialised: false,
+        no_sysreg: false,
+        goes_on: false,
+    };
+    /// The strict rules.
+    pub const STRICT: Self = Self { quirks: Quirks::STRICT, ..Self::ARCHITECTURE };
     /// The reference's rules.
-    pub const COMPAT: Self = Self { quirks: Quirks::COMPAT, ..Self::SOUND };
+    pub const COMPAT: Self = Self { quirks: Quirks::COMPAT, ..Self::ARCHITECTURE };
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self::SOUND
+        Self::ARCHITECTURE
     }
 }
 
@@ -235,15 +254,16 @@ mod tests {
 
     #[test]
     fn every_switch_has_one_row_and_is_on_in_compat() {
-        assert_eq!(QUIRKS.len(), 21);
+        assert_eq!(QUIRKS.len(), 22);
         for (at, row) in QUIRKS.iter().enumerate() {
             assert_eq!(row.quirk as usize, at, "{}", row.name);
             assert_eq!(Quirk::from_name(row.name), Some(row.quirk));
             assert!(Quirks::COMPAT.has(row.quirk));
-            assert_eq!(Quirks::SOUND.has(row.quirk), row.is_on_in_sound);
-            let changed = Quirks::SOUND.with(row.quirk, !row.is_on_in_sound);
-            assert_ne!(changed, Quirks::SOUND);
-            assert_eq!(changed.with(row.quirk, row.is_on_in_sound), Quirks::SOUND);
+            assert_eq!(Quirks::ARCHITECTURE.has(row.quirk), row.is_on_by_default);
+            assert_eq!(Quirks::STRICT.has(row.quirk), row.is_on_in_strict);
+            let changed = Quirks::ARCHITECTURE.with(row.quirk, !row.is_on_by_default);
+            assert_ne!(changed, Quirks::ARCHITECTURE);
+            assert_eq!(changed.with(row.quirk, row.is_on_by_default), Quirks::ARCHITECTURE);
         }
         assert_eq!(Quirks(QUIRKS.iter().fold(0, |set, row| set | row.quirk.bit())), Quirks::COMPAT);
     }

@@ -141,6 +141,11 @@ impl Threads {
         *self.get(thread)?.current.get(usize::from(stage) - 1)?
     }
 
+    /// What each thread that wrote a register has in it.
+    pub(crate) fn all_of(&self, register: Sysreg) -> impl Iterator<Item = u64> {
+        self.all.iter().filter_map(move |(_, thread)| thread.register(register))
+    }
+
     /// Threads that wrote registers or used DSBs, in order of number: registers and current roots.
     pub(crate) fn all(&self) -> Vec<(u32, Thread)> {
         let mut all = self.all.clone();

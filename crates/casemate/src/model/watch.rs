@@ -1,6 +1,7 @@
 //! What an onlooker of a [`super::Checker`] is told: every change of an entry's state, and every barrier and TLBI that
 //! did not count for an unclean entry, with the reason.
 
+use super::attributes::LiveChange;
 use super::memory::Table;
 use super::sync::Progress;
 
@@ -18,8 +19,8 @@ pub enum Change {
     Cleaned,
     /// A clean entry was made valid.
     MadeValid,
-    /// A live entry was changed and stayed valid.
-    Rewritten,
+    /// A live entry was changed in place, which needed no break, or written again with its value.
+    Rewritten(LiveChange),
     /// An invalid entry got another invalid value.
     RewrittenInvalid,
     /// A rule was broken; checking went on as if the entry were in this state.

@@ -1,17 +1,16 @@
 //! What is missing where a rule is broken, and what a correct sequence would have been.
 
 use super::check::Found;
-use crate::model::{Cell, CellState, Progress, entry_bytes};
+use crate::model::{Cell, CellState, LiveChange, Progress, entry_bytes};
 
 /// What is missing, and a correct sequence of steps.
 pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
     match (found.breach.name(), cell) {
         ("bbm-valid-valid", cell) => {
-            let missing = "the break: the entry is live and must be made invalid and cleaned before it may change";
             let mut steps = vec!["write an invalid value".to_owned()];
             steps.extend(cell.map_or_else(Vec::new, |cell| cleaning(cell, Progress::Unguarded)));
             steps.push("write the new value".to_owned());
-            (missing.to_owned(), steps)
+            (missing_break(found.change.as_ref()), steps)
         }
         ("bbm-unclean-valid", Some(cell)) => {
             let progress = match cell.state {
@@ -32,6 +31,25 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
         ),
         (name, _) => plain(name),
     }
+}
+
+/// What is missing where a live entry is changed.
+fn missing_break(change: Option<&LiveChange>) -> String {
+    let break_needed = "the break: the entry is live and must be made invalid and cleaned before";
+    let Some(change) = change else { return format!("{break_needed} it may change") };
+    if change.deciding_architecture == 0 {
+        return "nothing by the architecture, which allows this change in place; the rule set in use asks for a break"
+            .to_owned();
+    }
+    let fields = change.fields();
+    let names: Vec<&str> = fields.iter().filter(|field| field.needs_break).map(|field| field.name).collect();
+    let what =
+        if names.is_empty() { "it is written".to_owned() } else { format!("its {} may change", names.join(" and ")) };
+    let mut missing = format!("{break_needed} {what}");
+    if names == ["output address"] && change.is_read_only() {
+        missing.push_str(" (both values are read-only: none is needed if the memory behind them is equal, which a trace does not show)");
+    }
+    missing
 }
 
 /// What is left to do from a state.

@@ -2,7 +2,7 @@
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
 
-use crate::model::{Breach, Checker, Options, Violation, Watch};
+use crate::model::{Breach, Checker, LiveChange, Options, Violation, Watch};
 use crate::output::claim_text;
 use crate::reader::{Item, Place, Reader};
 use crate::record::{Record, Source};
@@ -23,7 +23,7 @@ pub struct CheckOptions {
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        Self { model: Options::SOUND, reads_are_errors: false, limit: 1000 }
+        Self { model: Options::ARCHITECTURE, reads_are_errors: false, limit: 1000 }
     }
 }
 
@@ -100,6 +100,8 @@ pub struct Found {
     pub source_line: Option<(String, u64)>,
     /// What it is about.
     pub location: Option<u64>,
+    /// Where a live entry is changed without a break: the change, and which attribute decides.
+    pub change: Option<LiveChange>,
     /// Entries above the location, and further places.
     pub related: Vec<Related>,
     /// Further places not listed.
@@ -307,6 +309,7 @@ fn describe<W: Watch>(
         source: source_text(&record.source),
         source_line: record.source.file_line().map(|(file, line)| (text::escaped(file), line)),
         location: violation.location,
+        change: violation.change,
         related: above.chain(also).collect(),
         more: violation.more.saturating_sub(violation.also_at.len() as u64),
         text: short(record.text),

@@ -157,7 +157,7 @@ mod tests {
             log.push_str(&format!("(mem-write {n} {} plain {:x} {:x})\n", n % 3, 0x1000 + 8 * (n % 2048), n));
         }
         let open = OpenOptions::default();
-        let points = Checkpoints::new(log.as_bytes(), &open, Options::SOUND, &mut Collect::default()).unwrap();
+        let points = Checkpoints::new(log.as_bytes(), &open, Options::ARCHITECTURE, &mut Collect::default()).unwrap();
         assert_eq!(points.records(), 20_000);
         for index in [0, 1, 4095, 4096, 4097, 12_345, 19_999] {
             let state = points.state(At::Index(index)).unwrap();

@@ -231,6 +231,9 @@ impl Story {
         let found = &self.found;
         writeln!(out, "{}: {} [{}]", found.severity.name(), found.breach.message, found.breach.rule.code)?;
         writeln!(out, "  {}", found.breach.rule.summary)?;
+        for line in render::change_lines(found) {
+            writeln!(out, "  {line}")?;
+        }
         let source = found.source.as_ref().map_or(String::new(), |source| format!(", {source}"));
         writeln!(out, "  at record {} (id {}), thread {}{source}", found.index, found.record_id, found.thread)?;
         writeln!(out, "    {}", found.text)?;

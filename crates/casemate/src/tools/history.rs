@@ -7,8 +7,8 @@ use crate::record::Record;
 
 use super::check::{short, source_text};
 
-/// Most misses kept for one entry; older ones go.
-const MISSES_MAX: usize = 64;
+/// Most misses, and most changes in place, kept for one entry; older ones go.
+const SAME_MAX: usize = 64;
 
 /// What happened to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,10 @@ impl What {
             Self::Change(Change::Advanced(progress)) => progress_words(*progress).to_owned(),
             Self::Change(Change::Cleaned) => "clean: no TLB holds its old value".to_owned(),
             Self::Change(Change::MadeValid) => "made valid".to_owned(),
-            Self::Change(Change::Rewritten) => "changed while valid, which needs no break here".to_owned(),
+            Self::Change(Change::Rewritten(change)) => match change.words(false) {
+                Some(words) => format!("changed in place, which needs no break: {words}"),
+                None => "written again with the value that it has".to_owned(),
+            },
             Self::Change(Change::RewrittenInvalid) => "another invalid value".to_owned(),
             Self::Change(Change::Forced { is_valid }) => {
                 format!("taken as {} from here on", if *is_valid { "valid" } else { "invalid" })
@@ -56,7 +59,7 @@ impl What {
             Self::Change(Change::Advanced(Progress::TlbiIpaDsbed)) => "IU td",
             Self::Change(Change::Advanced(Progress::Tlbied)) => "IU ta",
             Self::Change(Change::Cleaned) => "I",
-            Self::Change(Change::MadeValid | Change::Rewritten) => "V",
+            Self::Change(Change::MadeValid | Change::Rewritten(_)) => "V",
             Self::Change(Change::Forced { is_valid }) => ["I", "V"][usize::from(*is_valid)],
             _ => return None,
         })
@@ -192,6 +195,14 @@ impl Watch for Notes {
     }
 }
 
+fn is_miss(event: &Event) -> bool {
+    matches!(event.what, What::Miss(_))
+}
+
+fn is_rewrite(event: &Event) -> bool {
+    matches!(event.what, What::Change(Change::Rewritten(_) | Change::RewrittenInvalid))
+}
+
 /// What happened to entries since they last became valid or entered their tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
@@ -206,11 +217,9 @@ impl History {
         if begins {
             events.clear();
         }
-        if matches!(event.what, What::Miss(_)) {
-            let misses = events.iter().filter(|event| matches!(event.what, What::Miss(_))).count();
-            if misses >= MISSES_MAX
-                && let Some(oldest) = events.iter().position(|event| matches!(event.what, What::Miss(_)))
-            {
+        for is_such in [is_miss, is_rewrite] {
+            if is_such(&event) && events.iter().filter(|event| is_such(event)).count() >= SAME_MAX {
+                let oldest = events.iter().position(is_such).unwrap_or(0);
                 events.remove(oldest);
             }
         }

@@ -44,6 +44,8 @@ struct Verdict {
     breach: &'static str,
     message: &'static str,
     location: Option<u64>,
+    /// The bits of a live entry that decide.
+    deciding: Option<u64>,
 }
 
 struct Search<'a> {
@@ -122,7 +124,12 @@ fn failing(
 
 fn verdict_of(checker: &mut Checker, thread: u32, transition: &Transition) -> Option<Verdict> {
     let found = checker.step(thread, transition).iter().find(|found| found.is_error())?;
-    Some(Verdict { breach: found.breach.rule.code, message: found.breach.message, location: found.location })
+    Some(Verdict {
+        breach: found.breach.rule.code,
+        message: found.breach.message,
+        location: found.location,
+        deciding: found.change.map(|change| change.deciding),
+    })
 }
 
 impl Step {
@@ -271,7 +278,7 @@ mod tests {
         let input = Input::from_bytes("t.log", log.as_bytes().to_vec());
         // More than it takes on any machine: a search that is cut short gives another answer.
         let patience = Duration::from_secs(600);
-        minimise(input, &OpenOptions::default(), Options::SOUND, patience, &mut Collect::default()).unwrap()
+        minimise(input, &OpenOptions::default(), Options::ARCHITECTURE, patience, &mut Collect::default()).unwrap()
     }
 
     /// A tree of four tables under VMID 1, and `rounds` correct rounds of page changes on it.

@@ -7,7 +7,7 @@ use anytrace_core::Severity;
 use serde_json::{Value, json};
 
 use super::check::{Found, Report, Verdict};
-use crate::model::BREACHES;
+use crate::model::{BREACHES, LiveChange};
 
 /// Version of the JSON results.
 pub const VERSION: u64 = 1;
@@ -15,6 +15,20 @@ pub const VERSION: u64 = 1;
 /// An address as JSON: a string, since numbers of JSON lose bits above 2^53.
 pub(crate) fn hex(address: u64) -> Value {
     Value::String(format!("{address:#x}"))
+}
+
+/// A change of a live entry as JSON: the fields that change, those that decide first.
+fn change_json(change: &LiveChange) -> Value {
+    let fields: Vec<Value> = change
+        .fields()
+        .iter()
+        .map(|field| {
+            json!({"attribute": field.name, "field": field.field, "bits": field.bits, "old": hex(field.old),
+                   "new": hex(field.new), "needs_break": field.needs_break})
+        })
+        .collect();
+    json!({"old": hex(change.old), "new": hex(change.new), "stage": change.stage, "level": change.level,
+           "needs_break_by_architecture": change.deciding_architecture != 0, "attributes": fields})
 }
 
 /// One violation as JSON.
@@ -35,6 +49,7 @@ pub fn violation_json(found: &Found) -> Value {
         "thread": found.thread,
         "src": found.source,
         "location": found.location.map(hex),
+        "change": found.change.as_ref().map(change_json),
         "related": related,
         "related_not_listed": found.more,
         "record": found.text,
@@ -56,12 +71,27 @@ pub fn report_json(report: &Report) -> Value {
     })
 }
 
+/// Which attribute of a live entry decides, and what else changes; nothing for other violations.
+pub(crate) fn change_lines(found: &Found) -> Vec<String> {
+    let Some(change) = &found.change else { return Vec::new() };
+    let mut lines = Vec::new();
+    match change.words(true) {
+        Some(words) => lines.push(format!("changed, which needs a break: {words}")),
+        None => lines.push("the value that it has is written again".to_owned()),
+    }
+    lines.extend(change.words(false).map(|words| format!("changed, which needs none: {words}")));
+    lines
+}
+
 /// A report for people.
 pub fn report_text(report: &Report, out: &mut impl Write) -> std::fmt::Result {
     let file = anytrace_core::text::escaped(report.file.as_bytes());
     for found in &report.violations {
         writeln!(out, "{file}: {}: {}", found.severity.name(), found.breach.message)?;
         write!(out, "  [{}] {}", found.breach.rule.code, found.breach.rule.summary)?;
+        for line in change_lines(found) {
+            write!(out, "\n  {line}")?;
+        }
         write!(out, "\n  record {} (id {}), thread {}", found.index, found.record_id, found.thread)?;
         write!(out, ", line {}, byte {:#x}", found.line, found.offset)?;
         if let Some(source) = &found.source {
@@ -163,12 +193,14 @@ fn sarif_result(report: &Report, found: &Found, index: &BTreeMap<&str, usize>) -
         None => in_trace,
     };
     let place = found.location.map_or(String::new(), |location| format!(" at {location:#x}"));
+    let changed =
+        found.change.and_then(|change| change.words(true)).map_or(String::new(), |words| format!(": {words}"));
     json!({
         "ruleId": found.breach.rule.code,
         "ruleIndex": index.get(found.breach.rule.code),
         "level": level(found.severity),
         "message": {"text": format!(
-            "{}{place} ({}; record {}, id {}, thread {})",
+            "{}{place} ({}{changed}; record {}, id {}, thread {})",
             found.breach.message, found.breach.rule.summary, found.index, found.record_id, found.thread
         )},
         "locations": [primary],

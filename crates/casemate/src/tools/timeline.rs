@@ -97,7 +97,7 @@ mod tests {
     fn run(of: &Of) -> Vec<String> {
         let mut lines = Vec::new();
         let input = Input::from_bytes("t", LOG.as_bytes().to_vec());
-        timeline(input, &OpenOptions::default(), Options::SOUND, of, &mut Collect::default(), |event| {
+        timeline(input, &OpenOptions::default(), Options::ARCHITECTURE, of, &mut Collect::default(), |event| {
             lines.push(format!("{} {}", event.at.id, event.what.state().unwrap_or("-")));
             Ok(())
         })

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn an_address_is_translated_and_a_tree_listed() {
-        let mut checker = Checker::new(Options::SOUND);
+        let mut checker = Checker::new(Options::ARCHITECTURE);
         let write = |address, value| Transition::MemWrite { order: MemoryOrder::Plain, address, value };
         for step in [
             Transition::MemInit { address: 0x1000, size: 0x4000 },

@@ -131,6 +131,7 @@ impl Model {
         self.set_desc(address, explode(place.input, cell.value, place.level, place.stage)?);
         if let Some(cell) = self.memory.get_mut(address) {
             cell.automaton = Automaton::Clean { was_table };
+            cell.was_accessed = false;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ pub(crate) const PAGE: u64 = 4096;
 /// Words in a page.
 pub(crate) const WORDS: u64 = 512;
 const BITS_47_12: u64 = 0x0000_ffff_ffff_f000;
-const ACCESS_FLAG: u64 = 1 << 10;
+pub(crate) const ACCESS_FLAG: u64 = 1 << 10;
 const SOFTWARE_BITS: u64 = 0xf << 55;
 
 /// A translation stage.
@@ -71,26 +71,70 @@ pub(crate) fn explode(input: u64, value: u64, level: u64, stage: Stage) -> Resul
     Ok(Descriptor { shape, level, stage, input })
 }
 
-/// How a change between two live mappings is judged.
+/// How a change between two live entries is judged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judgement {
-    /// Either AF=1 excuses (the reference); else only the old one's AF=0 does.
+pub(crate) struct Judgement<'a> {
+    /// Either AF=1 excuses (the reference); else only an old one that no TLB holds does.
     pub(crate) af_inverted: bool,
     /// A table's own value again is a change.
     pub(crate) identical_table: bool,
+    /// Any change outside the software bits of a leaf counts.
+    pub(crate) any_attribute: bool,
+    /// A TLB may hold the old mapping with AF=1, though AF is 0 now.
+    pub(crate) was_accessed: bool,
+    /// TCR_EL2 or VTCR_EL2, and MAIR_EL2, of every thread that wrote them.
+    pub(crate) controls: &'a [u64],
+    pub(crate) mairs: &'a [u64],
 }
 
 /// Does the change from `old` to `new` need break-before-make?
-pub(crate) fn needs_bbm(old: (u64, Shape), new: (u64, Shape), judgement: Judgement) -> bool {
-    match (old.1, new.1) {
-        (Shape::Invalid, _) | (_, Shape::Invalid) => false,
-        (Shape::Map, Shape::Map) => {
-            let is_excused = match judgement.af_inverted {
-                true => (old.0 | new.0) & ACCESS_FLAG != 0,
-                false => old.0 & ACCESS_FLAG == 0,
-            };
-            !is_excused && (old.0 ^ new.0) & !SOFTWARE_BITS != 0
+pub(crate) fn needs_bbm(place: &Descriptor, old: (u64, Shape), new: (u64, Shape), judgement: Judgement<'_>) -> bool {
+    let is_leaf = match (old.1, new.1) {
+        (Shape::Invalid, _) | (_, Shape::Invalid) => return false,
+        (Shape::Map, Shape::Map) => true,
+        (Shape::Table(_), Shape::Table(_)) => false,
+        _ => return true,
+    };
+    let is_excused = match judgement.af_inverted {
+        true => (old.0 | new.0) & ACCESS_FLAG != 0,
+        false => old.0 & ACCESS_FLAG == 0 && !judgement.was_accessed,
+    };
+    match (is_leaf, old.0 == new.0, judgement.any_attribute) {
+        (false, true, _) => judgement.identical_table,
+        (true, true, _) => false,
+        (true, ..) if is_excused => false,
+        (false, _, true) => true,
+        (true, _, true) => (old.0 ^ new.0) & !SOFTWARE_BITS != 0,
+        (_, _, false) => (0..64).any(|bit| bit_needs_bbm(place.stage, is_leaf, bit, old.0, new.0, &judgement)),
+    }
+}
+
+/// What each bit is, from 63 down: `.` may change, `x` may not, `a` is an address, `r` reserved, `h` for hardware to use
+/// where a control register lets it, `m` an index into MAIR, `g` the bit that makes an entry non-global.
+fn layout(stage: Stage, is_leaf: bool) -> &'static str {
+    match (stage, is_leaf) {
+        (Stage::One, true) => ".hhhh......x..rraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaag.xx..xmmmxx",
+        (Stage::Two, true) => ".hhhh......x.rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaax.xx..xxxxxx",
+        (Stage::One, false) => "x............rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..........xx",
+        (Stage::Two, false) => "rrrrr........rrraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..........xx",
+    }
+}
+
+fn bit_needs_bbm(stage: Stage, is_leaf: bool, bit: usize, old: u64, new: u64, judgement: &Judgement<'_>) -> bool {
+    let layout = layout(stage, is_leaf).as_bytes();
+    assert_eq!(layout.len(), 64);
+    if (old ^ new) >> bit & 1 == 0 {
+        return false;
+    }
+    match layout.get(63 - bit) {
+        Some(b'.') => false,
+        Some(b'h') => judgement.controls.iter().any(|control| control >> (bit - 59 + 25) & 1 == 1),
+        // A global entry may not join a non-global one; the other way round is fine.
+        Some(b'g') => new >> bit & 1 == 0,
+        Some(b'm') => {
+            let types = |mair: &u64| [old, new].map(|value| mair.to_le_bytes()[(value / 4 % 8) as usize]);
+            judgement.mairs.is_empty() || judgement.mairs.iter().map(types).any(|[old, new]| old != new)
         }
-        _ => judgement.identical_table || old.0 != new.0,
+        _ => true,
     }
 }

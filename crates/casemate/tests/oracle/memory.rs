@@ -66,6 +66,8 @@ pub(crate) struct Cell {
     pub(crate) is_pte: bool,
     /// The cached descriptor of an entry: the last valid one until it is clean.
     pub(crate) desc: Option<Descriptor>,
+    /// A TLB may hold an earlier value of the live entry with AF=1.
+    pub(crate) was_accessed: bool,
     /// State of an entry.
     pub(crate) automaton: Automaton,
     /// Root of an entry.
@@ -82,6 +84,7 @@ impl Cell {
         value: 0,
         is_pte: false,
         desc: None,
+        was_accessed: false,
         automaton: Automaton::Valid,
         owner: 0,
         thread_owner: -1,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Transition};
+use anytrace_casemate::{Barrier, HintKind, MemoryOrder, Sysreg, Transition};
 
-use super::descriptor::{Descriptor, Judgement, PAGE, Stage, WORDS, is_valid, needs_bbm};
+use super::descriptor::{ACCESS_FLAG, Descriptor, Judgement, PAGE, Stage, WORDS, is_valid, needs_bbm};
 use super::memory::{Automaton, Cell, Lis, Memory};
 use super::options::Options;
 use super::registers::{Geometry, Root};
@@ -163,7 +163,7 @@ impl Model {
     fn change_entry(&mut self, act: Act, address: u64, cell: &Cell, value: u64) -> Result<(), Fault> {
         let Some(place) = cell.desc else { return Ok(()) };
         let next = match (cell.automaton, is_valid(value)) {
-            (Automaton::Valid, true) => return self.change_live(act, &place, cell.value, value),
+            (Automaton::Valid, true) => return self.change_live(act, address, &place, cell.value, value),
             (Automaton::Valid, false) => {
                 self.unclean.retain(|at| *at != address);
                 self.unclean.insert(0, address);
@@ -194,12 +194,26 @@ impl Model {
         }
     }
 
-    fn change_live(&mut self, act: Act, place: &Descriptor, old: u64, new: u64) -> Result<(), Fault> {
+    fn change_live(&mut self, act: Act, address: u64, place: &Descriptor, old: u64, new: u64) -> Result<(), Fault> {
         let quirks = self.options.quirks;
-        let judgement = Judgement { af_inverted: quirks.af_inverted, identical_table: quirks.identical_table_rewrite };
+        let control = if place.stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
+        let judgement = Judgement {
+            af_inverted: quirks.af_inverted,
+            identical_table: quirks.identical_table_rewrite,
+            any_attribute: quirks.any_attribute,
+            was_accessed: self.memory.get(address).is_some_and(|cell| cell.was_accessed),
+            controls: &self.values_of(control),
+            mairs: &self.values_of(Sysreg::MairEl2),
+        };
         let old = (old, self.explode(act, place, old)?.shape);
         let new = (new, self.explode(act, place, new)?.shape);
-        if needs_bbm(old, new, judgement) { Err(Fault::Fire(VALID_VALID)) } else { Ok(()) }
+        if needs_bbm(place, old, new, judgement) {
+            return Err(Fault::Fire(VALID_VALID));
+        }
+        if let Some(cell) = self.memory.get_mut(address) {
+            cell.was_accessed |= old.0 & ACCESS_FLAG != 0;
+        }
+        Ok(())
     }
 
     fn mem_init(&mut self, address: u64, size: u64) -> Result<(), Fault> {

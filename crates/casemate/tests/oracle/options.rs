@@ -81,6 +81,8 @@ quirks! {
         "a walk of a root takes its shape from the acting thread's registers; off: from those at its registration";
     limits "limits" "2, constants"
         "64 roots, held locks and lock associations, 8192 pages; off: none";
+    any_attribute "any-attribute" "2.3 needs_bbm; DDI 0487 D8: permissions, execute-never, AF, DBM and ignored bits need none"
+        "a live leaf may change in place only in software bits; off: in all that the architecture lets change in place";
     unread_base_aborts "unread-base-aborts" "2.1 defaults, 2.7"
         "turning a regime on before its base was written ends the process; off: there is nothing to activate";
 }
@@ -100,6 +102,13 @@ impl Options {
         quirks.local_tlbi_fires = true;
         quirks.thread_owned_stops_table = true;
         Self { quirks, ..Self::compat() }
+    }
+
+    /// The sound rules, and no change of a live entry in place but of software bits.
+    pub(crate) const fn strict() -> Self {
+        let mut strict = Self::sound();
+        strict.quirks.any_attribute = true;
+        strict
     }
 
     /// Sets one switch by name; false when there is none of that name.

@@ -62,6 +62,12 @@ impl Model {
         self.registers.get(&(act.thread, register.name())).copied()
     }
 
+    /// What the threads that wrote a register have in it.
+    pub(crate) fn values_of(&self, register: Sysreg) -> Vec<u64> {
+        let of = self.registers.iter().filter(|((_, name), _)| *name == register.name());
+        of.map(|(_, value)| *value).collect()
+    }
+
     fn is_enabled(&self, act: Act, stage: Stage) -> bool {
         let register = if stage == Stage::One { Sysreg::SctlrEl2 } else { Sysreg::HcrEl2 };
         let default = u64::from(!self.options.no_sysreg);

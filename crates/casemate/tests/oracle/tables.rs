@@ -89,6 +89,7 @@ impl Model {
             Visit::Mark => {
                 cell.is_pte = true;
                 cell.frozen = false;
+                cell.was_accessed = false;
                 cell.owner = tree.root;
                 cell.desc = Some(desc);
                 cell.automaton = match is_valid(value) {

@@ -34,6 +34,8 @@ const RECIPES: &[Make] = &[
     |r| r.by_id(),
     |r| r.hinted_level(),
     |r| r.live_change(),
+    |r| r.live_attributes(),
+    |r| r.live_attributes(),
     |r| r.behind_an_owned_entry(),
     |r| r.owner_given_later(),
     |r| r.current_across_stages(),
@@ -378,6 +380,40 @@ impl Recipe<'_> {
         let change = self.rng.pick(&[0, 0x1000, 0x400, 0x1400, 1 << 55, 1 << 54, 1 << 59, 2]);
         self.dsb();
         self.write(self.entry(level), old ^ change);
+    }
+
+    /// Fields of a live entry change in place, one after the other, and sometimes what must not.
+    fn live_attributes(&mut self) {
+        let is_stage_one = self.rng.chance(50);
+        let (base, control) = match is_stage_one {
+            true => (Sysreg::Ttbr0El2, Sysreg::TcrEl2),
+            false => (Sysreg::VttbrEl2, Sysreg::VtcrEl2),
+        };
+        self.chain();
+        self.sysreg(base, self.base);
+        self.lock();
+        if self.rng.chance(30) {
+            let hardware = self.rng.pick(&[1 << 25, 0xf << 25, 0]);
+            self.sysreg(control, hardware | 16);
+            let mair = self.rng.pick(&[0x4444, 0xff44_ff44, 0xff04]);
+            self.sysreg(Sysreg::MairEl2, mair);
+        }
+        let level = self.rng.pick(&[3, 3, 3, 2, 1]);
+        let mut value = if level == 3 { 0x7403 } else { self.page(level + 1) | 3 };
+        if level == 3 {
+            self.write(self.entry(3), 0);
+            self.dsb();
+            self.tlbi(if is_stage_one { TlbiOp::Alle2is } else { TlbiOp::Alle1is });
+            self.dsb();
+            self.write(self.entry(3), value);
+        }
+        for _ in 0..1 + self.rng.below(4) {
+            let low = [0x400, 0x80, 0xc0, 0x400];
+            let bit = 1 << (2 + self.rng.below(62));
+            value ^= if self.rng.chance(75) { self.rng.pick(&low) } else { bit };
+            self.dsb();
+            self.write(self.entry(level), value);
+        }
     }
 
     /// An entry becomes a thread's own after it was invalidated under the lock.

@@ -68,7 +68,7 @@ enum CasemateVerb {
     #[command(after_help = "Exit codes: 0 the same, 1 different, 2 the command failed.\n\nExample:\n  \
                             anytrace casemate diff expected.log hyp.log")]
     Diff(diff::DiffArguments),
-    /// List the rules in which the reference and the sound rule set differ
+    /// List the rules in which the rule sets differ
     Rules(rules::RulesArguments),
 }
 

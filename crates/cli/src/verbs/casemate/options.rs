@@ -1,18 +1,30 @@
 //! Options that every verb with a rule set has.
 
 use anytrace_casemate::model::{Options, QUIRKS, Quirk, Quirks};
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+/// A rule set that is not the reference's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RuleSet {
+    /// Changes that the architecture allows in place are fine: permissions, execute-never, access flag, ignored bits
+    Architecture,
+    /// Every change of a live entry needs break-before-make, software bits 58:55 of blocks and pages apart
+    Strict,
+}
 
 /// The rule set.
 #[derive(Debug, Args, Clone)]
 #[command(next_help_heading = "Rules")]
 pub(crate) struct RuleArguments {
-    /// Rules of the reference checker, message for message, instead of the sound ones
+    /// What may change in a live entry: what the architecture allows in place, or software bits only
+    #[arg(long, value_enum, default_value_t = RuleSet::Architecture, conflicts_with = "compat")]
+    rules: RuleSet,
+    /// Rules of the reference checker, message for message
     #[arg(long)]
     compat: bool,
     /// Switch one rule; `anytrace casemate rules` lists them. May be repeated
     #[arg(long = "rule", value_name = "NAME=on|off", value_parser = switch)]
-    rules: Vec<(Quirk, bool)>,
+    switches: Vec<(Quirk, bool)>,
     /// Writes need no locks, and barriers and TLBIs count for all entries
     #[arg(short = 'R', long)]
     racy: bool,
@@ -30,11 +42,15 @@ pub(crate) struct RuleArguments {
 impl RuleArguments {
     /// The library's options.
     pub(crate) fn model(&self) -> Options {
-        let mut quirks = if self.compat { Quirks::COMPAT } else { Quirks::SOUND };
+        let mut quirks = match (self.compat, self.rules) {
+            (true, _) => Quirks::COMPAT,
+            (_, RuleSet::Architecture) => Quirks::ARCHITECTURE,
+            (_, RuleSet::Strict) => Quirks::STRICT,
+        };
         if self.strict_id {
             quirks = quirks.with(Quirk::ByIdPromoted, false);
         }
-        for (quirk, is_on) in &self.rules {
+        for (quirk, is_on) in &self.switches {
             quirks = quirks.with(*quirk, *is_on);
         }
         Options {

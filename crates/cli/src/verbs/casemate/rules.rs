@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anytrace_casemate::model::{BREACHES, QUIRKS, QuirkRow};
+use anytrace_casemate::model::{BREACHES, QUIRKS};
 use clap::Args;
 use serde_json::json;
 
@@ -27,7 +27,8 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
         let rules: Vec<_> = QUIRKS
             .iter()
             .map(|row| {
-                json!({"name": row.name, "sound": state(row), "compat": "on", "on": row.compat, "off": row.sound,
+                json!({"name": row.name, "architecture": on_off(row.is_on_by_default),
+                       "strict": on_off(row.is_on_in_strict), "compat": "on", "on": row.on, "off": row.off,
                        "reference": row.reference})
             })
             .collect();
@@ -44,11 +45,12 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     let mut out = anstream::stdout();
     writeln!(
         out,
-        "The default is the sound rule set; with --compat every rule is on. --rule NAME=on|off switches one.\n"
+        "--rules architecture is the default; with --compat every rule is on. --rule NAME=on|off switches one.\n"
     )?;
     for row in QUIRKS {
-        writeln!(out, "{}  (default {}, compat on)", row.name, state(row))?;
-        writeln!(out, "  on:  {}\n  off: {}\n  see: {}", row.compat, row.sound, row.reference)?;
+        let (architecture, strict) = (on_off(row.is_on_by_default), on_off(row.is_on_in_strict));
+        writeln!(out, "{}  (architecture {architecture}, strict {strict}, compat on)", row.name)?;
+        writeln!(out, "  on:  {}\n  off: {}\n  see: {}", row.on, row.off, row.reference)?;
     }
     if options.messages {
         writeln!(out)?;
@@ -60,7 +62,6 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     Ok(Verdict::Fine)
 }
 
-/// The default.
-fn state(row: &QuirkRow) -> &'static str {
-    if row.is_on_in_sound { "on" } else { "off" }
+fn on_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
 }

@@ -1,0 +1,307 @@
+//! The fields of a live descriptor, and which of their changes need break-before-make.
+//!
+//! Arm ARM, "Using break-before-make when updating translation table entries", lists the changes that need it: memory
+//! type, cacheability, shareability, output address (unless both values are read-only and the memory behind them is
+//! equal, which no trace shows), block size and block to table, the contiguous bit, and a global entry in place of a
+//! non-global one. It does not list permissions, execute-never, the access flag, the dirty state and software bits.
+//! The document itself is not at hand where this is built; the list rests on secondary sources: `pgattr_change_is_safe`
+//! and `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here
+//! are reserved, and a change of one counts as a change that needs a break.
+
+use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor};
+
+/// nG of stage 1.
+const NOT_GLOBAL: u64 = 1 << 11;
+/// AttrIndx of stage 1.
+const ATTR_INDEX: u64 = 7 << 2;
+/// DBM: hardware may make the entry writable.
+const DIRTY: u64 = 1 << 51;
+/// AP[2], set where stage 1 is read-only, and S2AP[1], clear where stage 2 is.
+const WRITE: u64 = 1 << 7;
+/// PBHA: hardware may use these bits only where TCR_EL2.HWUn or VTCR_EL2.HWUn, bits 28:25, allow it.
+const PBHA: u64 = 0xf << 59;
+/// Tells a table from a block.
+const TYPE: u64 = 1 << 1;
+
+/// What a field belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Blocks and pages of stage 1.
+    One,
+    /// Blocks and pages of stage 2.
+    Two,
+    /// Blocks and pages.
+    Leaf,
+    /// Tables of stage 1.
+    TableOne,
+    /// Tables.
+    Table,
+    /// Everything.
+    All,
+}
+
+/// A field: what it belongs to, its name, the architecture's name, its bits, and whether a change needs a break.
+struct Row(Of, &'static str, &'static str, u64, bool);
+
+/// `hi:lo` as a mask.
+const fn bits(high: u32, low: u32) -> u64 {
+    (u64::MAX >> (63 - high)) & (u64::MAX << low)
+}
+
+/// The more special row comes first: of rows that share bits the first counts.
+const ROWS: &[Row] = &[
+    Row(Of::All, "block or table", "bit 1", TYPE, true),
+    Row(Of::One, "memory type", "AttrIndx", ATTR_INDEX, true),
+    Row(Of::Two, "memory type", "MemAttr", bits(5, 2), true),
+    Row(Of::One, "output address space", "NS", bits(5, 5), true),
+    Row(Of::One, "permissions", "AP", bits(7, 6), false),
+    Row(Of::Two, "permissions", "S2AP", bits(7, 6), false),
+    Row(Of::Leaf, "shareability", "SH", bits(9, 8), true),
+    Row(Of::Leaf, "access flag", "AF", ACCESS_FLAG, false),
+    Row(Of::One, "global", "nG", NOT_GLOBAL, true),
+    Row(Of::Two, "XS attribute", "FnXS", bits(11, 11), true),
+    Row(Of::One, "guarded page", "GP", bits(50, 50), false),
+    Row(Of::Leaf, "dirty state", "DBM", DIRTY, false),
+    Row(Of::Leaf, "contiguous", "Contiguous", bits(52, 52), true),
+    Row(Of::One, "execute-never", "UXN, PXN", bits(54, 53), false),
+    Row(Of::Two, "execute-never", "XN", bits(54, 53), false),
+    Row(Of::Leaf, "software bits", "bits for software", bits(58, 55), false),
+    Row(Of::Leaf, "page-based hardware attributes", "PBHA", PBHA, false),
+    Row(Of::Leaf, "ignored bit", "bit 63", bits(63, 63), false),
+    Row(Of::Table, "next table", "next-level table address", ADDRESS_MASK, true),
+    Row(Of::Table, "ignored bits", "ignored bits", bits(11, 2), false),
+    Row(Of::Table, "ignored bits", "ignored bits", bits(58, 51), false),
+    Row(Of::TableOne, "execute-never below", "XNTable, PXNTable", bits(60, 59), false),
+    Row(Of::TableOne, "permissions below", "APTable", bits(62, 61), false),
+    Row(Of::TableOne, "output address space below", "NSTable", bits(63, 63), true),
+    Row(Of::Leaf, "output address", "OA", ADDRESS_MASK, true),
+    Row(Of::All, "reserved bits", "reserved bits", u64::MAX, true),
+];
+
+const fn applies(of: Of, stage: u8, is_table: bool) -> bool {
+    match of {
+        Of::One => stage == 1 && !is_table,
+        Of::Two => stage == 2 && !is_table,
+        Of::Leaf => !is_table,
+        Of::TableOne => stage == 1 && is_table,
+        Of::Table => is_table,
+        Of::All => true,
+    }
+}
+
+/// The bits whose change needs no break.
+const fn free_bits(stage: u8, is_table: bool) -> u64 {
+    let (mut free, mut taken, mut at) = (0, 0, 0);
+    while at < ROWS.len() {
+        let Row(of, _, _, mask, needs_break) = &ROWS[at];
+        if applies(*of, stage, is_table) {
+            if !*needs_break {
+                free |= *mask & !taken;
+            }
+            taken |= *mask;
+        }
+        at += 1;
+    }
+    free
+}
+
+const LEAF_FREE: [u64; 2] = [free_bits(1, false), free_bits(2, false)];
+const TABLE_FREE: [u64; 2] = [free_bits(1, true), free_bits(2, true)];
+
+/// What beside the two values decides about a change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    /// TCR_EL2 or VTCR_EL2, as the entry's stage has it: the bits that any thread set.
+    pub(crate) control: u64,
+    /// True when both values of AttrIndx name the same type in every MAIR_EL2 that the trace wrote.
+    pub(crate) is_same_type: bool,
+}
+
+/// The changed bits that need break-before-make; 0 where the change may be made in place.
+pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Registers) -> u64 {
+    let is_table = |value| Descriptor::decode(level, value).is_table();
+    let stage_at = usize::from(stage != 1);
+    if is_table(old) != is_table(new) {
+        return TYPE;
+    }
+    if is_table(old) {
+        return (old ^ new) & !TABLE_FREE[stage_at];
+    }
+    let mut deciding = (old ^ new) & !LEAF_FREE[stage_at];
+    // Only a global entry beside a cached non-global one is a conflict.
+    if stage == 1 && new & NOT_GLOBAL != 0 {
+        deciding &= !NOT_GLOBAL;
+    }
+    if stage == 1 && registers.is_same_type {
+        deciding &= !ATTR_INDEX;
+    }
+    deciding | (old ^ new) & PBHA & (registers.control >> 25 << 59)
+}
+
+/// True when a bit changes that hardware may use as it likes.
+pub(crate) fn changes_pbha(old: u64, new: u64) -> bool {
+    (old ^ new) & PBHA != 0
+}
+
+/// True when the two values name different entries of MAIR.
+pub(crate) fn changes_attr_index(old: u64, new: u64) -> bool {
+    (old ^ new) & ATTR_INDEX != 0
+}
+
+/// True when a MAIR gives both values the same type.
+pub(crate) fn is_same_type(mair: u64, old: u64, new: u64) -> bool {
+    let of = |value: u64| mair >> (8 * (value >> 2 & 7)) & 0xff;
+    of(old) == of(new)
+}
+
+/// A change of a live entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveChange {
+    /// 1 or 2.
+    pub stage: u8,
+    /// 0 to 3.
+    pub level: u8,
+    /// The value that TLBs may hold.
+    pub old: u64,
+    /// The value that is written.
+    pub new: u64,
+    /// The changed bits that need a break by the rules in use.
+    pub deciding: u64,
+    /// The same by [`crate::model::Options::ARCHITECTURE`].
+    pub deciding_architecture: u64,
+}
+
+/// A field that changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldChange {
+    /// For people: `memory type`.
+    pub name: &'static str,
+    /// The architecture's name: `MemAttr`.
+    pub field: &'static str,
+    /// `5:2`.
+    pub bits: String,
+    /// Before; an address as it is, other fields shifted down.
+    pub old: u64,
+    /// After.
+    pub new: u64,
+    /// True when it decides that the change needs a break.
+    pub needs_break: bool,
+}
+
+impl LiveChange {
+    /// The fields that change, those that decide first.
+    pub fn fields(&self) -> Vec<FieldChange> {
+        let is_table = |value| Descriptor::decode(self.level, value).is_table();
+        if is_table(self.old) != is_table(self.new) {
+            return vec![self.field(&ROWS[0], TYPE)];
+        }
+        let (mut fields, mut taken) = (Vec::new(), 0);
+        let rows = ROWS.iter().filter(|row| applies(row.0, self.stage, is_table(self.old)));
+        for row in rows {
+            let mask = row.3 & !taken & if row.1 == "output address" { output_mask(self.level) } else { u64::MAX };
+            taken |= mask;
+            if (self.old ^ self.new) & mask != 0 {
+                fields.push(self.field(row, mask));
+            }
+        }
+        fields.sort_by_key(|field| !field.needs_break);
+        fields
+    }
+
+    fn field(&self, row: &Row, mask: u64) -> FieldChange {
+        let is_address = row.3 == ADDRESS_MASK;
+        // Reserved bits are no field: only those that change are shown.
+        let mask = if row.3 == u64::MAX { mask & (self.old ^ self.new) } else { mask };
+        let low = mask.trailing_zeros().min(63);
+        let high = 63 - mask.leading_zeros().min(63);
+        let value = |value: u64| if is_address { value & mask } else { (value & mask) >> low };
+        FieldChange {
+            name: row.1,
+            field: row.2,
+            bits: if high == low { high.to_string() } else { format!("{high}:{low}") },
+            old: value(self.old),
+            new: value(self.new),
+            needs_break: self.deciding & mask != 0,
+        }
+    }
+
+    /// True when neither value lets anybody write.
+    pub fn is_read_only(&self) -> bool {
+        let (mask, value) = if self.stage == 1 { (DIRTY | WRITE, WRITE) } else { (DIRTY | WRITE, 0) };
+        self.old & mask == value && self.new & mask == value
+    }
+
+    /// The changes that need a break, or those that need none, in words.
+    pub fn words(&self, needs_break: bool) -> Option<String> {
+        let fields = self.fields();
+        let words = fields.iter().filter(|field| field.needs_break == needs_break).map(FieldChange::words);
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+impl FieldChange {
+    /// `memory type (MemAttr, bits 5:2) 0xf -> 0x1`.
+    pub fn words(&self) -> String {
+        let Self { name, field, bits, old, new, .. } = self;
+        if *field == "bit 1" {
+            return (*name).to_owned();
+        }
+        let plural = if bits.contains(':') { "bits" } else { "bit" };
+        let field = if field.contains("bit") { String::new() } else { format!("{field}, ") };
+        format!("{name} ({field}{plural} {bits}) {old:#x} -> {new:#x}")
+    }
+}
+
+/// The output address of a block or page.
+fn output_mask(level: u8) -> u64 {
+    match level {
+        1 => ADDRESS_MASK & u64::MAX << 30,
+        2 => ADDRESS_MASK & u64::MAX << 21,
+        _ => ADDRESS_MASK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(stage: u8, old: u64, new: u64) -> LiveChange {
+        let registers = Registers { control: 0, is_same_type: false };
+        let deciding = deciding(stage, 3, old, new, registers);
+        LiveChange { stage, level: 3, old, new, deciding, deciding_architecture: deciding }
+    }
+
+    #[test]
+    fn every_bit_belongs_to_one_field_of_each_kind() {
+        for (stage, is_table) in [(1, false), (2, false), (1, true), (2, true)] {
+            for bit in 2..64 {
+                let value = 1_u64 << bit;
+                let row = ROWS.iter().find(|row| applies(row.0, stage, is_table) && row.3 & value != 0).unwrap();
+                let free = if is_table { TABLE_FREE } else { LEAF_FREE }[usize::from(stage) - 1];
+                assert_eq!(free & value == 0, row.4, "stage {stage}, bit {bit}: {}", row.1);
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_decide_come_first_and_read_as_the_manual_names_them() {
+        let both = change(2, 0x0040_0000_8000_07ff, 0x0040_0000_8000_0747);
+        assert_eq!(both.words(true).unwrap(), "memory type (MemAttr, bits 5:2) 0xf -> 0x1");
+        assert_eq!(both.words(false).unwrap(), "permissions (S2AP, bits 7:6) 0x3 -> 0x1");
+        let moved = change(1, 0x5403, 0x6403);
+        assert_eq!(moved.words(true).unwrap(), "output address (OA, bits 47:12) 0x5000 -> 0x6000");
+        assert_eq!(change(1, 0x5403, 1 << 55 | 0x5403).words(false).unwrap(), "software bits (bits 58:55) 0x0 -> 0x1");
+        assert_eq!(change(1, 0x5403, 1 << 49 | 0x5403).words(true).unwrap(), "reserved bits (bit 49) 0x0 -> 0x1");
+    }
+
+    #[test]
+    fn blocks_have_reserved_bits_below_their_address() {
+        let old = 0x4020_0401;
+        let new = old | 1 << 16;
+        let registers = Registers { control: 0, is_same_type: false };
+        let deciding = deciding(2, 2, old, new, registers);
+        let change = LiveChange { stage: 2, level: 2, old, new, deciding, deciding_architecture: deciding };
+        assert_eq!(change.words(true).unwrap(), "reserved bits (bit 16) 0x0 -> 0x1");
+    }
+}
