@@ -1,10 +1,11 @@
 //! OpenTelemetry's OTLP as JSON: one `TracesData` object that collectors and their like take.
 //!
-//! Streams: memory grows with open spans, distinct names and tracks. Every span has its parent's id. Ids are made of
+//! Streams: memory grows with open spans, their events up to a bound, distinct names and tracks. Every span has its parent's id. Ids are made of
 //! what identifies a span in its trace (Heph: stream and counter; else process, thread and record) and of the trace's
 //! name, format and epoch, so the same trace gives the same ids always, and so does a part of it. Attributes keep their
-//! types; a repeated key gets a number, because OTLP knows each key once. Instants are spans of no length. What OTLP's
-//! spans cannot say, counters and flows, is left out. Times of a trace without an epoch count from 1970, which the
+//! types; a repeated key gets a number, because OTLP knows each key once. Instants are events of the span around them; those
+//! around which there is none, and those past [`EVENT_BYTES_MAX`], are spans of no length. What OTLP's spans cannot say,
+//! counters and flows, is left out. Times of a trace without an epoch count from 1970, which the
 //! resource's `anytrace.clock` says. Format: the proto3 JSON mapping of opentelemetry-proto, where ids are hexadecimal.
 
 use std::io::Write;
@@ -20,6 +21,9 @@ use crate::timeline::{Outlet, Timeline};
 /// `SPAN_KIND_INTERNAL`.
 const KIND: &str = "1";
 
+/// Most bytes of events that are kept until their spans end.
+const EVENT_BYTES_MAX: usize = 16 << 20;
+
 /// An OTLP document being written.
 pub struct Otlp<'a> {
     pen: Pen<'a>,
@@ -31,6 +35,8 @@ pub struct Otlp<'a> {
     /// Makes ids of one trace differ from those of others.
     seed: u64,
     tracks: Vec<OnTrack>,
+    /// Bytes of events of open spans.
+    event_bytes: usize,
     /// `"…"` of each name.
     names: Fragments,
     /// Names as bytes, for keys that repeat.
@@ -52,6 +58,8 @@ struct Open {
     parent: Option<u64>,
     begin: Edge,
     attributes: Vec<u8>,
+    /// Its events, each with a comma before.
+    events: Vec<u8>,
 }
 
 impl<'a> Otlp<'a> {
@@ -67,6 +75,7 @@ impl<'a> Otlp<'a> {
             trace_id: String::new(),
             seed: 0,
             tracks: Vec::new(),
+            event_bytes: 0,
             names: Fragments::default(),
             plain: Fragments::default(),
             sources: Fragments::default(),
@@ -88,16 +97,8 @@ impl<'a> Otlp<'a> {
 
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge, identity: Option<(u64, Option<u64>)>) {
         match edge.kind {
-            EdgeKind::Begin if edge.flags.has(EdgeFlags::WHOLE) => {
-                let end = match batch.attributes(edge).next() {
-                    Some((_, Value::U64(end))) => end.max(edge.time),
-                    _ => edge.time,
-                };
-                let open = self.begun(batch, edge, identity, 1);
-                self.span(&open, end, EdgeFlags(edge.flags.0 & !EdgeFlags::WHOLE.0), &[]);
-            }
             EdgeKind::Begin => {
-                let open = self.begun(batch, edge, identity, 0);
+                let open = self.begun(batch, edge, identity);
                 if let Some(track) = self.tracks.get_mut(edge.track as usize) {
                     track.open.push(open);
                 }
@@ -107,11 +108,15 @@ impl<'a> Otlp<'a> {
                     return;
                 };
                 let mut more = Vec::new();
-                self.attributes(&mut more, batch, edge, 0);
+                self.attributes(&mut more, batch, edge);
+                self.event_bytes -= open.events.len().min(self.event_bytes);
                 self.span(&open, edge.time, open.begin.flags.with(edge.flags), &more);
             }
             EdgeKind::Instant => {
-                let open = self.begun(batch, edge, identity, 0);
+                let open = self.begun(batch, edge, identity);
+                if self.event(&open) {
+                    return;
+                }
                 self.span(
                     &open,
                     edge.time,
@@ -123,7 +128,7 @@ impl<'a> Otlp<'a> {
         }
     }
 
-    fn begun(&self, batch: &EdgeBatch, edge: &Edge, identity: Option<(u64, Option<u64>)>, skip: usize) -> Open {
+    fn begun(&self, batch: &EdgeBatch, edge: &Edge, identity: Option<(u64, Option<u64>)>) -> Open {
         let id = self.id(edge, identity.map(|(own, _)| own));
         let around = self.tracks.get(edge.track as usize).and_then(|track| track.open.last());
         let parent = match identity {
@@ -131,14 +136,40 @@ impl<'a> Otlp<'a> {
             None => around.map(|open| open.id),
         };
         let mut attributes = Vec::new();
-        self.attributes(&mut attributes, batch, edge, skip);
-        Open { id, parent, begin: *edge, attributes }
+        self.attributes(&mut attributes, batch, edge);
+        Open { id, parent, begin: *edge, attributes, events: Vec::new() }
+    }
+
+    /// Adds an instant to the events of the span around it; false where there is none, or no room.
+    fn event(&mut self, instant: &Open) -> bool {
+        if self.event_bytes >= EVENT_BYTES_MAX {
+            return false;
+        }
+        let time = self.unix_ns(instant.begin.time);
+        let Some(track) = self.tracks.get_mut(instant.begin.track as usize) else { return false };
+        let Some(around) = track.open.iter_mut().rev().find(|open| Some(open.id) == instant.parent) else {
+            return false;
+        };
+        let before = around.events.len();
+        let out = &mut around.events;
+        out.extend_from_slice(b",{\"timeUnixNano\":\"");
+        text::push_dec(out, time);
+        out.extend_from_slice(b"\",\"name\":");
+        out.extend_from_slice(self.names.get(instant.begin.name));
+        out.extend_from_slice(b",\"attributes\":[");
+        let mut attributes = instant.attributes.clone();
+        attributes.extend_from_slice(self.sources.get(instant.begin.name));
+        push_flags(&mut attributes, instant.begin.flags);
+        out.extend_from_slice(attributes.strip_prefix(b",").unwrap_or(&attributes));
+        out.extend_from_slice(b"]}");
+        self.event_bytes += out.len() - before;
+        true
     }
 
     /// Attributes, each with a comma before.
-    fn attributes(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge, skip: usize) {
+    fn attributes(&self, out: &mut Vec<u8>, batch: &EdgeBatch, edge: &Edge) {
         let mut seen: Vec<NameId> = Vec::new();
-        for (key, value) in batch.attributes(edge).skip(skip) {
+        for (key, value) in batch.attributes(edge) {
             let before = seen.iter().filter(|one| **one == key).count();
             seen.push(key);
             out.extend_from_slice(b",{\"key\":");
@@ -185,12 +216,14 @@ impl<'a> Otlp<'a> {
         out.extend_from_slice(&open.attributes);
         out.extend_from_slice(more);
         out.extend_from_slice(self.sources.get(open.begin.name));
-        if flags != EdgeFlags::NONE {
-            let mut words = Vec::new();
-            words::push_flags(&mut words, flags);
-            push_text_attribute(out, "anytrace.flags", &shown(&words));
+        push_flags(out, flags);
+        out.push(b']');
+        if let Some(events) = open.events.strip_prefix(b",") {
+            out.extend_from_slice(b",\"events\":[");
+            out.extend_from_slice(events);
+            out.push(b']');
         }
-        out.extend_from_slice(b"]}");
+        out.push(b'}');
     }
 
     /// Nanoseconds since 1970, or since the trace's own beginning of time; times before it are 0.
@@ -214,6 +247,14 @@ fn mixed(number: u64) -> u64 {
 /// A number for bytes.
 fn folded(bytes: &[u8]) -> u64 {
     bytes.iter().fold(bytes.len() as u64, |all, &byte| mixed(all ^ u64::from(byte)))
+}
+
+fn push_flags(out: &mut Vec<u8>, flags: EdgeFlags) {
+    if flags != EdgeFlags::NONE {
+        let mut words = Vec::new();
+        words::push_flags(&mut words, flags);
+        push_text_attribute(out, "anytrace.flags", &shown(&words));
+    }
 }
 
 fn push_text_attribute(out: &mut Vec<u8>, key: &str, value: &str) {
@@ -281,10 +322,6 @@ impl SpanSink for Otlp<'_> {
         out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
         out.extend_from_slice(b"\"},\"spans\":[");
         Ok(())
-    }
-
-    fn takes_whole(&self) -> bool {
-        true
     }
 
     fn wants_identities(&self) -> bool {

@@ -1,7 +1,7 @@
 //! OTLP: every span once, with its parent, and ids that stay the same.
 
 #![allow(missing_docs)]
-#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail by panicking")]
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, SpanSource, TimeUnit, Track, Value as SpanValue,
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, SpanSource, TimeUnit, Track, Value as SpanValue,
 };
 use anytrace_export::timeline::{Outlet, by_name};
 use common::random;
@@ -23,9 +23,11 @@ fn spans(document: &[u8]) -> Vec<Value> {
 #[test]
 fn each_span_is_there_once_inside_its_parent() {
     let played = random(11, 4_000, TimeUnit::Nanoseconds);
-    let begins = played.edges.iter().filter(|(edge, _)| edge.kind == EdgeKind::Begin).count();
+    let count = |kind| played.edges.iter().filter(|(edge, _)| edge.kind == kind).count();
     let document = played.written("otlp");
     let all = spans(&document);
+    let events: usize = all.iter().map(|span| span.get("events").map_or(0, |e| e.as_array().unwrap().len())).sum();
+    let begins = count(EdgeKind::Begin) + count(EdgeKind::Instant) - events;
     assert_eq!(all.len(), begins);
     let ids: BTreeMap<&str, &Value> = all.iter().map(|span| (span["spanId"].as_str().unwrap(), span)).collect();
     assert_eq!(ids.len(), begins, "ids are unique");
@@ -43,25 +45,33 @@ fn each_span_is_there_once_inside_its_parent() {
     assert_eq!(played.written("otlp"), document);
 }
 
-fn whole(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
+fn edge(batch: &mut EdgeBatch, seq: u64, time: u64, name: NameId, kind: EdgeKind) {
+    batch.push(Edge { seq, time, track: 0, name, attributes: (0, 0), cpu: NO_CPU, kind, flags: EdgeFlags::NONE });
+}
+
+fn nested(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
     let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
     let mut sink = (by_name("otlp").unwrap().open)(Outlet { out: &mut out, spool: &mut spool, title: "app.heph" });
-    assert!(sink.takes_whole() && sink.wants_identities());
+    assert!(!sink.takes_whole() && sink.wants_identities());
     let unit = TimeUnit::Nanoseconds;
     sink.source(&SpanSource { format: "heph", unit, origin: 5, epoch_ns: Some(1_000) }).unwrap();
     sink.track(0, &Track { thread: 3, ..Track::default() }).unwrap();
     sink.name(0, b"work", None).unwrap();
-    sink.name(1, b"end", None).unwrap();
+    sink.name(1, b"tick", None).unwrap();
     sink.name(2, b"key", None).unwrap();
     let mut batch = EdgeBatch::default();
     for (seq, &(identity, parent)) in (first_seq..).zip(numbers) {
-        let (kind, flags, cpu) = (EdgeKind::Begin, EdgeFlags::WHOLE, NO_CPU);
-        batch.push(Edge { seq, time: 10, track: 0, name: 0, attributes: (0, 0), cpu, kind, flags });
+        edge(&mut batch, seq, 10, 0, EdgeKind::Begin);
         batch.identify(identity, parent);
-        batch.attribute(1, SpanValue::U64(20));
         batch.attribute(2, SpanValue::I64(-1));
         batch.attribute(2, SpanValue::Bool(true));
     }
+    let first = numbers[0].0;
+    edge(&mut batch, 90, 15, 1, EdgeKind::Instant);
+    batch.identify(99, Some(first));
+    batch.attribute(2, SpanValue::U64(4));
+    numbers.iter().for_each(|_| edge(&mut batch, 91, 20, 0, EdgeKind::End));
+    edge(&mut batch, 92, 21, 1, EdgeKind::Instant);
     sink.edges(&batch).unwrap();
     sink.finish().unwrap();
     drop(sink);
@@ -69,11 +79,27 @@ fn whole(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
 }
 
 #[test]
+fn instants_are_events_of_the_span_around_them_or_spans_of_no_length() {
+    let all = nested(&[(7, None), (8, Some(7))], 0);
+    let [inner, outer, alone] = &all[..] else { panic!("{all:?}") };
+    assert!(inner.get("events").is_none());
+    let event = serde_json::json!([{
+        "timeUnixNano": "1015", "name": "tick", "attributes": [{"key": "key", "value": {"intValue": "4"}}],
+    }]);
+    assert_eq!(outer["events"], event);
+    assert_eq!((&alone["name"], alone.get("parentSpanId")), (&"tick".into(), None));
+    assert_eq!((&alone["startTimeUnixNano"], &alone["endTimeUnixNano"]), (&"1021".into(), &"1021".into()));
+    let kind = serde_json::json!({"key": "anytrace.kind", "value": {"stringValue": "instant"}});
+    assert!(alone["attributes"].as_array().unwrap().contains(&kind));
+}
+
+#[test]
 fn ids_are_made_of_what_identifies_a_span_and_not_of_where_it_stands() {
-    let all = whole(&[(7, None), (8, Some(7))], 0);
-    let part = whole(&[(8, Some(7))], 100);
-    assert_eq!(all[1], part[0], "a part of a trace has the ids of the whole");
-    assert_eq!((&all[1]["parentSpanId"], all[0].get("parentSpanId")), (&all[0]["spanId"], None));
+    let all = nested(&[(7, None), (8, Some(7))], 0);
+    let mut part = nested(&[(8, Some(7))], 100);
+    part[0].as_object_mut().unwrap().remove("events");
+    assert_eq!(all[0], part[0], "a part of a trace has the ids of the trace");
+    assert_eq!((&all[0]["parentSpanId"], all[1].get("parentSpanId")), (&all[1]["spanId"], None));
     assert_eq!((&all[0]["startTimeUnixNano"], &all[0]["endTimeUnixNano"]), (&"1010".into(), &"1020".into()));
     let keys: Vec<&str> =
         all[0]["attributes"].as_array().unwrap().iter().map(|attribute| attribute["key"].as_str().unwrap()).collect();

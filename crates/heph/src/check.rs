@@ -3,6 +3,7 @@
 use anytrace_core::text::escaped;
 use anytrace_core::{Diagnostic, Error, Sink};
 
+use crate::dialect::{LIFE, Signs};
 use crate::flaw::Damage;
 use crate::observer::{Finding, Observer, What};
 use crate::reader::{Place, Visitor};
@@ -15,12 +16,13 @@ const OPTION_NAME_SHOWN: usize = 100;
 /// Reports every breach of every rule.
 pub(crate) struct Checker<'s> {
     observer: Observer,
+    signs: Signs,
     sink: &'s mut dyn Sink,
 }
 
 impl<'s> Checker<'s> {
     pub(crate) fn new(distinct_max: usize, sink: &'s mut dyn Sink) -> Self {
-        Self { observer: Observer::new(distinct_max), sink }
+        Self { observer: Observer::new(distinct_max), signs: Signs::default(), sink }
     }
 
     /// Reports what only the end shows.
@@ -30,7 +32,7 @@ impl<'s> Checker<'s> {
         let observer = &self.observer;
         if let Some(place) = observer.first_overlap.filter(|_| observer.lanes.overlaps > 0) {
             let found = format!("about {} of {} events, the first here", observer.lanes.overlaps, observer.events);
-            let help = "expected of Heph since December 2024, where events of all actors of a thread share one lane";
+            let help = overlap_help(observer.first_overlap_substream, self.signs.dialect(true));
             self.sink.report(rules::PARTIAL_OVERLAP.at(place.offset).record(place.seq).found(found).help(help))?;
         }
         if let Some(place) = observer.counters.first_late {
@@ -72,6 +74,9 @@ impl Visitor for Checker<'_> {
     #[inline]
     fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
         self.observer.packet(place, bytes.len(), packet);
+        if let Packet::Event(event) = packet {
+            self.signs.event(event);
+        }
         if self.observer.findings.is_empty() {
             return Ok(());
         }
@@ -89,6 +94,22 @@ impl Visitor for Checker<'_> {
         self.observer.damage(damage);
         self.report(damage.to_diagnostic())?;
         self.drain()
+    }
+}
+
+/// Why events of a lane may overlap, by who wrote the trace: the runtime, or a recorder.
+fn overlap_help(substream: u64, dialect: Option<&str>) -> &'static str {
+    match (dialect, substream & LIFE != 0) {
+        (Some("new"), _) => {
+            "expected of Heph since December 2024, where events of all actors of a thread share one lane"
+        }
+        (Some(_), _) => "not expected of Heph until December 2024, where each actor has a lane of its own",
+        (None, true) => {
+            "expected of tracing-heph with `lives`: the lives of spans below one root share a lane and overlap as the spans did"
+        }
+        (None, false) => {
+            "not written by Heph's runtime: spans of this lane were not left in the reverse order of being entered, or tasks share the lane"
+        }
     }
 }
 

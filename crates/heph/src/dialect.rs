@@ -11,6 +11,9 @@ const NAMES_MAX: u32 = 4096;
 /// Least substream taken for a process id, which is a heap address, in a trace without a runtime event.
 const ADDRESS_MIN: u64 = 1 << 16;
 
+/// The bit that tracing-heph sets in the substream of an event that is a span's life, from its making to its close.
+pub(crate) const LIFE: u64 = 1 << 52;
+
 /// Events of the runtime that only old versions write, only new ones, and both (page, section 2).
 const OLD_NAMES: [&str; 9] = [
     "Setting up the coordinator",

@@ -39,6 +39,8 @@ pub(crate) struct Observer {
     pub(crate) counters: Counters,
     pub(crate) lanes: Lanes,
     pub(crate) first_overlap: Option<Place>,
+    /// The lane of that.
+    pub(crate) first_overlap_substream: u64,
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -53,6 +55,7 @@ impl Observer {
             counters: Counters::new(distinct_max),
             lanes: Lanes::new(),
             first_overlap: None,
+            first_overlap_substream: 0,
             findings: Vec::new(),
         }
     }
@@ -108,7 +111,10 @@ impl Observer {
         } else if let Some(lane) = lane
             && self.lanes.event(lane, start, end)
         {
-            self.first_overlap.get_or_insert(place);
+            if self.first_overlap.is_none() {
+                self.first_overlap = Some(place);
+                self.first_overlap_substream = header.substream;
+            }
         }
         let (first, last) = self.times.unwrap_or((u64::MAX, 0));
         self.times = Some((first.min(start.min(end)), last.max(start.max(end))));

@@ -66,6 +66,25 @@ fn cases() -> Vec<(&'static str, &'static str, u64, Vec<u8>)> {
 }
 
 #[test]
+fn an_overlap_is_explained_by_who_wrote_the_trace() {
+    let crossing = |bytes: Bytes, substream: u64| {
+        bytes.event(1, 1, substream, 0, 10, "request").end().event(1, 2, substream, 5, 15, "request").end().bytes
+    };
+    let help = |bytes: &[u8]| {
+        let exam = examine(&Heph, bytes);
+        let found = exam.check.iter().find(|found| found.code() == "heph/partial-overlap").unwrap();
+        found.help.clone().unwrap().into_owned()
+    };
+    let runtime = Bytes::new().epoch().event(1, 0, 0, 0, 1, "Polling for OS events").end();
+    assert!(help(&crossing(runtime, 0)).starts_with("expected of Heph since December 2024"));
+    let begun = |substream| Bytes::new().epoch().event(1, 0, substream, 0, 1, "other").end();
+    let recorded = help(&crossing(begun(7), 7));
+    assert!(recorded.starts_with("not written by Heph's runtime"), "{recorded}");
+    let lives = help(&crossing(begun(7), 7 | 1 << 52));
+    assert!(lives.starts_with("expected of tracing-heph with `lives`"), "{lives}");
+}
+
+#[test]
 fn each_rule_is_reported_at_its_place() {
     for (code, what, offset, bytes) in cases() {
         let said = complaints(&bytes);

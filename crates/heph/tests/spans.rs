@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anytrace_core::span::{
-    Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value as SpanValue,
+    Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value as SpanValue,
 };
 use anytrace_core::{Collect, Error, Format, Input, OpenOptions, SpanOptions, SpanSink};
 use anytrace_heph::Heph;
@@ -167,9 +167,21 @@ proptest! {
     fn tracks_nest_and_keep_every_span_whole(events in events()) {
         let mut told = Told::default();
         spans(&trace(&events), &mut told);
+        let of = |is_instant: bool| events.iter().enumerate().filter(move |(_, e)| (e.3 == 0) == is_instant);
         let mut expected: Vec<(String, u64, u64)> =
-            events.iter().enumerate().map(|(n, e)| (format!("e{n}"), e.2, e.2 + e.3)).collect();
+            of(false).map(|(n, e)| (format!("e{n}"), e.2, e.2 + e.3)).collect();
         expected.sort();
+        let rows = by_hand(&events, false);
+        // The span around an instant: points are around nothing.
+        let around = |n: usize| {
+            let mut parent = rows[&n].0;
+            while let Some(point) = parent.filter(|&parent| events[parent].3 == 0) {
+                parent = rows[&point].0;
+            }
+            parent.map(|parent| format!("e{parent}"))
+        };
+        let mut instants: Vec<_> = of(true).map(|(n, e)| (format!("e{n}"), e.2, around(n))).collect();
+        instants.sort();
         let mut found = told.spans.clone();
         found.sort();
         prop_assert_eq!(&found, &expected);
@@ -178,6 +190,14 @@ proptest! {
         spans(&trace(&events), &mut whole);
         whole.spans.sort();
         prop_assert_eq!(&whole.spans, &expected);
+        let instants_of = |told: &Told| {
+            let mut all: Vec<_> = told.instants.iter().map(|one| (one.0.clone(), one.1)).collect();
+            all.sort();
+            all
+        };
+        prop_assert_eq!(instants_of(&whole), instants_of(&told));
+        told.instants.sort();
+        prop_assert_eq!(&told.instants, &instants);
         prop_assert_eq!(whole.tracks, told.tracks);
     }
 
@@ -194,7 +214,7 @@ proptest! {
         }
         let mut told = Told::default();
         spans(&bytes, &mut told);
-        prop_assert!(told.spans.len() >= 80);
+        prop_assert!(told.spans.len() + told.instants.len() >= 80);
     }
 }
 
@@ -216,6 +236,8 @@ struct Told {
     last: Vec<u64>,
     open: Vec<Vec<(NameId, u64)>>,
     spans: Vec<(String, u64, u64)>,
+    /// Name, time, and the name of the span around.
+    instants: Vec<(String, u64, Option<String>)>,
     attributes: BTreeMap<String, Vec<String>>,
 }
 
@@ -246,6 +268,15 @@ impl Told {
                 let (begun, start) = self.open[track].pop().unwrap();
                 assert_eq!(begun, edge.name);
                 self.spans.push((name, start, edge.time));
+            }
+            EdgeKind::Instant => {
+                assert!(!edge.flags.has(EdgeFlags::WHOLE));
+                let around = self.open[track].last().map(|open| self.names[open.0 as usize].clone());
+                self.instants.push((name.clone(), edge.time, around));
+                for (key, value) in batch.attributes(edge) {
+                    let key = self.names[key as usize].clone();
+                    self.attributes.entry(key).or_default().push(format!("{name}: {value:?}"));
+                }
             }
             other => panic!("{other:?}"),
         }
@@ -330,6 +361,22 @@ fn an_event_that_ends_before_it_starts_is_a_point_and_is_reported() {
         (&Value::from(9), &Value::from(4), &Value::from("around"))
     );
     assert_eq!(sink.codes(), ["heph/end-before-start"]);
+}
+
+#[test]
+fn events_of_no_length_are_instants_with_their_attributes() {
+    let bytes = Bytes::new().epoch().event(1, 0, 0, 5, 5, "answered").attribute("bytes", 1).u64(512).end();
+    let bytes = bytes.event(1, 1, 0, 9, 4, "odd").end().event(1, 2, 0, 0, 20, "around").end();
+    let bytes = bytes.event(2, 0, 0, 7, 7, "alone").end().bytes;
+    for takes_whole in [false, true] {
+        let mut told = Told { takes_whole, ..Told::default() };
+        spans(&bytes, &mut told);
+        assert_eq!(told.spans, [("around".to_owned(), 0, 20)]);
+        let instants: Vec<_> = told.instants.iter().map(|(name, time, _)| (name.as_str(), *time)).collect();
+        assert_eq!(instants, [("answered", 5), ("odd", 9), ("alone", 7)]);
+        assert_eq!(told.attributes["bytes"], ["answered: U64(512)"]);
+        assert_eq!(told.attributes["end before start by ns"], ["odd: U64(5)"]);
+    }
 }
 
 #[test]

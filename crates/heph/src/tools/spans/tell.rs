@@ -1,7 +1,8 @@
 //! A trace told as spans to any engine or output.
 //!
 //! Each lane is a track; events that cross others of their lane are told on further tracks of it, whole. A span stands
-//! on its parent's track where it nests there, else on the first that is free.
+//! on its parent's track where it nests there, else on the first that is free. Events of no length are instants, on the
+//! track of the span around them; nothing nests in them.
 
 use anytrace_core::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, NO_CPU, NameId, SpanSource, TimeUnit, Track, TrackId, Value,
@@ -65,8 +66,8 @@ struct Teller<'a> {
     out: &'a mut dyn SpanSink,
     batch: EdgeBatch,
     kinds: Vec<Kind>,
-    /// The row each open span stands on, and its identity.
-    sweep: Sweep<(u32, u64)>,
+    /// The row each open span stands on, and its identity. A point has those of the span around it.
+    sweep: Sweep<(u32, Option<u64>)>,
     lane: Option<(u32, u64)>,
     rows: Vec<Row>,
     runs: Runs,
@@ -125,16 +126,33 @@ impl<'a> Teller<'a> {
             }
             self.lane = Some(lane);
         }
-        let own = event.identity();
+        let own = Some(event.identity());
         let placed = self.sweep.place(event.start, event.end, (u32::MAX, own), &mut |_| {});
-        let Some(row) = self.row_for(event, placed.parent.map(|parent| parent.0))? else {
+        let parent = placed.parent.and_then(|parent| parent.1);
+        let is_instant = event.start == event.end;
+        let around = placed.parent.map(|parent| parent.0);
+        let row = if is_instant { self.row_of_instant(event, around)? } else { self.row_for(event, around)? };
+        let Some(row) = row else {
             self.untold += 1;
             return Ok(());
         };
         if placed.is_open {
-            self.sweep.set_top((row, own));
+            self.sweep.set_top((row, if is_instant { parent } else { own }));
         }
-        self.begin(row as usize, event, placed.parent.map(|parent| parent.1))
+        if is_instant { self.instant(row as usize, event, parent) } else { self.begin(row as usize, event, parent) }
+    }
+
+    /// The row an instant stands on: that of the span around it, else the lane's first.
+    fn row_of_instant(&mut self, event: &Sorted<'_>, around: Option<u32>) -> Result<Option<u32>, Error> {
+        let row = around.filter(|row| (*row as usize) < self.rows.len()).unwrap_or(0);
+        if self.rows.is_empty() {
+            if self.tracks >= TRACKS_MAX {
+                return Ok(None);
+            }
+            self.new_row(event)?;
+        }
+        self.end_before(row as usize, event)?;
+        Ok(Some(row))
     }
 
     /// The row an event stands on; `None` where there are too many.
@@ -199,11 +217,25 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
+    fn name_of(&mut self, event: &Sorted<'_>) -> Result<NameId, Error> {
+        match event.name {
+            NO_ROOM => self.keys.id(b"(other)", self.out),
+            name => Ok(name),
+        }
+    }
+
+    fn instant(&mut self, row: usize, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
+        let name = self.name_of(event)?;
+        let Some(track) = self.rows.get(row).map(|row| row.track) else { return Ok(()) };
+        self.push(event.seq, event.start, track, name, EdgeKind::Instant)?;
+        if self.wants_identities {
+            self.batch.identify(event.identity(), parent);
+        }
+        if self.wants_attributes { self.attributes(event) } else { Ok(()) }
+    }
+
     fn begin(&mut self, row: usize, event: &Sorted<'_>, parent: Option<u64>) -> Result<(), Error> {
-        let name = match event.name {
-            NO_ROOM => self.keys.id(b"(other)", self.out)?,
-            name => name,
-        };
+        let name = self.name_of(event)?;
         let Some(row) = self.rows.get_mut(row) else { return Ok(()) };
         row.open.push(Shown { end: event.end, seq: event.seq, name });
         let track = row.track;
@@ -256,7 +288,8 @@ impl<'a> Teller<'a> {
         if self.batch.is_full() {
             self.drain()?;
         }
-        let flags = if self.takes_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
+        let is_whole = self.takes_whole && kind != EdgeKind::Instant;
+        let flags = if is_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
         let (attributes, cpu) = ((0, 0), NO_CPU);
         self.batch.push(Edge { seq, time, track, name, attributes, cpu, kind, flags });
         Ok(())
