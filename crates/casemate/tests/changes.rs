@@ -116,7 +116,8 @@ fn changes() -> Vec<(u8, &'static str, u64, u64, u64, Rejected)> {
 
 #[test]
 fn the_chapters_table_is_what_generated_logs_give() {
-    let mut table = String::from("| stage | change of a live entry | architecture | strict | compat |\n|---|---|---|---|---|\n");
+    let mut table =
+        String::from("| stage | change of a live entry | architecture | strict | compat |\n|---|---|---|---|---|\n");
     for (stage, what, entry, old, new, rejected) in changes() {
         let log = format!("{}{}", tree(stage, entry, old), write(entry, new));
         let found = SETS.map(|set| verdict(&log, set));

@@ -156,15 +156,20 @@ fn every_verb_uses_the_rule_set_that_is_asked_for() {
         assert!(text(&files.run(&format!("{words} type.log"))).contains(decides), "{words}");
     }
     let attributes = &files.json("check --format json type.log")["violations"][0]["change"]["attributes"];
-    assert_eq!(attributes, &json!([{"attribute": "memory type", "field": "MemAttr", "bits": "5:2", "old": "0x0",
-                                    "new": "0x1", "needs_break": true}]));
+    assert_eq!(
+        attributes,
+        &json!([{"attribute": "memory type", "field": "MemAttr", "bits": "5:2", "old": "0x0",
+                                    "new": "0x1", "needs_break": true}])
+    );
     let story = text(&files.run("explain --rules strict perm.log"));
     assert!(story.contains("missing: nothing by the architecture"), "{story}");
     let story = text(&files.run("explain type.log"));
     assert!(story.contains("missing: the break: the entry is live and must be made invalid and cleaned before its memory type may change\n"), "{story}");
     let line = "changed in place, which needs no break: permissions (S2AP, bits 7:6) 0x3 -> 0x1 [V]";
     assert!(text(&files.run("timeline perm.log --location 0x4000")).contains(line));
-    assert!(text(&files.run("timeline --rules strict perm.log --location 0x4000")).contains("VIOLATION: BBM valid->valid"));
+    assert!(
+        text(&files.run("timeline --rules strict perm.log --location 0x4000")).contains("VIOLATION: BBM valid->valid")
+    );
     let generic = |file: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_anytrace")).arg("check").arg(files.path(file)).output().unwrap();
         (output.status.code(), text(&output))

@@ -147,7 +147,9 @@ impl<'a> Otlp<'a> {
         }
         let time = self.unix_ns(instant.begin.time);
         let Some(track) = self.tracks.get_mut(instant.begin.track as usize) else { return false };
-        let Some(around) = track.open.iter_mut().rev().find(|open| Some(open.id) == instant.parent) else { return false };
+        let Some(around) = track.open.iter_mut().rev().find(|open| Some(open.id) == instant.parent) else {
+            return false;
+        };
         let before = around.events.len();
         let out = &mut around.events;
         out.extend_from_slice(b",{\"timeUnixNano\":\"");

@@ -136,8 +136,7 @@ impl<W: Watch> Checker<W> {
         }
         let (is_exempt, by_strict) = match (before, after) {
             (Descriptor::Map(_), Descriptor::Map(_)) => {
-                let is_exempt =
-                    if self.has(Quirk::AfInverted) { (old | new) & ACCESS_FLAG != 0 } else { !is_cached };
+                let is_exempt = if self.has(Quirk::AfInverted) { (old | new) & ACCESS_FLAG != 0 } else { !is_cached };
                 (is_exempt, (old ^ new) & !SOFTWARE_BITS)
             }
             (Descriptor::Table(_), _) | (_, Descriptor::Table(_)) => (false, old ^ new),

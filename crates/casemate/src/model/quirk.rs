@@ -229,8 +229,13 @@ pub struct Options {
 
 impl Options {
     /// The architecture's rules.
-    pub const ARCHITECTURE: Self =
-        Self { quirks: Quirks::ARCHITECTURE, is_racy: false, ignores_uninitialised: false, no_sysreg: false, goes_on: false };
+    pub const ARCHITECTURE: Self = Self {
+        quirks: Quirks::ARCHITECTURE,
+        is_racy: false,
+        ignores_uninitialised: false,
+        no_sysreg: false,
+        goes_on: false,
+    };
     /// The strict rules.
     pub const STRICT: Self = Self { quirks: Quirks::STRICT, ..Self::ARCHITECTURE };
     /// The reference's rules.

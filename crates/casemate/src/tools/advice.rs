@@ -43,7 +43,8 @@ fn missing_break(change: Option<&LiveChange>) -> String {
     }
     let fields = change.fields();
     let names: Vec<&str> = fields.iter().filter(|field| field.needs_break).map(|field| field.name).collect();
-    let what = if names.is_empty() { "it is written".to_owned() } else { format!("its {} may change", names.join(" and ")) };
+    let what =
+        if names.is_empty() { "it is written".to_owned() } else { format!("its {} may change", names.join(" and ")) };
     let mut missing = format!("{break_needed} {what}");
     if names == ["output address"] && change.is_read_only() {
         missing.push_str(" (both values are read-only: none is needed if the memory behind them is equal, which a trace does not show)");

@@ -62,9 +62,7 @@ pub fn report_json(report: &Report) -> Value {
         "version": VERSION,
         "file": report.file,
         "events": report.events,
-        "verdict": report.verdict.word(),
-        "assertion": report.verdict == Verdict::Assertion,
-        "lost": report.lost,
+        "verdict": report.verdict.name(),
         "errors": report.errors,
         "warnings": report.warnings,
         "damage": report.damage,
@@ -118,13 +116,13 @@ pub fn report_text(report: &Report, out: &mut impl Write) -> std::fmt::Result {
     if let Some(claim) = &report.claim {
         let answer = match (report.verdict, claim.is_same) {
             (_, true) => "the same was found here",
-            (Verdict::Ok | Verdict::Unknown, false) => "no violation was found here",
+            (Verdict::Ok, false) => "no violation was found here",
             (_, false) => "another violation was found here",
         };
         writeln!(out, "{file}: the log says '{}'; {answer}", claim.text)?;
     }
     if report.damage > 0 {
-        writeln!(out, "{file}: {} errors of grammar: records are missing", report.damage)?;
+        writeln!(out, "{file}: {} errors of grammar: records are missing, the verdict may be wrong", report.damage)?;
     }
     writeln!(
         out,
@@ -195,7 +193,8 @@ fn sarif_result(report: &Report, found: &Found, index: &BTreeMap<&str, usize>) -
         None => in_trace,
     };
     let place = found.location.map_or(String::new(), |location| format!(" at {location:#x}"));
-    let changed = found.change.and_then(|change| change.words(true)).map_or(String::new(), |words| format!(": {words}"));
+    let changed =
+        found.change.and_then(|change| change.words(true)).map_or(String::new(), |words| format!(": {words}"));
     json!({
         "ruleId": found.breach.rule.code,
         "ruleIndex": index.get(found.breach.rule.code),

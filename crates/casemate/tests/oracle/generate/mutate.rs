@@ -134,7 +134,11 @@ fn write(rng: &mut Rng, order: MemoryOrder, address: u64, value: u64) -> Transit
         4 => Transition::MemWrite { order: MemoryOrder::Page, address, value },
         5 => Transition::MemWrite { order, address, value: value ^ 2 },
         6 => Transition::MemWrite { order, address, value: value ^ 1 << 10 },
-        7 => Transition::MemWrite { order, address, value: value ^ rng.pick(&[0x1000, 1 << 54, 1 << 59, 1 << 55, 1 << 52, 0x80, 0x4, 0x100, 1 << 51, 1 << 63]) },
+        7 => Transition::MemWrite {
+            order,
+            address,
+            value: value ^ rng.pick(&[0x1000, 1 << 54, 1 << 59, 1 << 55, 1 << 52, 0x80, 0x4, 0x100, 1 << 51, 1 << 63]),
+        },
         _ => Transition::MemWrite { order, address, value: value ^ 1 },
     }
 }
