@@ -10,6 +10,7 @@ mod callflags;
 mod complexity;
 mod consumers;
 mod fuzz;
+mod hostile;
 mod licences;
 mod packages;
 mod properties;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         // Used by it: runs one command under limits and prints what it used.
         "used" => complexity::used(rest),
         "fuzz" => fuzz::run(rest),
+        "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
         "callflags" => callflags::run(rest),
         "soak" => soak::run(rest),
@@ -62,10 +64,10 @@ fn main() -> ExitCode {
         // Used by it, too: what reading alone takes.
         "read" => bench::measure::read(rest),
         "help" | "--help" | "-h" => {
-            print!("{HELP}");
+            print!("{HELP}  {}\n", hostile::USAGE);
             Ok(())
         }
-        other => Err(format!("no chore is called {other}\n\n{HELP}")),
+        other => Err(format!("no chore is called {other}\n\n{HELP}  {}\n", hostile::USAGE)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

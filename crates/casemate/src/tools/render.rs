@@ -62,7 +62,9 @@ pub fn report_json(report: &Report) -> Value {
         "version": VERSION,
         "file": report.file,
         "events": report.events,
-        "verdict": report.verdict.name(),
+        "verdict": report.verdict.word(),
+        "assertion": report.verdict == Verdict::Assertion,
+        "lost": report.lost,
         "errors": report.errors,
         "warnings": report.warnings,
         "damage": report.damage,
@@ -116,13 +118,13 @@ pub fn report_text(report: &Report, out: &mut impl Write) -> std::fmt::Result {
     if let Some(claim) = &report.claim {
         let answer = match (report.verdict, claim.is_same) {
             (_, true) => "the same was found here",
-            (Verdict::Ok, false) => "no violation was found here",
+            (Verdict::Ok | Verdict::Unknown, false) => "no violation was found here",
             (_, false) => "another violation was found here",
         };
         writeln!(out, "{file}: the log says '{}'; {answer}", claim.text)?;
     }
     if report.damage > 0 {
-        writeln!(out, "{file}: {} errors of grammar: records are missing, the verdict may be wrong", report.damage)?;
+        writeln!(out, "{file}: {} errors of grammar: records are missing", report.damage)?;
     }
     writeln!(
         out,
