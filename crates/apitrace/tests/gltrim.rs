@@ -289,7 +289,7 @@ fn reasons_name_the_thing_and_the_call_that_needs_it() {
     let options = GltrimOptions { frames: set("1"), explains: true, ..GltrimOptions::default() };
     let mut plan = planned(&gl.build.bytes, &options);
     let mut text = Vec::new();
-    plan.explain(ExplainForm::Text, &mut text).unwrap();
+    plan.explain(ExplainForm::Text, 0, &mut text).unwrap();
     assert_eq!(
         String::from_utf8(text).unwrap(),
         "0 = call 0 glGenTextures: definition of texture 5, needed by call 1 glBindTexture\n\
@@ -301,7 +301,7 @@ fn reasons_name_the_thing_and_the_call_that_needs_it() {
          6 = call 6 glXSwapBuffers: of a frame that is wanted\n"
     );
     let mut json = Vec::new();
-    plan.explain(ExplainForm::Json, &mut json).unwrap();
+    plan.explain(ExplainForm::Json, 0, &mut json).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(
         (&json["version"], &json["calls"][2]["by"], &json["calls"][3]["reason"]),

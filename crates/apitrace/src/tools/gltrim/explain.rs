@@ -147,7 +147,13 @@ pub(super) struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    pub(super) fn tell(&self, reasons: &mut Reasons, form: ExplainForm, out: &mut dyn Write) -> Result<(), Error> {
+    pub(super) fn tell(
+        &self,
+        reasons: &mut Reasons,
+        form: ExplainForm,
+        lost: u64,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let wrong = |error| Error::io("cannot write the explanation", error);
         let ranks = Ranks::new(self.kept);
         let mut is_first = true;
@@ -168,7 +174,7 @@ impl Teller<'_> {
             write!(out, "{comma}{row}").map_err(wrong)
         })?;
         if form == ExplainForm::Json {
-            out.write_all(b"\n]}\n").map_err(wrong)?;
+            writeln!(out, "\n],\"lost\":{lost}}}").map_err(wrong)?;
         }
         Ok(())
     }
