@@ -18,6 +18,13 @@ const PEERS: &[(&str, &[&str])] = &[
     // Its package brings libEGL, which programs written by `apitrace to-c` load.
     ("eglinfo", &["mesa-utils", "libegl1", "libgl1-mesa-dri"]),
     ("valgrind", &["valgrind"]),
+    // Programs that draw, for what `apitrace gltrim` keeps of them.
+    ("glmark2", &["glmark2-x11"]),
+    ("glmark2-es2", &["glmark2-es2-x11"]),
+    ("/usr/games/etr", &["extremetuxracer"]),
+    ("/usr/games/armagetronad", &["armagetronad"]),
+    ("/usr/games/billard-gl", &["billard-gl"]),
+    ("/usr/libexec/xscreensaver/pipes", &["xscreensaver-gl"]),
 ];
 
 /// Installs what is missing, where that is possible; says what stays missing and what that means.

@@ -103,6 +103,64 @@ fn one_frame_is_kept_before_those_wanted_and_ends_as_it_did() {
     assert_eq!((early, kept(&gl, "9")), (1, vec![]));
 }
 
+/// Programs that replay size windows by viewports; what is drawn before is lost.
+#[test]
+fn viewports_stay_that_made_the_window_larger() {
+    let mut gl = Gl::default();
+    let fake = gl.numbers("glViewport", &[0, 0, 320, 240]);
+    let box_of_all = gl.numbers("glScissor", &[0, 0, 320, 240]);
+    let small = gl.numbers("glViewport", &[0, 0, 64, 64]);
+    let high = gl.numbers("glViewport", &[0, 100, 64, 200]);
+    let empty = gl.numbers("glViewport", &[0, 0, 9999, 0]);
+    let last = gl.numbers("glViewport", &[10, 10, 64, 64]);
+    last_frame(&mut gl);
+    let kept = kept(&gl, "1");
+    for (call, stays) in [(fake, true), (box_of_all, true), (small, false), (high, true), (empty, false), (last, true)]
+    {
+        assert_eq!(kept.contains(&call), stays, "{call} in {kept:?}");
+    }
+}
+
+#[test]
+fn viewports_of_framebuffers_do_not_size_the_window() {
+    let mut gl = Gl::default();
+    let bind = gl.numbers("glBindFramebuffer", &[0x8d40, 3]);
+    let large = gl.numbers("glViewport", &[0, 0, 4096, 4096]);
+    let back = gl.numbers("glBindFramebuffer", &[0x8d40, 0]);
+    let own = gl.numbers("glViewport", &[0, 0, 320, 240]);
+    let last = gl.numbers("glViewport", &[0, 0, 32, 24]);
+    last_frame(&mut gl);
+    let kept = kept(&gl, "1");
+    for (call, stays) in [(bind, false), (large, false), (back, true), (own, true), (last, true)] {
+        assert_eq!(kept.contains(&call), stays, "{call} in {kept:?}");
+    }
+}
+
+/// What stands in the program's memory becomes part of a list when the list is made.
+#[test]
+fn arrays_stay_that_a_display_list_was_made_of() {
+    let mut gl = Gl::default();
+    let unused = gl.call("glVertexPointer", &[V::N(3), V::N(0x1406), V::N(0), V::B(36)]);
+    let first = gl.numbers("glPixelStorei", &[0xcf5, 1]);
+    let make = gl.numbers("glNewList", &[1, 0x1300]);
+    let on = gl.numbers("glEnableClientState", &[0x8074]);
+    let array = gl.call("glVertexPointer", &[V::N(3), V::N(0x1406), V::N(0), V::B(36)]);
+    let draw = gl.numbers("glDrawArrays", &[4, 0, 3]);
+    let end = gl.numbers("glEndList", &[]);
+    let off = gl.numbers("glDisableClientState", &[0x8074]);
+    let later = gl.call("glVertexPointer", &[V::N(3), V::N(0x1406), V::N(0), V::B(72)]);
+    let second = gl.numbers("glPixelStorei", &[0xcf5, 4]);
+    gl.swap();
+    gl.numbers("glClear", &[CLEAR_ALL]);
+    gl.numbers("glCallList", &[1]);
+    gl.swap();
+    let kept = kept(&gl, "1");
+    for call in [first, make, on, array, draw, end, off, later, second] {
+        assert!(kept.contains(&call), "{call} in {kept:?}");
+    }
+    assert!(!kept.contains(&unused), "{kept:?}");
+}
+
 #[test]
 fn images_stay_that_a_texture_still_has() {
     let mut gl = Gl::default();
@@ -231,7 +289,7 @@ fn reasons_name_the_thing_and_the_call_that_needs_it() {
     let options = GltrimOptions { frames: set("1"), explains: true, ..GltrimOptions::default() };
     let mut plan = planned(&gl.build.bytes, &options);
     let mut text = Vec::new();
-    plan.explain(ExplainForm::Text, &mut text).unwrap();
+    plan.explain(ExplainForm::Text, 0, &mut text).unwrap();
     assert_eq!(
         String::from_utf8(text).unwrap(),
         "0 = call 0 glGenTextures: definition of texture 5, needed by call 1 glBindTexture\n\
@@ -243,7 +301,7 @@ fn reasons_name_the_thing_and_the_call_that_needs_it() {
          6 = call 6 glXSwapBuffers: of a frame that is wanted\n"
     );
     let mut json = Vec::new();
-    plan.explain(ExplainForm::Json, &mut json).unwrap();
+    plan.explain(ExplainForm::Json, 0, &mut json).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(
         (&json["version"], &json["calls"][2]["by"], &json["calls"][3]["reason"]),

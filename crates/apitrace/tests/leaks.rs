@@ -207,7 +207,7 @@ fn a_leak_comes_with_the_stack_that_made_it() {
     let mut json = Vec::new();
     let mut writer = Json::new(&mut json, "a \"b\".trace").unwrap();
     let found = find_leaks(&mut reader(&it.bytes()), &mut |leak| writer.leak(leak), &mut Collect::default()).unwrap();
-    writer.finish(&found).unwrap();
+    writer.finish(&found, 0).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(value["leaks"][1]["backtrace"][0]["function"], "fn3");
     assert_eq!((&value["count"], &value["by_kind"]["texture"]), (&3.into(), &3.into()));

@@ -22,7 +22,7 @@ fn state(bytes: &[u8], call: Option<u64>) -> (State, Collect) {
 
 fn json_of(state: &State) -> Value {
     let mut out = Vec::new();
-    write_json(&mut out, "x", state).unwrap();
+    write_json(&mut out, "x", state, 0).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 

@@ -117,3 +117,57 @@ fn a_call_that_is_not_there_is_told() {
     let output = json(&run(&["state", "--at", "14", "--format", "json", &trace]));
     assert_eq!((&output["call"], &output["contexts"][0]["system"]), (&14.into(), &"glx".into()));
 }
+
+/// Whatever the input, JSON is JSON; what was lost is counted in it, and is exit code 1.
+#[test]
+fn what_is_lost_is_exit_1_and_in_the_json() {
+    let folder = Folder::new("lost");
+    let mut files = vec![corpus("leak.trace"), corpus("threads.trace")];
+    for (name, bytes) in [("empty", &b""[..]), ("empty.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0")] {
+        let path = folder.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        files.push(path.display().to_string());
+    }
+    for entry in std::fs::read_dir(corpus("bad")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "trace") {
+            files.push(path.display().to_string());
+        }
+    }
+    let out = folder.0.join("part.trace").display().to_string();
+    let verbs: [&[&str]; 4] = [
+        &["state", "--format", "json"],
+        &["leaks", "--format", "json"],
+        &["stats", "--format", "json"],
+        &["gltrim", "--frames", "0-9", "--explain=json", "--force", "-o", &out],
+    ];
+    let mut losses = 0;
+    for file in &files {
+        for verb in verbs {
+            let output = run(&[verb, &[file.as_str()]].concat());
+            let what = || format!("{verb:?} {file}: {}", text(&output.stderr));
+            let result: Value =
+                serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", what()));
+            let (lost, code) = (result["lost"].as_u64().unwrap(), output.status.code().unwrap());
+            assert!(result["version"] == 1 && code < 3, "{}", what());
+            assert!(lost == 0 || code == 1, "{lost} {code} {}", what());
+            // Leaks are exit code 1 as well, as is a part without calls.
+            let has_else = result["count"].as_u64().is_some_and(|count| count > 0) || result["error"].is_string();
+            assert!(code != 1 || lost > 0 || has_else, "{lost} {code} {}", what());
+            losses += lost;
+        }
+    }
+    assert!(losses > 20, "{losses}");
+}
+
+#[test]
+fn a_call_that_is_not_there_is_an_object_for_programs() {
+    let output = run(&["state", "--format", "json", "--call", "19", &corpus("leak.trace")]);
+    let result = json(&output);
+    assert_eq!((output.status.code(), &result["lost"]), (Some(2), &0.into()));
+    assert!(result["error"].as_str().unwrap().contains("no call 19"));
+    // It may be one of those that were lost.
+    let damaged = corpus("bad/container-truncated--cut-at-1014.trace");
+    let output = run(&["state", "--format", "json", "--call", "99999", &damaged]);
+    assert_eq!((output.status.code(), json(&output)["lost"].as_u64().is_some_and(|lost| lost > 0)), (Some(1), true));
+}

@@ -1,6 +1,7 @@
 //! apitrace's own `glretrace` on a display of its own.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -41,18 +42,38 @@ impl Display {
         Some(Self { server, name })
     }
 
+    /// What programs know it by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Pictures of the frames of a trace, in the order the frames end.
     pub fn replay(&self, trace: &Path, folder: &Path) -> Vec<Vec<u8>> {
-        let prefix = folder.join("frame.");
         let is_egl = trace.file_name().unwrap().to_string_lossy().contains("egl");
+        let mut pictures = self.pictures(trace, is_egl, None, folder);
+        frame_ends(&std::fs::read(trace).unwrap()).iter().filter_map(|call| pictures.remove(call)).collect()
+    }
+
+    /// Pictures of a trace by the number of the call that ends the frame: of these calls, or of all frames.
+    pub fn pictures(&self, trace: &Path, is_egl: bool, calls: Option<&[u64]>, folder: &Path) -> BTreeMap<u64, Vec<u8>> {
+        let prefix = folder.join("frame.");
         let mut command = Command::new(if is_egl { "eglretrace" } else { "glretrace" });
-        command.args(["-b", "--headless", "-s"]).arg(&prefix).arg(trace).env("DISPLAY", &self.name);
+        command.args(["-b", "--headless", "-s"]).arg(&prefix);
+        if let Some(calls) = calls {
+            let calls: Vec<String> = calls.iter().map(u64::to_string).collect();
+            command.args(["-S", &calls.join(",")]);
+        }
+        command.arg(trace).env("DISPLAY", &self.name).env("LIBGL_ALWAYS_SOFTWARE", "1");
         assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success(), "{}", trace.display());
-        let mut pictures = Vec::new();
-        for call in frame_ends(&std::fs::read(trace).unwrap()) {
-            let path = folder.join(format!("frame.{call:010}.png"));
-            pictures.extend(std::fs::read(&path).ok());
-            let _ = std::fs::remove_file(path);
+        let mut pictures = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let number = name.strip_prefix("frame.").and_then(|rest| rest.strip_suffix(".png")?.parse().ok());
+            if let Some(number) = number {
+                pictures.insert(number, std::fs::read(&path).unwrap());
+                std::fs::remove_file(path).unwrap();
+            }
         }
         pictures
     }

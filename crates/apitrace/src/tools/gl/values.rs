@@ -4,6 +4,9 @@ use crate::tools::calls::Call;
 use crate::tools::dictionary::{Dictionary, number};
 use crate::tools::wire::{Detail, Value, Wire};
 
+/// Most numbers of an array that are looked at: four for each of the viewports of any driver.
+const FLOATS_MAX: usize = 256;
+
 /// Arguments beyond these are not looked at; no function of OpenGL or its window systems has more
 /// (`glCopyImageSubData` has 15).
 const ARGUMENTS_MAX: usize = 16;
@@ -119,6 +122,13 @@ impl<'a> Values<'a> {
     /// An argument as a number with a fraction.
     pub fn float(&self, index: usize) -> Option<f64> {
         float(self.argument(index)?.value(), self.dictionary)
+    }
+
+    /// Numbers with fractions: those of an array argument, or so many arguments from that index on.
+    pub fn floats(&self, index: usize, count: usize) -> Vec<f64> {
+        let array: Vec<f64> =
+            self.array(index).map_while(|mut wire| float(wire.value(), self.dictionary)).take(FLOATS_MAX).collect();
+        if array.is_empty() { (index..index + count).map_while(|index| self.float(index)).collect() } else { array }
     }
 
     /// The whole numbers of an array argument; none where it is no array.

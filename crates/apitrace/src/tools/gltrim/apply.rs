@@ -123,9 +123,15 @@ impl Model {
         if self.state().is_primitive {
             self.effect(Effect::Inner);
         }
-        if STATES.get(usize::from(row)).is_some_and(|state| state.stem == "ListBase") {
-            let base = values.name(0).unwrap_or(0);
-            self.list_bases.insert(self.ctx, base);
+        match STATES.get(usize::from(row)).map_or("", |state| state.stem) {
+            "ListBase" => {
+                let base = values.name(0).unwrap_or(0);
+                self.list_bases.insert(self.ctx, base);
+            }
+            "Viewport" => self.grow_to_viewports(&values.floats(0, 4)),
+            "ViewportIndexed" => self.grow_to_viewports(&values.floats(1, 4)),
+            "ViewportArray" => self.grow_to_viewports(&values.floats(2, 4)),
+            _ => {}
         }
     }
 

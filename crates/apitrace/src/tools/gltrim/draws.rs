@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    fn use_arrays(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn use_arrays(&mut self, effects: &mut Vec<Effect>) {
         let state = self.state();
         let array = state.array;
         let mut buffers: Vec<Id> = [INDIRECT, DISPATCH_INDIRECT, PARAMETERS]

@@ -147,7 +147,13 @@ pub(super) struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    pub(super) fn tell(&self, reasons: &mut Reasons, form: ExplainForm, out: &mut dyn Write) -> Result<(), Error> {
+    pub(super) fn tell(
+        &self,
+        reasons: &mut Reasons,
+        form: ExplainForm,
+        lost: u64,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let wrong = |error| Error::io("cannot write the explanation", error);
         let ranks = Ranks::new(self.kept);
         let mut is_first = true;
@@ -168,7 +174,7 @@ impl Teller<'_> {
             write!(out, "{comma}{row}").map_err(wrong)
         })?;
         if form == ExplainForm::Json {
-            out.write_all(b"\n]}\n").map_err(wrong)?;
+            writeln!(out, "\n],\"lost\":{lost}}}").map_err(wrong)?;
         }
         Ok(())
     }
@@ -265,6 +271,7 @@ fn words(label: Label) -> Option<String> {
         Label::Attribute => "attribute".to_owned(),
         Label::Map => "mapping of a buffer".to_owned(),
         Label::Shown => "showing a window".to_owned(),
+        Label::WindowSize => "size of the window".to_owned(),
         Label::Current(thread) => format!("context of thread {thread}"),
         Label::Holder => "a context's use".to_owned(),
         Label::PixelStore => "layout of pixels".to_owned(),

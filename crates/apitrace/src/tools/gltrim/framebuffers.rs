@@ -44,6 +44,9 @@ const CLEAR_STATE: &[&str] = &[
 /// State that reading pixels depends on.
 const READ_STATE: &[&str] = &["ClampColor", "Enable", "PixelMap", "PixelTransfer", "PixelZoom", "Viewport"];
 
+/// Where below a window the node of its size stands.
+const SIZE_KEY: u64 = 6;
+
 /// Planes of a window's framebuffer.
 const PLANES: [&str; 4] = ["colours", "depths", "stencil", "accumulation buffer"];
 
@@ -309,6 +312,9 @@ impl Model {
         self.record.effects.append(&mut effects);
         self.give_scratch(effects);
         let planes = Planes::of_mask(values.integer(mask).unwrap_or(0x4500));
+        // The rectangle that is written stands before the mask.
+        let edge = |low: usize, high: usize| values.integer(low).max(values.integer(high)).unwrap_or(0);
+        self.grow_window(to, edge(mask - 4, mask - 2), edge(mask - 3, mask - 1));
         self.read_shown(to);
         self.draw_planes(to, planes);
         self.read_content(from);
@@ -369,6 +375,35 @@ impl Model {
         let shown = self.nodes.root(Label::Shown);
         self.shown.insert(window, (shown, false));
         shown
+    }
+
+    /// Programs that replay open windows as small as they can and make them as large as the largest viewport that is set
+    /// while they are drawn to, be it the program's or one that the tracer made up. What was drawn is lost then: so all
+    /// that draws to a window depends on each call that made it larger, whatever was set after it.
+    fn grow_window(&mut self, window: Id, width: i64, height: i64) {
+        let is_window = self.object(window).is_some_and(|object| object.name == 0);
+        if !is_window || width <= 0 || height <= 0 {
+            return;
+        }
+        let size = self.window_sizes.entry(window).or_insert((0, 0));
+        if width <= size.0 && height <= size.1 {
+            return;
+        }
+        *size = (size.0.max(width), size.1.max(height));
+        let made = self.made(window);
+        let node = self.nodes.child(made, SIZE_KEY, Label::WindowSize);
+        self.writes(node);
+        self.read_state(DRAW_KEY, Label::Binding("framebuffer"));
+    }
+
+    /// Viewports are set, of four numbers each.
+    pub(super) fn grow_to_viewports(&mut self, edges: &[f64]) {
+        for viewport in edges.chunks_exact(4) {
+            if let [x, y, width, height] = *viewport {
+                let window = self.drawn();
+                self.grow_window(window, (x + width) as i64, (y + height) as i64);
+            }
+        }
     }
 
     /// A frame ends: its picture is read.

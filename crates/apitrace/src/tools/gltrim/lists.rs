@@ -6,6 +6,7 @@ use crate::tools::calls::Call;
 use crate::tools::gl::attribute_groups::CURRENT;
 use crate::tools::gl::kind::{Kind, Scope};
 use crate::tools::gl::values::Values;
+use crate::tools::gltrim::buffers::PIXEL_UNPACK;
 use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{At, Id, Model};
 use crate::tools::gltrim::rules::Rule;
@@ -97,7 +98,26 @@ impl Model {
         build.add(rule, at.function, enter, is_full);
         let content = self.content(id);
         self.writes(content);
+        self.read_client(rule);
         !runs_too
+    }
+
+    /// What stands in the program's memory goes into a list as its commands do, not when the list is called: arrays, and
+    /// pixels with their layout (OpenGL 2.1, section 5.4).
+    fn read_client(&mut self, rule: Rule) {
+        // Elements of arrays between `glBegin` and `glEnd` count with the latter.
+        if !matches!(rule, Rule::Draw | Rule::End | Rule::Texture(..)) {
+            return;
+        }
+        let mut effects = self.take_scratch();
+        self.use_arrays(&mut effects);
+        let state = self.state();
+        effects.extend([Effect::Read(state.client), Effect::Read(state.pixels)]);
+        if let Some(pixels) = self.bound_buffer(PIXEL_UNPACK) {
+            effects.push(Effect::Read(self.content(pixels)));
+        }
+        self.record.effects.append(&mut effects);
+        self.give_scratch(effects);
     }
 
     pub(super) fn call_list(&mut self, name: u64, values: &Values<'_>, at: At) {

@@ -137,11 +137,12 @@ impl Plan {
         rows
     }
 
-    /// Says why each call is kept, in order of the calls.
+    /// Says why each call is kept, in order of the calls. `lost` says, where the form is JSON, at how many places of what
+    /// was read something was lost.
     ///
     /// # Errors
     /// When `out` does not take it, and I/O of temporary files.
-    pub fn explain(&mut self, form: ExplainForm, out: &mut dyn Write) -> Result<(), Error> {
+    pub fn explain(&mut self, form: ExplainForm, lost: u64, out: &mut dyn Write) -> Result<(), Error> {
         let Some(reasons) = &mut self.reasons else { return Ok(()) };
         let teller = Teller {
             nodes: &self.model.nodes,
@@ -150,7 +151,7 @@ impl Plan {
             kept: &self.kept,
             setup: &self.setup,
         };
-        teller.tell(reasons, form, out)
+        teller.tell(reasons, form, lost, out)
     }
 
     /// Writes what is kept, from a reader of the same trace. Damage was reported when the plan was made and is passed

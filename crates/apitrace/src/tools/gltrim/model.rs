@@ -106,6 +106,8 @@ pub(super) struct Model {
     pub(super) list_bases: HashMap<u32, u64>,
     /// That windows were shown, by window, and whether they were yet.
     pub(super) shown: HashMap<Id, (Node, bool)>,
+    /// The size that replaying has given windows so far, by window.
+    pub(super) window_sizes: HashMap<Id, (i64, i64)>,
     /// The vertex array of name 0, by context.
     pub(super) arrays: HashMap<u32, Id>,
     /// What the call at hand does.
@@ -144,6 +146,7 @@ impl Model {
             list_steps: 0,
             list_bases: HashMap::new(),
             shown: HashMap::new(),
+            window_sizes: HashMap::new(),
             arrays: HashMap::new(),
             record: Record::default(),
             ctx: 0,

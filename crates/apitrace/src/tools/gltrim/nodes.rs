@@ -63,6 +63,8 @@ pub(super) enum Label {
     Map,
     /// That a window was shown, and so has its size.
     Shown,
+    /// How large a window is, from the largest viewport so far.
+    WindowSize,
     /// The context that a thread has: the thread.
     Current(u64),
     /// The thread that has a context.

@@ -129,18 +129,18 @@ impl<'a> Json<'a> {
         Ok(write!(self.out, "{comma}\n  {row}")?)
     }
 
-    /// Ends the object.
+    /// Ends the object. `lost` says at how many places of the trace something was lost.
     ///
     /// # Errors
     /// I/O.
-    pub fn finish(self, found: &Found) -> Result<(), Error> {
+    pub fn finish(self, found: &Found, lost: u64) -> Result<(), Error> {
         let kinds: Map<String, Value> =
             by_kind(found).map(|(kind, count)| (kind.name().to_owned(), count.into())).collect();
         let contexts: Vec<Value> = found.contexts.iter().filter_map(context_json).collect();
         let end = if self.count == 0 { "" } else { "\n" };
         Ok(write!(
             self.out,
-            "{end}],\"count\":{},\"by_kind\":{},\"contexts\":{}}}",
+            "{end}],\"count\":{},\"by_kind\":{},\"contexts\":{},\"lost\":{lost}}}",
             found.count(),
             Value::from(kinds),
             Value::from(contexts)

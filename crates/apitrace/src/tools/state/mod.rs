@@ -57,7 +57,7 @@ pub struct Named {
 }
 
 /// The state behind a call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     /// What was read.
     pub totals: Totals,

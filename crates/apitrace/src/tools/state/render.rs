@@ -42,15 +42,15 @@ fn parameters(context: &Context, state: &ContextState) -> BTreeMap<String, Setti
     all
 }
 
-/// Writes the state as one JSON object.
+/// Writes the state as one JSON object. `lost` says at how many places of what was read something was lost.
 ///
 /// # Errors
 /// I/O.
-pub fn write_json(out: &mut dyn Write, file: &str, state: &State) -> Result<(), Error> {
+pub fn write_json(out: &mut dyn Write, file: &str, state: &State, lost: u64) -> Result<(), Error> {
     let contexts = state.contexts.iter().enumerate().filter(|(at, _)| is_shown(state, *at));
     let contexts: Vec<Json> = contexts.map(|(at, (context, known))| context_json(state, at, context, known)).collect();
     let head = json!({ "version": 1, "file": file, "call": state.call, "function": state.function,
-                       "thread": state.thread, "context": state.current });
+                       "thread": state.thread, "context": state.current, "lost": lost });
     let head = head.to_string();
     // Objects may be many: they are written one by one.
     write!(out, "{},\"contexts\":{},\"objects\":[", head.trim_end_matches('}'), Json::from(contexts))?;

@@ -28,6 +28,8 @@ pub struct Printed<'a> {
     pub sort: Option<Column>,
     /// Print so many rows only.
     pub top: Option<usize>,
+    /// At how many places of the trace something was lost, for JSON.
+    pub lost: u64,
 }
 
 /// Prints statistics. `is_first`: CSV has its headings.
@@ -239,7 +241,7 @@ fn json(found: &Statistics, what: &Printed<'_>, rows: &[&Row], left: usize, out:
         line.push(b'}');
         out.write_all(&line)?;
     }
-    out.write_all(b"]}")
+    write!(out, "],\"lost\":{}}}", what.lost)
 }
 
 fn push_json_cell(line: &mut Vec<u8>, row: &Row, column: Column, by: By) {

@@ -119,7 +119,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         let wanted = Wanted { first_call: how.calls.first(), first_frame: None, blob_bytes_max };
         let mut opened = match super::opening::open_reader_late(file, &options.input, &options.index.index, &wanted)? {
             Ok(opened) => opened,
-            Err(verdict) => return Ok(verdict),
+            Err(nothing) => return Ok(nothing.verdict),
         };
         let mut out = std::io::stdout().lock();
         let mut write = |name: &str, content: &[u8]| write_blob(name, content);

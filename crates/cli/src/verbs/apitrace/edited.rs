@@ -44,7 +44,13 @@ impl EditedArguments {
         self.level
     }
 
-    /// Edits a trace: `edit` writes it, `done` is the word for it, `suffix` what a name made up ends with.
+    /// True when the trace goes to standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        self.output.as_deref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// Edits a trace: `edit` writes it, `done` is the word for it (empty: where it went is not printed), `suffix` what a
+    /// name made up ends with.
     pub(crate) fn write(
         &self,
         file: &Path,
@@ -88,7 +94,7 @@ impl EditedArguments {
         if !outcome.notes.is_empty() {
             verbs::repair::print_outcome(&name, &outcome);
         }
-        if path.as_os_str() != "-" {
+        if path.as_os_str() != "-" && !done.is_empty() {
             let path = path.display().to_string();
             let path = anytrace_core::text::printable(&path);
             writeln!(std::io::stdout(), "{done} trace is available as {path}")?;

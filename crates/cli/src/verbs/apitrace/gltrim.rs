@@ -7,8 +7,10 @@ use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::gltrim::{ExplainForm, GltrimOptions, Plan, plan};
 use anytrace_core::Outcome;
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
 use super::edited::EditedArguments;
+use super::opening::Nothing;
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
@@ -57,6 +59,9 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
     if frames.is_none() && options.top_calls_per_frame == 0 {
         return Err(Failure::usage("--frames must say which frames to keep"));
     }
+    if options.explain.is_some() && options.edited.is_stdout() {
+        return Err(Failure::usage("both the trace and what --explain says would go to standard output"));
+    }
     if options.file.as_os_str() == "-" {
         return Err(Failure::usage("the trace is read twice: it must be a file"));
     }
@@ -67,12 +72,9 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         explains: options.explain.is_some(),
         top: options.top_calls_per_frame,
     };
-    let (mut plan, read) = match make_plan(options, &how)? {
+    let (mut plan, read, lost) = match make_plan(options, &how)? {
         Ok(made) => made,
-        Err(_) => {
-            let message = format!("{}: there are no calls; nothing was written", options.file.display());
-            return Err(Failure::breach(message));
-        }
+        Err(nothing) => return without_calls(options, nothing.lost),
     };
     let mut out = std::io::stdout().lock();
     if how.top > 0 {
@@ -88,30 +90,49 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         let there = plan.frames;
         let message =
             format!("{}: none of the frames is there: there are {there}; nothing was written", options.file.display());
+        if options.explain == Some(Explain::Json) {
+            explain_nothing(&message, lost, &mut out)?;
+        }
         return Err(if read == Verdict::Fine { Failure::usage(message) } else { Failure::breach(message) });
     }
     if let Some(form) = options.explain {
         let form = if form == Explain::Json { ExplainForm::Json } else { ExplainForm::Text };
-        plan.explain(form, &mut out).map_err(|error| Failure::of("standard output", &error))?;
+        plan.explain(form, lost, &mut out).map_err(|error| Failure::of("standard output", &error))?;
     }
     drop(out);
-    let written =
-        options.edited.write(&options.file, &options.input, ("Trimmed", "-trim.trace"), |reader, out, _| {
-            let outcome = plan.write(reader, options.edited.container(), options.edited.level(), out)?;
-            Ok(noted(outcome, &plan))
-        })?;
+    // Nothing may stand behind a JSON document.
+    let done = if options.explain == Some(Explain::Json) { "" } else { "Trimmed" };
+    let written = options.edited.write(&options.file, &options.input, (done, "-trim.trace"), |reader, out, _| {
+        let outcome = plan.write(reader, options.edited.container(), options.edited.level(), out)?;
+        Ok(noted(outcome, &plan))
+    })?;
     Ok(if read == Verdict::Fine { written } else { read })
 }
 
 /// Decides what is kept; damage is told here.
-fn make_plan(options: &GltrimArguments, how: &GltrimOptions) -> Result<Result<(Plan, Verdict), Verdict>, Failure> {
+fn make_plan(options: &GltrimArguments, how: &GltrimOptions) -> Result<Result<(Plan, Verdict, u64), Nothing>, Failure> {
     let mut opened = match super::opening::open_reader(&options.file, &options.input)? {
         Ok(opened) => opened,
-        Err(verdict) => return Ok(Err(verdict)),
+        Err(nothing) => return Ok(Err(nothing)),
     };
     let plan =
         plan(&mut opened.reader, how, &mut opened.reporter).map_err(|error| Failure::of(&opened.name, &error))?;
-    Ok(Ok((plan, opened.verdict()?)))
+    Ok(Ok((plan, opened.verdict()?, opened.lost())))
+}
+
+/// There is no trace in the file: nothing is written.
+fn without_calls(options: &GltrimArguments, lost: u64) -> Result<Verdict, Failure> {
+    let message = format!("{}: there are no calls; nothing was written", options.file.display());
+    if options.explain == Some(Explain::Json) {
+        explain_nothing(&message, lost, &mut std::io::stdout())?;
+    }
+    Err(Failure::breach(message))
+}
+
+/// Who reads reasons as JSON is given an object where there are none.
+fn explain_nothing(message: &str, lost: u64, out: &mut dyn Write) -> Result<(), Failure> {
+    let value = json!({ "version": anytrace_export::json::VERSION, "error": message, "lost": lost });
+    Ok(writeln!(out, "{value}")?)
 }
 
 /// Tells of functions that nothing is known of.

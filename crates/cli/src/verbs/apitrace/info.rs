@@ -34,14 +34,14 @@ pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
         let mut out = std::io::stdout().lock();
         let mut opened = match super::opening::open_reader(file, &options.input)? {
             Ok(opened) => opened,
-            Err(verdict) => {
+            Err(nowhere) => {
                 let nothing = TraceInfo {
                     container_type: if options.compat { "Brotli" } else { "None" },
                     frame_list: options.dump_frames.then(Default::default),
                     ..TraceInfo::default()
                 };
                 nothing.write(&name, options.compat, &mut out).map_err(|error| Failure::of(&name, &error))?;
-                return Ok(verdict);
+                return Ok(nowhere.verdict);
             }
         };
         let mut found =

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::leaks::peer::peer_leaks;
-use anytrace_apitrace::tools::leaks::{Json, Text, find_leaks};
+use anytrace_apitrace::tools::leaks::{Found, Json, Text, find_leaks};
 use anytrace_core::{Diagnostic, Error, Severity, Sink};
 use clap::Args;
 
@@ -35,21 +35,30 @@ pub(crate) fn run(options: &LeaksArguments) -> Result<Verdict, Failure> {
     let mut out = std::io::stdout().lock();
     let mut before = if is_array { "[" } else { "" };
     let verdict = for_each_file(&options.files, |file| {
-        let mut opened = match super::opening::open_reader(file, &options.input)? {
-            Ok(opened) => opened,
-            Err(verdict) => return Ok(verdict),
-        };
-        if options.compat {
-            return compat(&mut opened);
+        let mut opened = super::opening::open_reader(file, &options.input)?;
+        if let (true, Ok(opened)) = (options.compat, &mut opened) {
+            return compat(opened);
         }
-        out.write_all(std::mem::replace(&mut before, if is_array { ",\n" } else { "" }).as_bytes())?;
-        let has_leaks = if is_json { json(&mut opened, &mut out)? } else { text(&mut opened, &mut out)? };
+        if is_json {
+            out.write_all(std::mem::replace(&mut before, if is_array { ",\n" } else { "" }).as_bytes())?;
+        }
+        let verdict = match &mut opened {
+            Ok(opened) => {
+                let has_leaks = if is_json { json(opened, &mut out)? } else { text(opened, &mut out)? };
+                opened.verdict()?.max(if has_leaks { Verdict::Breach } else { Verdict::Fine })
+            }
+            Err(nothing) => {
+                if is_json {
+                    nothing_leaks(&file.display().to_string(), nothing.lost, &mut out)?;
+                }
+                nothing.verdict
+            }
+        };
         if is_json && !is_array {
             writeln!(out)?;
         }
         out.flush()?;
-        let found = if has_leaks { Verdict::Breach } else { Verdict::Fine };
-        Ok(opened.verdict()?.max(found))
+        Ok(verdict)
     })?;
     if is_array {
         writeln!(out, "{}]", if before == "[" { "[" } else { "" })?;
@@ -68,10 +77,15 @@ fn text(opened: &mut Opened, out: &mut dyn Write) -> Result<bool, Failure> {
 fn json(opened: &mut Opened, out: &mut dyn Write) -> Result<bool, Failure> {
     let failed = |error| Failure::of(&opened.name, &error);
     let mut json = Json::new(out, &opened.name).map_err(failed)?;
-    let found = find_leaks(&mut opened.reader, &mut |leak| json.leak(leak), &mut opened.reporter)
-        .and_then(|found| json.finish(&found).map(|()| found))
-        .map_err(failed)?;
+    let found = find_leaks(&mut opened.reader, &mut |leak| json.leak(leak), &mut opened.reporter).map_err(failed)?;
+    json.finish(&found, opened.lost()).map_err(failed)?;
     Ok(found.count() > 0)
+}
+
+/// The object of a file without a trace in it.
+fn nothing_leaks(name: &str, lost: u64, out: &mut dyn Write) -> Result<(), Failure> {
+    let json = Json::new(out, name).and_then(|json| json.finish(&Found::default(), lost));
+    json.map_err(|error| Failure::of(name, &error))
 }
 
 /// Where apitrace's own words are asked for, only what is lost is told besides.

@@ -9,7 +9,7 @@ use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::index::Wanted;
 use anytrace_apitrace::tools::index::find::{Choice, Found, late_reader};
-use anytrace_core::{Format, text};
+use anytrace_core::{Format, Severity, text};
 use clap::Args;
 
 use crate::arguments::InputArguments;
@@ -53,10 +53,27 @@ impl Opened {
         self.reporter.print_rest()?;
         Ok(self.reporter.verdict())
     }
+
+    /// At how many places of what was read the trace lost something: `lost` of JSON results.
+    pub(super) fn lost(&self) -> u64 {
+        lost(&self.reporter)
+    }
 }
 
-/// Opens a file for one of the verbs; the verdict where there is nothing to read.
-pub(super) fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, Verdict>, Failure> {
+/// At how many places something was lost.
+pub(super) fn lost(reporter: &Reporter) -> u64 {
+    reporter.count(Severity::Error)
+}
+
+/// Nothing to read: whether damage is to blame, and at how many places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Nothing {
+    pub(super) verdict: Verdict,
+    pub(super) lost: u64,
+}
+
+/// Opens a file for one of the verbs, where there is something to read.
+pub(super) fn open_reader(path: &Path, options: &InputArguments) -> Result<Result<Opened, Nothing>, Failure> {
     open_reader_late(path, options, &Choice::None, &Wanted::default())
 }
 
@@ -66,14 +83,14 @@ pub(super) fn open_reader_late(
     options: &InputArguments,
     choice: &Choice,
     wanted: &Wanted,
-) -> Result<Result<Opened, Verdict>, Failure> {
+) -> Result<Result<Opened, Nothing>, Failure> {
     let name = path.display().to_string();
     let (format, input) = match open::open_trace(path, options)? {
         Ok(found) => found,
         Err(damage) => {
             let mut reporter = Reporter::new(&name, None, Way::Stderr, options.limit);
             reporter.take(damage)?;
-            return Ok(Err(reporter.verdict()));
+            return Ok(Err(Nothing { verdict: reporter.verdict(), lost: lost(&reporter) }));
         }
     };
     if format.name() != anytrace_apitrace::Apitrace.name() {

@@ -51,7 +51,7 @@ pub(crate) fn run(options: &PickleArguments) -> Result<Verdict, Failure> {
         let (choice, wanted) = (&options.index.index, how.wanted());
         let mut opened = match super::opening::open_reader_late(file, &options.input, choice, &wanted)? {
             Ok(opened) => opened,
-            Err(verdict) => return Ok(verdict),
+            Err(nothing) => return Ok(nothing.verdict),
         };
         let mut out = std::io::stdout().lock();
         pickle(&mut opened.reader, &how, &mut out, &mut opened.reporter)

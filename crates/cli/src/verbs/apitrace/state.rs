@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::state::{State, shader_files, state_at, write_json, write_text};
 use clap::Args;
+use serde_json::json;
 
 use crate::Verdict;
 use crate::arguments::{InputArguments, ResultForm};
@@ -34,16 +35,17 @@ pub(crate) struct StateArguments {
 }
 
 pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
-    let mut opened = match super::opening::open_reader(&options.file, &options.input)? {
-        Ok(opened) => opened,
-        Err(verdict) => return Ok(verdict),
+    let name = options.file.display().to_string();
+    let (state, verdict, lost) = match super::opening::open_reader(&options.file, &options.input)? {
+        Ok(mut opened) => {
+            let state = state_at(&mut opened.reader, options.call, &mut opened.reporter)
+                .map_err(|error| Failure::of(&opened.name, &error))?;
+            (state, opened.verdict()?, opened.lost())
+        }
+        Err(nothing) => (State::default(), nothing.verdict, nothing.lost),
     };
-    let state = state_at(&mut opened.reader, options.call, &mut opened.reporter)
-        .map_err(|error| Failure::of(&opened.name, &error))?;
     if let Some(call) = options.call.filter(|_| !state.is_met) {
-        let calls = state.totals.calls;
-        opened.verdict()?;
-        return Err(Failure::usage(format!("{}: no call {call}: there are {calls}", opened.name)));
+        return missing(options, &name, call, (&state, lost));
     }
     if let Some(folder) = &options.dump_shaders {
         dump_shaders(folder, &state, options.force)?;
@@ -51,11 +53,25 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match options.format {
         ResultForm::Text => write_text(&mut out, &state),
-        ResultForm::Json => write_json(&mut out, &opened.name, &state),
+        ResultForm::Json => write_json(&mut out, &name, &state, lost),
     }
-    .map_err(|error| Failure::of(&opened.name, &error))?;
+    .map_err(|error| Failure::of(&name, &error))?;
     out.flush()?;
-    opened.verdict()
+    Ok(verdict)
+}
+
+/// There is no such call. Who reads JSON is given an object that says so.
+fn missing(options: &StateArguments, name: &str, call: u64, (state, lost): (&State, u64)) -> Result<Verdict, Failure> {
+    let message = format!("{name}: no call {call}: there are {}", state.totals.calls);
+    // Perhaps it was among those that were lost.
+    let failure = if lost > 0 { Failure::breach(message.clone()) } else { Failure::usage(message.clone()) };
+    if options.format == ResultForm::Text {
+        return Err(failure);
+    }
+    let value = json!({ "version": anytrace_export::json::VERSION, "file": name, "error": message, "lost": lost });
+    writeln!(std::io::stdout(), "{value}")?;
+    failure.print();
+    Ok(if lost > 0 { Verdict::Breach } else { Verdict::Failed })
 }
 
 fn dump_shaders(folder: &Path, state: &State, may_replace: bool) -> Result<(), Failure> {

@@ -160,18 +160,18 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         put(b"[")?;
     }
     let verdict = for_each_file(&options.files, |file| {
-        let (found, verdict) = match super::opening::open_reader(file, &options.input)? {
+        let (found, verdict, lost) = match super::opening::open_reader(file, &options.input)? {
             Ok(mut opened) => {
                 let found = stats(&mut opened.reader, &how, &mut opened.reporter)
                     .map_err(|error| Failure::of(&opened.name, &error))?;
-                (found, opened.verdict()?)
+                (found, opened.verdict()?, opened.lost())
             }
-            Err(verdict) => (Statistics::default(), verdict),
+            Err(nothing) => (Statistics::default(), nothing.verdict, nothing.lost),
         };
         if !is_first && options.format != FormArgument::Csv {
             put(if is_list { b",\n" } else { b"\n" })?;
         }
-        print(&found, file, options, is_first)?;
+        print(&found, (file, lost), options, is_first)?;
         is_first = false;
         if let Some(output) = &mut plot {
             let title = file.file_name().unwrap_or_default().to_string_lossy();
@@ -194,7 +194,12 @@ fn put(bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(found: &Statistics, file: &Path, options: &StatsArguments, is_first: bool) -> Result<(), Failure> {
+fn print(
+    found: &Statistics,
+    (file, lost): (&Path, u64),
+    options: &StatsArguments,
+    is_first: bool,
+) -> Result<(), Failure> {
     let form = match options.format {
         FormArgument::Text => StatsForm::Text,
         FormArgument::Csv => StatsForm::Csv,
@@ -207,7 +212,7 @@ fn print(found: &Statistics, file: &Path, options: &StatsArguments, is_first: bo
     };
     let name = file.display().to_string();
     let sort = options.sort.map(SortArgument::column).or(usual);
-    let what = Printed { file: &name, by: options.by.by(), sort, top: options.top };
+    let what = Printed { file: &name, by: options.by.by(), sort, top: options.top, lost };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     write(found, &what, form, is_first, &mut out)?;
     out.flush()?;

@@ -1,0 +1,142 @@
+//! `apitrace gltrim` on programs of others: each is recorded here, by apitrace's own tracer on a display of its own, and
+//! frames all over the recording must look the same whole and trimmed when apitrace's own `glretrace` replays them.
+//!
+//! Recordings are too large to keep. `cargo xtask test` installs the programs from Debian; one that is missing is said to
+//! be skipped.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod display;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anytrace_apitrace::Reader;
+use anytrace_apitrace::tools::callset::CallSet;
+use anytrace_apitrace::tools::gltrim::{GltrimOptions, plan};
+use anytrace_core::{Collect, Input, MemoryTarget, OpenOptions};
+
+use display::{Display, frame_ends};
+
+/// Frames of each program that are looked at.
+const FRAMES: usize = 8;
+
+/// The first pictures of a replay are not the program's: windows get their sizes late.
+const FIRST_FRAME: usize = 2;
+
+/// Frames beyond these are not looked at: programs that draw little draw thousands of them in a second.
+const FRAMES_MAX: usize = 400;
+
+/// A program, the interface it is traced by, and its arguments.
+struct Program {
+    path: &'static str,
+    api: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const fn program(path: &'static str, api: &'static str, arguments: &'static [&'static str]) -> Program {
+    Program { path, api, arguments }
+}
+
+/// Old and new OpenGL, OpenGL ES, GLX and EGL; display lists, programs, textures that are drawn to.
+const PROGRAMS: [Program; 9] = [
+    program("/usr/bin/glmark2", "gl", &["-s", "200x150", "-b", ":duration=0.02"]),
+    program("/usr/bin/glmark2-es2", "egl", &["-s", "200x150", "-b", ":duration=0.02"]),
+    program("/usr/bin/glxgears", "gl", &["-geometry", "200x150"]),
+    program("/usr/bin/es2gears_x11", "egl", &[]),
+    program("/usr/games/etr", "gl", &[]),
+    program("/usr/games/armagetronad", "gl", &[]),
+    program("/usr/games/billard-gl", "gl", &[]),
+    program("/usr/libexec/xscreensaver/pipes", "egl", &["-window", "-geometry", "200x150"]),
+    program("/usr/libexec/xscreensaver/molecule", "egl", &["-window", "-geometry", "200x150"]),
+];
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Records a program until there are frames enough; it is ended after a time, as most of these never end.
+fn record(program: &Program, display: &Display, folder: &Path) -> Option<PathBuf> {
+    let trace = folder.join("whole.trace");
+    for seconds in [2, 6, 20, 60] {
+        let _ = std::fs::remove_file(&trace);
+        let mut command = Command::new("timeout");
+        command.args(["-s", "TERM", "-k", "5", &seconds.to_string(), "apitrace", "trace", "-a", program.api, "-o"]);
+        command.arg(&trace).arg(program.path).args(program.arguments);
+        command.env("DISPLAY", display.name()).env("HOME", folder).env("LIBGL_ALWAYS_SOFTWARE", "1");
+        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().ok()?;
+        let bytes = std::fs::read(&trace).unwrap_or_default();
+        if !bytes.is_empty() && frame_ends(&bytes).len() > FRAMES + 2 * FIRST_FRAME {
+            return Some(trace);
+        }
+    }
+    None
+}
+
+/// Frames all over a recording, but for the last, which may be cut short.
+fn frames(count: usize) -> Vec<usize> {
+    let last = count.min(FRAMES_MAX) - 2;
+    (0..FRAMES).map(|n| FIRST_FRAME + n * (last - FIRST_FRAME) / (FRAMES - 1)).collect()
+}
+
+fn trimmed(bytes: &[u8], frame: usize) -> Vec<u8> {
+    let open = |bytes: &[u8]| Reader::new(Input::from_bytes("x", bytes.to_vec()), &OpenOptions::default()).unwrap();
+    let frames = CallSet::parse([frame.to_string().as_str()], &mut |_| Err(std::io::Error::other("no files"))).unwrap();
+    let options = GltrimOptions { frames: Some(frames), ..GltrimOptions::default() };
+    let plan = plan(&mut open(bytes), &options, &mut Collect::default()).unwrap();
+    let mut out = MemoryTarget::default();
+    plan.write(open(bytes), None, None, &mut out).unwrap();
+    out.0
+}
+
+/// Compares frames of a program; how many could be, and those that differ.
+fn compare(program: &Program, display: &Display, folder: &Path) -> (usize, Vec<usize>) {
+    let Some(whole) = record(program, display, folder) else { return (0, Vec::new()) };
+    let bytes = std::fs::read(&whole).unwrap();
+    let ends = frame_ends(&bytes);
+    let wanted = frames(ends.len());
+    let calls: Vec<u64> = wanted.iter().map(|frame| ends[*frame]).collect();
+    let is_egl = program.api == "egl";
+    let [first, second] = [0, 1].map(|_| display.pictures(&whole, is_egl, Some(&calls), folder));
+    let (mut compared, mut different) = (0, Vec::new());
+    for (frame, call) in wanted.iter().zip(&calls) {
+        let picture = first.get(call);
+        if picture.is_none() || picture != second.get(call) {
+            say(&format!("{}: frame {frame} does not replay the same twice and is not looked at", program.path));
+            continue;
+        }
+        let part = folder.join("part.trace");
+        std::fs::write(&part, trimmed(&bytes, *frame)).unwrap();
+        let pictures = display.pictures(&part, is_egl, None, folder);
+        compared += 1;
+        if pictures.last_key_value().map(|(_, picture)| picture) != picture {
+            different.push(*frame);
+        }
+    }
+    (compared, different)
+}
+
+#[test]
+fn frames_of_real_programs_look_the_same_whole_and_trimmed() {
+    let Some(display) = Display::open() else { return };
+    if Command::new("apitrace").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        return say("skipped: apitrace is not installed");
+    }
+    let mut wrong = Vec::new();
+    for program in &PROGRAMS {
+        if !Path::new(program.path).exists() {
+            say(&format!("skipped: {} is not installed", program.path));
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (compared, different) = compare(program, &display, folder.path());
+        if compared * 2 < FRAMES {
+            wrong.push(format!("{}: only {compared} frames could be compared", program.path));
+        }
+        if !different.is_empty() {
+            wrong.push(format!("{}: frames {different:?} of {compared} differ", program.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
