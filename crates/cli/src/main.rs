@@ -45,12 +45,19 @@ fn main() -> ExitCode {
         Verb::Completions(options) => verbs::completions::run(options),
         Verb::Man(options) => verbs::man::run(options),
     };
-    match result {
-        Ok(verdict) => ExitCode::from(verdict.code()),
-        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(failure) => {
+    // A file that was cut short while it was mapped or decompressed: what was made of it counts for nothing.
+    let cut = anytrace_core::cut_short().map(|(name, error)| Failure::of(&name, &error));
+    match (result, cut) {
+        (Ok(verdict), None) => ExitCode::from(verdict.code()),
+        (Err(failure), _) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        (Err(failure), None) => {
             failure.print();
             ExitCode::from(failure.code())
+        }
+        (result, Some(cut)) => {
+            result.err().filter(|failure| !failure.says_the_same(&cut)).iter().for_each(Failure::print);
+            cut.print();
+            ExitCode::from(cut.code())
         }
     }
 }
