@@ -32,6 +32,7 @@ fn count_parts(
     part_bytes: std::ops::Range<usize>,
 ) -> Result<(), Error> {
     let trust = reader.trust();
+    reader.bring_at_hand();
     // The last good part is not counted until another follows: the reader starts with it, and so knows
     // what stands before damage.
     let mut held: Option<(usize, Part)> = None;

@@ -144,6 +144,11 @@ impl Reader {
         Trust { layout: self.layout, familiar: self.familiar.clone() }
     }
 
+    /// Maps the trace where it is a file.
+    pub(crate) fn bring_at_hand(&mut self) {
+        self.cursor.bring_at_hand();
+    }
+
     /// All bytes from here on, where they are in memory or mapped.
     pub(crate) fn rest_in_memory(&self) -> Option<&[u8]> {
         self.cursor.as_slice()?.get(usize::try_from(self.cursor.offset()).ok()?..)

@@ -241,7 +241,9 @@ fn every_switch_changes_a_verdict() {
         (Quirk::LocalTlbiFires, format!("{TREE}(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish)(tlbi 22 0 alle1)")),
     ];
     for (quirk, log) in cases {
-        let of = |is_on| run(&log, Options { quirks: Quirks::ARCHITECTURE.with(quirk, is_on), ..Options::ARCHITECTURE }).verdict;
+        let of = |is_on| {
+            run(&log, Options { quirks: Quirks::ARCHITECTURE.with(quirk, is_on), ..Options::ARCHITECTURE }).verdict
+        };
         assert_ne!(of(true), of(false), "{quirk:?}");
     }
 }

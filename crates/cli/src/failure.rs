@@ -64,6 +64,11 @@ impl Failure {
         self.is_closed_pipe
     }
 
+    /// True when the other one's message is in this one's.
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+        self.message.contains(&other.message)
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         self.code

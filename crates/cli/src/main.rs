@@ -34,17 +34,26 @@ fn main() -> ExitCode {
     };
     // What is not written yet would be lost without a word when the program ends.
     let result = result.and_then(|verdict| Ok(std::io::stdout().flush().map(|()| verdict)?));
-    match result {
-        Ok(verdict) => ExitCode::from(verdict.code()),
-        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.print();
-            if is_json {
-                results::print_failure(failure.message());
-            }
-            ExitCode::from(failure.code())
+    // A file that was cut short while it was mapped or decompressed: what was made of it counts for nothing.
+    let cut = anytrace_core::cut_short().map(|(name, error)| Failure::of(&name, &error));
+    match (result, cut) {
+        (Ok(verdict), None) => ExitCode::from(verdict.code()),
+        (Err(failure), _) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        (Err(failure), None) => fail(&failure, is_json),
+        (result, Some(cut)) => {
+            result.err().filter(|failure| !failure.says_the_same(&cut)).iter().for_each(Failure::print);
+            fail(&cut, is_json)
         }
     }
+}
+
+/// Prints why the verb failed, as JSON too where a program reads standard output.
+fn fail(failure: &Failure, is_json: bool) -> ExitCode {
+    failure.print();
+    if is_json {
+        results::print_failure(failure.message());
+    }
+    ExitCode::from(failure.code())
 }
 
 /// Reads the command line; says besides whether standard output is to have one JSON object.

@@ -150,10 +150,14 @@ impl Output {
     }
 
     /// Gives the file its name, or copies it where it belongs, and returns the verdict. Without a result there is
-    /// nothing to put anywhere: what was there before stays.
+    /// nothing to put anywhere: what was there before stays. The same where an input file was cut short while it was
+    /// read.
     pub(crate) fn commit(self, verdict: Verdict) -> Result<Verdict, Failure> {
         if !verdict.has_result() {
             return Ok(verdict);
+        }
+        if let Some((name, error)) = anytrace_core::cut_short() {
+            return Err(Failure::of(&name, &error));
         }
         let Staged { mut file, name } = self.writer.into_inner().map_err(|error| Failure::output(error.error()))?;
         match self.place {
@@ -175,21 +179,25 @@ impl Output {
     }
 }
 
-/// The temporary file to remove when the user or the system ends the program.
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// The temporary files and folders to remove when the user or the system ends the program. Those that are gone by then do no harm.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Sees to it that an interrupted program leaves no temporary file behind.
-fn remove_on_signal(path: &Path) {
+pub(crate) fn remove_on_signal(path: &Path) {
     let Ok(mut unfinished) = UNFINISHED.lock() else { return };
-    let is_first = unfinished.is_none();
-    *unfinished = Some(path.to_owned());
+    let is_first = unfinished.is_empty();
+    unfinished.push(path.to_owned());
+    drop(unfinished);
     if !is_first {
         return;
     }
     // Without a handler the work still goes on; only the tidying is lost.
     let _ = ctrlc::set_handler(|| {
-        if let Ok(Some(path)) = UNFINISHED.lock().as_deref() {
-            let _ = fs::remove_file(path);
+        if let Ok(unfinished) = UNFINISHED.lock() {
+            for path in unfinished.iter() {
+                // A file, or a folder.
+                let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+            }
         }
         // 128 + SIGINT, as shells report an interrupted program.
         std::process::exit(130);

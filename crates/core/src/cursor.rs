@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::file::{FileMap, OpenFile};
 use crate::input::{Body, Input};
 use crate::{Error, Layer, Sink};
 
@@ -24,7 +25,7 @@ pub trait Refill: Send {
 /// A window of bytes that moves forward over an input of any size.
 ///
 /// Parsers are pure functions over [`Cursor::window`]; when one needs more bytes its caller asks
-/// [`Cursor::fill`]. A window over a mapped file costs nothing; over a stream it is one buffer.
+/// [`Cursor::fill`]. A window over memory costs nothing; over a file or a stream it is one buffer.
 pub struct Cursor {
     body: Source,
     start: usize,
@@ -36,8 +37,9 @@ pub struct Cursor {
 }
 
 enum Source {
-    Map(memmap2::Mmap),
+    Map(FileMap),
     Bytes(Vec<u8>),
+    File { buffer: Vec<u8>, file: OpenFile },
     Stream { buffer: Vec<u8>, refill: Box<dyn Refill> },
 }
 
@@ -50,6 +52,10 @@ impl Cursor {
         let (body, progress) = match input.body {
             Body::Map(map) => (Source::Map(map), progress),
             Body::Bytes(bytes) => (Source::Bytes(bytes), progress),
+            Body::File { head, file } => {
+                end = head.len();
+                (Source::File { buffer: head, file }, progress)
+            }
             // The stream under it is metered already.
             Body::Stream { head, rest } => match input.drip_bytes {
                 Some(at_once) => {
@@ -110,7 +116,7 @@ impl Cursor {
             progress.store(self.base + self.start as u64, Ordering::Relaxed);
         }
         self.extend_in_memory(need.max(STEP_BYTES));
-        if let Source::Stream { buffer, refill } = &mut self.body {
+        if let Source::Stream { buffer, .. } | Source::File { buffer, .. } = &mut self.body {
             // At the end of the data nothing more can come, so nothing need be moved: a reader that asks
             // again and again there must not cost a copy each time.
             if self.end - self.start < need && self.start > 0 && !self.is_drained {
@@ -119,11 +125,21 @@ impl Cursor {
                 self.end -= self.start;
                 self.start = 0;
             }
-            while self.end - self.start < need && !self.is_drained {
-                let got = refill.refill(buffer, self.end)?;
-                self.is_drained = got == 0;
-                self.end += got;
-            }
+        }
+        while self.end - self.start < need && !self.is_drained {
+            let got = match &mut self.body {
+                Source::Stream { buffer, refill } => refill.refill(buffer, self.end)?,
+                Source::File { buffer, file } => {
+                    let to = self.end + CHUNK_BYTES.max(need - (self.end - self.start));
+                    if buffer.len() < to {
+                        buffer.resize(to, 0);
+                    }
+                    file.read(buffer.get_mut(self.end..).unwrap_or_default())?
+                }
+                Source::Map(_) | Source::Bytes(_) => break,
+            };
+            self.is_drained = got == 0;
+            self.end += got;
         }
         Ok(self.end - self.start)
     }
@@ -150,7 +166,7 @@ impl Cursor {
         match &self.body {
             Source::Map(map) => self.end == map.len(),
             Source::Bytes(bytes) => self.end == bytes.len(),
-            Source::Stream { .. } => self.is_drained,
+            Source::File { .. } | Source::Stream { .. } => self.is_drained,
         }
     }
 
@@ -170,13 +186,36 @@ impl Cursor {
         &self.layers
     }
 
-    /// All bytes of the input, where they are at hand, whatever the position: mapped, in memory, or of a stream that was
-    /// read to its end without letting go of its first bytes.
+    /// Brings all bytes at hand where the input is a file that can be mapped; the position stays. True when
+    /// [`Self::as_slice`] has them now. See [`Input::at_hand`] for what that means.
+    pub fn bring_at_hand(&mut self) -> bool {
+        if let Source::File { .. } = self.body {
+            let offset = self.offset();
+            let Source::File { buffer, file } = std::mem::replace(&mut self.body, Source::Bytes(Vec::new())) else {
+                return false;
+            };
+            match file.map() {
+                Err(file) => self.body = Source::File { buffer, file },
+                Ok(map) => {
+                    let start = usize::try_from(offset).unwrap_or(map.len()).min(map.len());
+                    (self.base, self.start, self.end) = (0, start, start);
+                    self.body = Source::Map(map);
+                    self.extend_in_memory(STEP_BYTES);
+                }
+            }
+        }
+        self.as_slice().is_some()
+    }
+
+    /// All bytes of the input, where they are at hand, whatever the position: in memory, mapped, or of a file or stream
+    /// that was read to its end without letting go of its first bytes.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.body {
             Source::Map(map) => Some(map),
             Source::Bytes(bytes) => Some(bytes),
-            Source::Stream { buffer, .. } => buffer.get(..self.end).filter(|_| self.is_drained && self.base == 0),
+            Source::File { buffer, .. } | Source::Stream { buffer, .. } => {
+                buffer.get(..self.end).filter(|_| self.is_drained && self.base == 0)
+            }
         }
     }
 
@@ -184,17 +223,30 @@ impl Cursor {
     pub fn rewind(&mut self) -> bool {
         if self.base == 0 {
             self.start = 0;
+            return true;
         }
-        self.base == 0
+        self.seek(0)
     }
 
-    /// Goes to any offset of an input that is mapped or in memory; false, and nothing changes, for streams and behind the
+    /// True when [`Self::rewind`] will go back, however far was read.
+    pub fn can_rewind(&self) -> bool {
+        !matches!(self.body, Source::Stream { .. })
+    }
+
+    /// Goes to any offset of a file or of an input in memory; false, and nothing changes, for streams and behind the
     /// end.
     pub fn seek(&mut self, offset: u64) -> bool {
+        if let Source::File { file, .. } = &mut self.body {
+            if !file.seek(offset) {
+                return false;
+            }
+            (self.base, self.start, self.end, self.is_drained) = (offset, 0, 0, false);
+            return true;
+        }
         let length = match &self.body {
             Source::Map(map) => map.len(),
             Source::Bytes(bytes) => bytes.len(),
-            Source::Stream { .. } => return false,
+            Source::File { .. } | Source::Stream { .. } => return false,
         };
         let Some(start) = usize::try_from(offset).ok().filter(|start| *start <= length) else { return false };
         (self.start, self.end) = (start, start);
@@ -206,7 +258,7 @@ impl Cursor {
         match &self.body {
             Source::Map(map) => map,
             Source::Bytes(bytes) => bytes,
-            Source::Stream { buffer, .. } => buffer,
+            Source::File { buffer, .. } | Source::Stream { buffer, .. } => buffer,
         }
     }
 
@@ -215,7 +267,7 @@ impl Cursor {
         let length = match &self.body {
             Source::Map(map) => map.len(),
             Source::Bytes(bytes) => bytes.len(),
-            Source::Stream { .. } => return,
+            Source::File { .. } | Source::Stream { .. } => return,
         };
         self.end = self.end.max(self.start.saturating_add(bytes).min(length));
     }
@@ -319,6 +371,35 @@ mod tests {
         let mut stream = Cursor::new(Input::from_read("x", Box::new(io::Cursor::new(bytes)), None).unwrap());
         assert!(!stream.seek(5));
         assert_eq!(stream.offset(), 0);
+    }
+
+    #[test]
+    fn a_file_is_read_sought_and_brought_at_hand_with_the_same_bytes() {
+        let path = std::env::temp_dir().join(format!("anytrace-cursor-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let open = || Cursor::new(Input::open(&path, crate::InputOptions::default()).unwrap());
+        let mut cursor = open();
+        let mut seen = Vec::new();
+        while cursor.fill(70_000).unwrap() > 0 {
+            assert_eq!(cursor.offset(), seen.len() as u64);
+            let step = cursor.window().len().min(65_003);
+            seen.extend_from_slice(&cursor.window()[..step]);
+            cursor.advance(step);
+        }
+        assert!(seen == bytes && cursor.is_last_window() && cursor.as_slice().is_none());
+        assert!(cursor.rewind() && cursor.fill(7).unwrap() >= 7 && cursor.window().starts_with(&bytes[..7]));
+        assert!(cursor.seek(2_500_000) && !cursor.seek(3_000_001) && cursor.offset() == 2_500_000);
+        cursor.fill(1).unwrap();
+        assert!(cursor.window().starts_with(&bytes[2_500_000..2_500_100]));
+        cursor.advance(100);
+        assert!(cursor.bring_at_hand());
+        assert_eq!((cursor.offset(), cursor.as_slice()), (2_500_100, Some(bytes.as_slice())));
+        assert!(cursor.window().starts_with(&bytes[2_500_100..2_600_000]));
+        let mut cursor = open();
+        assert_eq!(cursor.skip(2_999_999).unwrap(), 2_999_999);
+        assert_eq!((cursor.fill(10).unwrap(), cursor.window()), (1, &bytes[2_999_999..]));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where bytes come from: a mapped file, a pipe, memory; compression removed on the way.
+//! Where bytes come from: a file, a pipe, memory; compression removed on the way.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::file::{FileMap, OpenFile};
 use crate::layer::{Compression, Layer};
 use crate::{Error, Head};
 
@@ -18,7 +19,8 @@ const LAYERS_MAX: usize = 4;
 /// Options for [`Input::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InputOptions {
-    /// Read with `read` instead of mapping the file: for files that may shrink while they are read.
+    /// Never map the file, but treat it as a stream: for files that other programs write to meanwhile. Readers that need all bytes
+    /// at hand then copy the file, or hold it in memory.
     pub no_map: bool,
 }
 
@@ -34,8 +36,13 @@ pub struct Input {
 }
 
 pub(crate) enum Body {
-    Map(memmap2::Mmap),
+    Map(FileMap),
     Bytes(Vec<u8>),
+    /// A file's first bytes, which were read for probing, and the file behind them.
+    File {
+        head: Vec<u8>,
+        file: OpenFile,
+    },
     /// Bytes already read for probing, then the rest.
     Stream {
         head: Vec<u8>,
@@ -59,11 +66,16 @@ impl Input {
             return Err(Error::usage(format!("{name} is a directory")));
         }
         let length = meta.is_file().then_some(meta.len());
-        if options.no_map || length.is_none_or(|bytes| bytes == 0) {
+        if length.is_none_or(|bytes| bytes == 0) {
             return Self::from_read(&name, Box::new(file), length);
         }
-        let map = map_file(&file).map_err(|error| Error::io(format_args!("cannot map {name}"), error))?;
-        if Compression::detect(&map).is_some() {
+        let mut file = OpenFile::new(&name, file, meta.len());
+        if options.no_map {
+            return Self::from_read(&name, Box::new(file), length);
+        }
+        let head = read_head(&mut file).map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+        if Compression::detect(&head).is_some() {
+            file.seek(0);
             return Self::from_read(&name, Box::new(file), length);
         }
         Ok(Self {
@@ -71,19 +83,41 @@ impl Input {
             file_bytes: length,
             layers: Vec::new(),
             progress: Arc::default(),
-            body: Body::Map(map),
+            body: Body::File { head, file },
             drip_bytes: None,
         })
     }
 
-    /// Maps a file as it stands on disk, compressed or not: for what is measured or sought in file bytes.
+    /// The input with all bytes at hand ([`Self::as_slice`]) where it is a file that can be mapped; else as it is.
+    ///
+    /// For readers that must go to and fro in the bytes. What another program does to a mapped file is felt here: where
+    /// it is cut short, the lost bytes read as zeros, and [`crate::cut_short`] has the error.
+    pub fn at_hand(self) -> Self {
+        let Self { body: Body::File { head, file }, .. } = self else { return self };
+        let body = match file.map() {
+            Ok(map) => Body::Map(map),
+            Err(file) => Body::File { head, file },
+        };
+        Self { body, ..self }
+    }
+
+    /// True for a file that can be read more than once, and for bytes in memory.
+    pub fn is_file_or_memory(&self) -> bool {
+        !matches!(self.body, Body::Stream { .. })
+    }
+
+    /// Maps a file as it is on disk, compressed or not: for what is measured or sought in file bytes.
     ///
     /// # Errors
     /// [`crate::Kind::Io`] when the file cannot be opened or mapped, as pipes and empty files cannot.
     pub fn open_as_is(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| Error::io(format_args!("cannot open {name}"), error))?;
-        let map = map_file(&file).map_err(|error| Error::io(format_args!("cannot map {name}"), error))?;
+        let meta = file.metadata().map_err(|error| Error::io(format_args!("cannot read {name}"), error))?;
+        let is_mapped = if meta.is_file() { OpenFile::new(&name, file, meta.len()).map().ok() } else { None };
+        let Some(map) = is_mapped else {
+            return Err(Error::io(format_args!("cannot map {name}"), io::Error::from(io::ErrorKind::Unsupported)));
+        };
         let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(map.len() as u64));
         Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), drip_bytes: None })
     }
@@ -108,6 +142,10 @@ impl Input {
         let reader: Box<dyn Read + Send> = match self.body {
             Body::Map(map) => Box::new(late(map, offset)),
             Body::Bytes(bytes) => Box::new(late(bytes, offset)),
+            Body::File { mut file, .. } => match file.seek(offset) {
+                true => Box::new(file),
+                false => Box::new(io::empty()),
+            },
             Body::Stream { .. } => {
                 let mut reader = self.into_read();
                 io::copy(&mut (&mut reader).take(offset), &mut io::sink())
@@ -183,18 +221,19 @@ impl Input {
         let (bytes, total_bytes) = match &self.body {
             Body::Map(map) => (&map[..map.len().min(HEAD_BYTES)], Some(map.len() as u64)),
             Body::Bytes(bytes) => (&bytes[..bytes.len().min(HEAD_BYTES)], Some(bytes.len() as u64)),
+            Body::File { head, file } => (head.as_slice(), Some(file.length())),
             // A head shorter than asked for means that the data end there.
             Body::Stream { head, .. } => (head.as_slice(), (head.len() < HEAD_BYTES).then_some(head.len() as u64)),
         };
         Head { bytes, total_bytes, name: &self.name, layers: &self.layers }
     }
 
-    /// All bytes, where they are at hand (mapped or in memory): for readers that split the file.
+    /// All bytes, where they are at hand (in memory, or mapped by [`Self::at_hand`]): for readers that split the file.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.body {
             Body::Map(map) => Some(map),
             Body::Bytes(bytes) => Some(bytes),
-            Body::Stream { .. } => None,
+            Body::File { .. } | Body::Stream { .. } => None,
         }
     }
 
@@ -203,22 +242,10 @@ impl Input {
         match self.body {
             Body::Map(map) => Box::new(io::Cursor::new(map)),
             Body::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
+            Body::File { head, file } => Box::new(io::Cursor::new(head).chain(file)),
             Body::Stream { head, rest } => Box::new(io::Cursor::new(head).chain(rest)),
         }
     }
-}
-
-/// Maps a file for reading.
-fn map_file(file: &File) -> io::Result<memmap2::Mmap> {
-    // SAFETY: the map is read-only and private to this process, and every parser treats its bytes as
-    // untrusted plain data, so a change by another process can only change what is parsed. If the file
-    // is cut while it is mapped the kernel raises SIGBUS, which ends the process without touching
-    // memory; `InputOptions::no_map` is there for such files.
-    #[expect(unsafe_code, reason = "the one file map of the project, see SAFETY above")]
-    let map = unsafe { memmap2::Mmap::map(file) }?;
-    #[cfg(unix)]
-    let _advice_is_optional = map.advise(memmap2::Advice::Sequential);
-    Ok(map)
 }
 
 /// Reads up to [`HEAD_BYTES`]; fewer only at the end of the data.

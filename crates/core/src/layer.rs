@@ -138,9 +138,10 @@ impl Layer {
     }
 }
 
-/// The rules about compression layers, for the tables of every format.
+/// The rules about files and compression layers, for the tables of every format.
 pub fn layer_rules() -> &'static [&'static Rule] {
-    static RULES: [&Rule; 4] = [&GZIP_TRUNCATED, &GZIP_CORRUPT, &ZSTD_TRUNCATED, &ZSTD_CORRUPT];
+    static RULES: [&Rule; 5] =
+        [&crate::file::CUT_SHORT, &GZIP_TRUNCATED, &GZIP_CORRUPT, &ZSTD_TRUNCATED, &ZSTD_CORRUPT];
     &RULES
 }
 

@@ -36,6 +36,8 @@ impl Binary {
     /// As [`Self::open`].
     pub fn from_input(input: Input) -> Result<Self, Error> {
         let name = input.name().to_owned();
+        // Tables of object files and debug data refer to each other by offsets.
+        let input = input.at_hand();
         if input.as_slice().is_some() {
             return Ok(Self { name, body: Body::Mapped(input) });
         }

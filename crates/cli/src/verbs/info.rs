@@ -2,6 +2,7 @@
 
 mod text;
 
+use std::io::Read;
 use std::path::Path;
 
 use anytrace_core::{Collect, Format, Info, Input, Severity};
@@ -16,7 +17,7 @@ use crate::results::print_json;
 use crate::{Verdict, for_each_file, open};
 
 /// How much of a file `--quick` looks at: enough for the first block of any container.
-const QUICK_BYTES: usize = 4 << 20;
+const QUICK_BYTES: u64 = 4 << 20;
 
 pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
     let mut objects = Vec::new();
@@ -37,7 +38,7 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
             reporter.take(damage)?;
             Info::new("unknown")
         }
-        Ok((format, input)) if options.quick => quick(format, &input, options)?,
+        Ok((format, input)) if options.quick => quick(format, input, options)?,
         Ok((format, input)) => {
             let _progress = Progress::watch(&input);
             let trace = open::enter(format, input, &options.input)?;
@@ -53,16 +54,22 @@ fn one(path: &Path, options: &InfoArguments, objects: &mut Vec<Value>) -> Result
 }
 
 /// What the first bytes alone tell: no counts, no damage.
-fn quick(format: &'static dyn Format, input: &Input, options: &InfoArguments) -> Result<Info, Failure> {
-    let head = input.as_slice().map_or(input.head().bytes, |all| &all[..all.len().min(QUICK_BYTES)]).to_vec();
-    let trace = open::enter(format, Input::from_bytes(input.name(), head), &options.input)?;
-    let seen = trace.info(&mut Collect::default()).map_err(|error| Failure::of(input.name(), &error))?;
+fn quick(format: &'static dyn Format, input: Input, options: &InfoArguments) -> Result<Info, Failure> {
+    let (name, layers) = (input.name().to_owned(), input.layers().to_vec());
+    let file_bytes = input.file_bytes().filter(|_| layers.is_empty()).or(input.head().total_bytes);
+    let mut head = input.head().bytes.to_vec();
+    if input.is_file_or_memory() {
+        head.clear();
+        let read = input.into_read().take(QUICK_BYTES).read_to_end(&mut head);
+        read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    }
+    let trace = open::enter(format, Input::from_bytes(&name, head), &options.input)?;
+    let seen = trace.info(&mut Collect::default()).map_err(|error| Failure::of(&name, &error))?;
     let mut info = Info::new(format.name());
     info.format_version = seen.format_version;
     info.byte_order = seen.byte_order;
     info.dialect = seen.dialect;
-    info.set_container(input.layers(), seen.container.as_deref());
-    let file_bytes = input.file_bytes().filter(|_| input.layers().is_empty());
-    info.bytes = file_bytes.or(input.head().total_bytes).unwrap_or_default();
+    info.set_container(&layers, seen.container.as_deref());
+    info.bytes = file_bytes.unwrap_or_default();
     Ok(info)
 }

@@ -186,7 +186,12 @@ impl Ordered {
     /// Reads all once, where it is no longer than `held_bytes` or at hand anyway.
     fn first_pass(&mut self, held_bytes: usize, sink: &mut dyn Sink) -> Result<(), Error> {
         let Body::Long { mut cursor, form } = std::mem::replace(&mut self.body, Body::Nothing) else { return Ok(()) };
-        if cursor.as_slice().is_none() && cursor.fill(held_bytes.saturating_add(1))? > held_bytes {
+        // Buffers are read by their places; the other forms are read again from the first byte.
+        let is_kept = match form {
+            WireForm::Fdr(..) => cursor.as_slice().is_some() || cursor.bring_at_hand(),
+            _ => cursor.can_rewind(),
+        };
+        if !is_kept && cursor.fill(held_bytes.saturating_add(1))? > held_bytes {
             self.body = Body::Long { cursor, form };
             return Ok(());
         }

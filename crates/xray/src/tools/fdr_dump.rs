@@ -51,6 +51,8 @@ pub fn fdr_dump(
             let mut finder = GroupFinder::new(sink);
             let (records, cursor) = Reader::new(cursor, header, layout, &limits).walk(&mut finder)?;
             let groups = finder.finish()?;
+            let mut cursor = cursor;
+            cursor.bring_at_hand();
             let Some(bytes) = cursor.as_slice() else {
                 return Err(Error::usage("grouping by thread needs the trace in a file"));
             };

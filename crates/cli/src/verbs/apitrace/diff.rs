@@ -157,6 +157,7 @@ fn keep(path: &Path) -> Result<Option<tempfile::NamedTempFile>, Failure> {
     let mut source: Box<dyn Read> =
         if path.as_os_str() == "-" { Box::new(std::io::stdin()) } else { Box::new(std::fs::File::open(path)?) };
     let mut file = tempfile::NamedTempFile::new()?;
+    crate::output::remove_on_signal(file.path());
     std::io::copy(&mut source, &mut file)?;
     Ok(Some(file))
 }

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use crate::Verdict;
 use crate::arguments::{CONTAINERS, OutputArguments};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, remove_on_signal};
 
 /// A trace of JSON lines of calls.
 #[derive(Debug, Args)]
@@ -51,6 +51,7 @@ fn spool(path: &Path) -> Result<Option<NamedTempFile>, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
     let layers = input.layers().to_vec();
     let mut file = NamedTempFile::new().map_err(failed)?;
+    remove_on_signal(file.path());
     std::io::copy(&mut input.into_read(), &mut file).map_err(failed)?;
     file.flush().map_err(failed)?;
     file.rewind().map_err(failed)?;

@@ -55,6 +55,7 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
     let staged = builder.tempdir_in(parent).map_err(failed)?;
+    crate::output::remove_on_signal(staged.path());
     let limits = open::open_options(&options.input).limits;
     let outcome = to_c(&mut opened.reader, &how, staged.path(), &limits, &mut opened.reporter)
         .map_err(|error| Failure::of(&opened.name, &error))?;

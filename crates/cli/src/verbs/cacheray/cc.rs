@@ -103,6 +103,7 @@ fn link(compiler: &OsStr, line: &Line, compile: &[OsString], dry_run: bool) -> R
         .prefix("anytrace-cc-")
         .tempdir()
         .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
+    crate::output::remove_on_signal(work.path());
     let mut arguments = line.arguments.clone();
     for (n, source) in line.sources.iter().enumerate() {
         let object = work.path().join(format!("{n}-{}.o", stem(&source.name)));

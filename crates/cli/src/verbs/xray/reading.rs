@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, remove_on_signal};
 use crate::paint;
 use crate::report::{Reporter, Way};
 
@@ -59,12 +59,13 @@ pub(super) fn open(path: &Path, options: &InputArguments) -> Result<Opened, Fail
 /// As [`open()`], with all bytes at hand: a stream, or a compressed file, is put into a temporary file first.
 pub(super) fn open_at_hand(path: &Path, options: &InputArguments) -> Result<Opened, Failure> {
     let mut opened = open(path, options)?;
-    if opened.is_empty || opened.input.as_slice().is_some() {
+    if opened.is_empty || opened.input.is_file_or_memory() {
         return Ok(opened);
     }
     let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
     let layers = opened.input.layers().to_vec();
     let spool = NamedTempFile::new().map_err(failed)?;
+    remove_on_signal(spool.path());
     let mut writer = BufWriter::with_capacity(1 << 18, spool.as_file());
     io::copy(&mut opened.input.into_read(), &mut writer).map_err(failed)?;
     writer.flush().map_err(failed)?;
