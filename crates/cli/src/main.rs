@@ -12,6 +12,7 @@ mod report;
 mod spans;
 mod symbols;
 mod table;
+mod terminal;
 mod units;
 mod verbs;
 
@@ -23,7 +24,11 @@ use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(verbs::xray::normalise(std::env::args_os()));
+    let given = verbs::xray::normalise(std::env::args_os());
+    let arguments = match Arguments::try_parse_from(&given) {
+        Ok(arguments) => arguments,
+        Err(error) => return ExitCode::from(terminal::print_clap(&error, &given)),
+    };
     let result = match &arguments.verb {
         Verb::Info(options) => verbs::info::run(options),
         Verb::Dump(options) => verbs::dump::run(options),

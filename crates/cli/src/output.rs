@@ -1,24 +1,34 @@
 //! Output files that appear whole or not at all.
 
+mod stream;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anytrace_core::Target;
+use stream::Stream;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::terminal;
 
 /// A file being written under a temporary name; [`Output::commit`] gives it its own.
 ///
 /// For `-` and for things that are no regular files (a device, a pipe) the bytes are kept in a
-/// temporary file and copied at the end, so that these too get all or nothing.
+/// temporary file and copied at the end, so that these too get all or nothing; unless [`Output::streaming`] sends them to
+/// standard output as they come.
 pub(crate) struct Output {
-    writer: BufWriter<NamedTempFile>,
+    writer: Writer,
     position: u64,
     place: Place,
     may_replace: bool,
+}
+
+enum Writer {
+    File(BufWriter<NamedTempFile>),
+    Stream(Stream),
 }
 
 enum Place {
@@ -28,6 +38,16 @@ enum Place {
 }
 
 impl Output {
+    /// As [`Self::create`], but standard output gets the bytes as they come: no disk is needed, and whoever reads the
+    /// first of them need not wait for the last. For forms whose bytes are never patched.
+    pub(crate) fn streaming(path: &Path, force: bool) -> Result<Self, Failure> {
+        if path.as_os_str() != "-" {
+            return Self::create(path, force);
+        }
+        let writer = Writer::Stream(Stream::new(terminal::stdout()));
+        Ok(Self { writer, position: 0, place: Place::Stdout, may_replace: force })
+    }
+
     /// Starts a file. Refuses to replace one unless `force`.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
@@ -69,15 +89,19 @@ impl Output {
             })?;
         }
         remove_on_signal(file.path());
-        let writer = BufWriter::with_capacity(1 << 18, file);
+        let writer = Writer::File(BufWriter::with_capacity(1 << 18, file));
         Ok(Self { writer, position: 0, place, may_replace: force })
     }
 
     /// Gives the file its name, or copies it where it belongs.
     pub(crate) fn commit(self) -> Result<(), Failure> {
-        let mut file = self.writer.into_inner().map_err(|error| Failure::output(error.error()))?;
+        let writer = match self.writer {
+            Writer::Stream(stream) => return Ok(stream.finish()?),
+            Writer::File(writer) => writer,
+        };
+        let mut file = writer.into_inner().map_err(|error| Failure::output(error.error()))?;
         match self.place {
-            Place::Stdout => copy_out(file.as_file_mut(), &mut io::stdout().lock()),
+            Place::Stdout => copy_out(file.as_file_mut(), &mut terminal::stdout()),
             Place::Device(path) => {
                 let mut device = File::options().write(true).open(path)?;
                 copy_out(file.as_file_mut(), &mut device)
@@ -131,13 +155,19 @@ fn copy_out(file: &mut File, out: &mut dyn Write) -> Result<(), Failure> {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.writer.write(bytes)?;
+        let n = match &mut self.writer {
+            Writer::File(file) => file.write(bytes)?,
+            Writer::Stream(stream) => stream.write(bytes)?,
+        };
         self.position += n as u64;
         Ok(n)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        match &mut self.writer {
+            Writer::File(file) => file.flush(),
+            Writer::Stream(stream) => stream.flush(),
+        }
     }
 }
 
@@ -150,9 +180,12 @@ impl Target for Output {
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.position) {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        self.writer.seek(SeekFrom::Start(offset))?;
-        self.writer.write_all(bytes)?;
-        self.writer.seek(SeekFrom::Start(self.position))?;
+        let Writer::File(file) = &mut self.writer else {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        };
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(bytes)?;
+        file.seek(SeekFrom::Start(self.position))?;
         Ok(())
     }
 }

@@ -29,6 +29,12 @@ pub trait Format: Sync {
     /// first is the format's own name: the source's own form.
     fn targets(&self) -> &'static [(&'static str, &'static str)];
 
+    /// True when writing this form (`None`: the format's usual one) goes back to bytes already written; other forms can
+    /// be written to a pipe as they come.
+    fn patches(&self, _to: Option<&str>) -> bool {
+        false
+    }
+
     /// Looks at the head and says how sure it is. Allocates nothing that depends on input.
     fn probe(&self, head: &Head<'_>) -> Confidence;
 

@@ -13,7 +13,7 @@ use crate::arguments::{InfoArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// How much of a file `--quick` looks at: enough for the first block of any container.
 const QUICK_BYTES: usize = 4 << 20;
@@ -37,7 +37,7 @@ pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), 
             Value::Array(objects)
         }
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout().json(true);
     serde_json::to_writer_pretty(&mut out, &value).map_err(|error| Failure::output(&error.into()))?;
     out.write_all(b"\n")?;
     out.flush()?;

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// Exit 0 when the file was written, whatever was lost: making a valid file of a damaged one is the job. Exit 1, and no
 /// file, when there was nothing to save.
@@ -57,9 +57,9 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
         let text = format!("{value:#}\n");
         // The trace itself has standard output when it was asked for there.
         if to_stdout {
-            std::io::stderr().write_all(text.as_bytes())?;
+            terminal::stderr().json(true).write_all(text.as_bytes())?;
         } else {
-            std::io::stdout().write_all(text.as_bytes())?;
+            terminal::stdout().json(true).write_all(text.as_bytes())?;
         }
     }
     Ok(Verdict::Fine)
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &RepairArguments) -> Result<Verdict, Failure> {
 
 /// What was written and what was lost, to standard error.
 pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
-    let mut err = anstream::stderr();
+    let mut err = terminal::stderr();
     let name = anytrace_core::text::printable(name);
     // Complaints that nobody can read do not stop the work.
     let _ = writeln!(

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anytrace_core::text;
+use anytrace_export::cells::Cells;
 
 use super::{By, Column, Row, Statistics};
 
@@ -28,6 +29,8 @@ pub struct Printed<'a> {
     pub sort: Option<Column>,
     /// Print so many rows only.
     pub top: Option<usize>,
+    /// How text is written in CSV.
+    pub cells: Cells,
 }
 
 /// Prints statistics. `is_first`: CSV has its headings.
@@ -178,17 +181,6 @@ fn table(by: By, rows: &[&Row], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A field of CSV: in quotes where it needs them.
-fn push_field(line: &mut String, field: &str) {
-    if field.contains(['"', ',', '\n', '\r']) {
-        line.push('"');
-        line.push_str(&field.replace('"', "\"\""));
-        line.push('"');
-    } else {
-        line.push_str(field);
-    }
-}
-
 fn csv(what: &Printed<'_>, rows: &[&Row], is_first: bool, out: &mut dyn Write) -> io::Result<()> {
     let columns = Column::of(what.by);
     if is_first {
@@ -198,11 +190,11 @@ fn csv(what: &Printed<'_>, rows: &[&Row], is_first: bool, out: &mut dyn Write) -
     let mut line = String::new();
     for row in rows {
         line.clear();
-        push_field(&mut line, what.file);
+        line.push_str(&what.cells.text(what.file));
         for column in columns {
             line.push(',');
             match column {
-                Column::Name => push_field(&mut line, &row.label.to_string()),
+                Column::Name => line.push_str(&what.cells.text(&row.label.to_string())),
                 Column::First | Column::Last if what.by == By::State && row.figures.redundant == 0 => {}
                 _ => line.push_str(&row.get(*column).to_string()),
             }

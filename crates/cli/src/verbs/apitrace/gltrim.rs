@@ -12,6 +12,7 @@ use super::edited::EditedArguments;
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// `apitrace gltrim`.
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         Ok(made) => made,
         Err(verdict) => return Ok(verdict),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if how.top > 0 {
         writeln!(out, "Calls per frame:")?;
         for (frame, calls) in &plan.top {

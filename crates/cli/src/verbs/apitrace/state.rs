@@ -10,6 +10,7 @@ use crate::Verdict;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::terminal;
 
 /// `apitrace state`.
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     if let Some(folder) = &options.dump_shaders {
         dump_shaders(folder, &state, options.force)?;
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(terminal::stdout().json(options.format == ResultForm::Json));
     match options.format {
         ResultForm::Text => write_text(&mut out, &state),
         ResultForm::Json => write_json(&mut out, &opened.name, &state),

@@ -11,7 +11,7 @@ use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open, paint};
+use crate::{Verdict, open, paint, terminal};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {
@@ -96,7 +96,7 @@ pub(super) fn print_json(mut objects: Vec<Value>, is_list: bool) -> Result<(), F
     if value.is_null() {
         return Ok(());
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(terminal::stdout().json(true));
     serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
     writeln!(out)?;
     out.flush()?;

@@ -19,10 +19,10 @@ use clap::{Args, ValueEnum};
 
 use super::configs::{ConfigArguments, preset_list};
 use super::opening;
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::verbs::info::print_json;
-use crate::{Verdict, for_each_file, paint};
+use crate::{Verdict, for_each_file, paint, terminal};
 
 /// `cacheray sim`.
 #[derive(Debug, Args)]
@@ -37,6 +37,8 @@ pub(crate) struct SimArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = SimForm::Text)]
     format: SimForm,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -100,7 +102,7 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
         let simulated = simulate(path, &configs, &options.caches, (tell.types, tell.classes), &options.input)?;
         match options.format {
             SimForm::Json => objects.push(json::object(&simulated, tell)),
-            SimForm::Csv => put(&csv::lines(&simulated, tell, is_first))?,
+            SimForm::Csv => put(&csv::lines(&simulated, tell, options.csv.cells(), is_first))?,
             SimForm::Text => put(&text::page(&simulated, tell, is_first))?,
         }
         is_first = false;
@@ -114,7 +116,7 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
 
 /// Prints to standard output.
 pub(super) fn put(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = terminal::stdout();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::verbs::info::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `casemate diff`.
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
         print_json(vec![value], false)?;
         return Ok(verdict);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match &found.first {
         None => writeln!(out, "same: {} transitions, {} pages renamed", found.records[0], found.renamed)?,
         Some([a, b]) => {

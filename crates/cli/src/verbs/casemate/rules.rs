@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::Verdict;
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
+use crate::terminal;
 use crate::verbs::info::print_json;
 
 /// `casemate rules`.
@@ -41,7 +42,7 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
         print_json(vec![json!({"version": 1, "rules": rules, "messages": messages})], false)?;
         return Ok(Verdict::Fine);
     }
-    let mut out = anstream::stdout();
+    let mut out = terminal::stdout();
     writeln!(
         out,
         "The default is the sound rule set; with --compat every rule is on. --rule NAME=on|off switches one.\n"

@@ -15,7 +15,7 @@ use crate::report::{Reporter, Way};
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped, percent};
 use crate::verbs::info::print_json;
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// Most ranges named in a row.
 const RANGES_SHOWN: usize = 8;
@@ -69,7 +69,7 @@ pub(crate) fn run(options: &LossArguments) -> Result<Verdict, Failure> {
     };
     match options.format {
         ResultForm::Json => print_json(vec![report.to_json()], false)?,
-        ResultForm::Text => anstream::stdout().lock().write_all(page(&report).as_bytes())?,
+        ResultForm::Text => terminal::stdout().write_all(page(&report).as_bytes())?,
     }
     let is_over = options.fail_above.is_some_and(|most| report.lost_share() > most);
     Ok(if is_over { verdict.max(Verdict::Breach) } else { verdict })

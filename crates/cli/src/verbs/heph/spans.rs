@@ -11,7 +11,7 @@ use super::opening;
 use crate::arguments::{InputArguments, ResultForm, SelectionArguments, time_bound};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::{Verdict, open, paint};
+use crate::{Verdict, open, paint, terminal};
 
 /// What events nest in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -77,7 +77,7 @@ pub(crate) fn run(options: &SpansArguments) -> Result<Verdict, Failure> {
         with_attributes: options.attributes,
         streaming: options.streaming.then_some(streaming),
     };
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(terminal::stdout().json(options.format == ResultForm::Json));
     let summary = tree(input, &open::open_options(&options.input), &tree_options, &mut out, &mut reporter)
         .map_err(|error| Failure::of(&name, &error))?;
     out.flush()?;

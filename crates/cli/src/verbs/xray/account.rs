@@ -9,7 +9,7 @@ use anytrace_xray::tools::map::{self, Map};
 use clap::{Args, ValueEnum};
 
 use super::reading::{self, Opened};
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -52,6 +52,8 @@ pub(crate) struct AccountArguments {
     top: i64,
     #[command(flatten)]
     symbols: SymbolArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -108,7 +110,7 @@ pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
         found.truncate(rows);
     }
     let mut out = Output::create(&options.output, options.force)?;
-    found.write(options.format.form(), &mut out)?;
+    found.write(options.format.form(), options.csv.cells(), &mut out)?;
     out.flush()?;
     out.commit()?;
     reporter.print_rest()?;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::reading::{self, Opened, put_out, say};
 use crate::Verdict;
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::open;
 use crate::progress::Progress;
@@ -53,6 +53,8 @@ pub(crate) struct GraphArguments {
     compat: bool,
     #[command(flatten)]
     symbols: SymbolArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -126,12 +128,12 @@ pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
         vertex_color: options.color_vertices.into(),
     };
     let report = GraphReport::new(&drawn, symbols.as_deref());
-    put_out(&options.output, options.force, |out| {
+    put_out(&options.output, options.force, options.format == GraphForm::Json, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => report.dot(&view, &mut out),
             GraphForm::Json => report.json(&mut out),
-            GraphForm::Csv => report.csv(&mut out),
+            GraphForm::Csv => report.csv(options.csv.cells(), &mut out),
         }?;
         std::io::Write::flush(&mut out)
     })?;

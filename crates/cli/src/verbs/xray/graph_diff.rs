@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::graph::{GraphForm, StatName, pairing};
 use super::reading::{self, Opened, put_out, say};
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::symbols::SymbolArguments;
 use crate::{Verdict, only_one_stdin, open, paint};
@@ -87,6 +87,8 @@ pub(crate) struct GraphDiffArguments {
     #[command(flatten)]
     symbols: SymbolArguments,
     #[command(flatten)]
+    csv: CsvArguments,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -107,12 +109,12 @@ pub(crate) fn run(options: &GraphDiffArguments) -> Result<Verdict, Failure> {
         edge_color: options.edge_color.into(),
         vertex_color: options.vertex_color.into(),
     };
-    put_out(&options.output, options.force, |out| {
+    put_out(&options.output, options.force, options.format == GraphForm::Json, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => diff.dot(&view, options.vertex_label_trun, &mut out),
             GraphForm::Json => diff.json(&breaches, &mut out),
-            GraphForm::Csv => diff.csv(&mut out),
+            GraphForm::Csv => diff.csv(options.csv.cells(), &mut out),
         }?;
         out.flush()
     })?;

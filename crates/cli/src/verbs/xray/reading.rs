@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::paint;
 use crate::report::{Reporter, Way};
+use crate::terminal;
 
 /// An XRay trace to read, and where its damage is told.
 pub(super) struct Opened {
@@ -81,10 +82,11 @@ pub(super) fn say(file: &str, lines: &[String]) {
 pub(super) fn put_out(
     path: &Path,
     force: bool,
+    is_json: bool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
-        return Ok(write(&mut io::stdout().lock())?);
+        return Ok(write(&mut terminal::stdout().json(is_json))?);
     }
     let mut output = Output::create(path, force)?;
     write(&mut output)?;
