@@ -17,6 +17,7 @@ use anytrace_apitrace::tools::stats::{
 use anytrace_apitrace::{Context, Event, EventKind, Pairing, Reader, Signatures, Token, Visitor};
 use anytrace_core::testing::dripping;
 use anytrace_core::{Collect, Error, Input, OpenOptions, Sink};
+use anytrace_export::cells::Cells;
 use build::Build;
 use calls::trace;
 use proptest::prelude::*;
@@ -255,7 +256,7 @@ fn calls_left_behind_the_last_wanted_one_are_told() {
 
 fn printed(found: &Statistics, by: By, sort: Option<Column>, top: Option<usize>, form: StatsForm) -> String {
     let mut out = Vec::new();
-    write(found, &Printed { file: "x,\"y\"", by, sort, top, lost: 0 }, form, true, &mut out).unwrap();
+    write(found, &Printed { file: "x,\"y\"", by, sort, top, lost: 0, cells: Cells::Guarded }, form, true, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! Every option of every verb. Help texts are written for people, with a real example each.
 
+mod convert;
 mod spans;
 
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use anytrace_core::{Endian, NameMatch, Radix, Selection, Style, TargetOptions, T
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::symbols::SymbolArguments;
+pub(crate) use convert::{CsvArguments, TellingArguments};
 pub(crate) use spans::{
     ByArgument, ColourArgument, FlameArguments, FlameForm, SpanArguments, StatsArguments, StatsForm, TimelineArguments,
     WeightArgument, matching,
@@ -54,11 +55,14 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  anytrace repair crashed.xray -o saved.xray")]
     Repair(RepairArguments),
     /// Write a trace in another form, or the same again without loss
-    #[command(after_help = "Example:\n  anytrace convert app.xray -o app.yaml --to yaml\n  \
+    #[command(
+        after_help = "With -o -, bytes go out as they are made; XRay's binary forms only when they are complete.\n\n\
+                            Example:\n  anytrace convert app.xray -o app.yaml --to yaml\n  \
                             anytrace convert app.xray -o app.pftrace --to perfetto -m ./app\n  \
                             anytrace convert app.trace -o small.trace --container zstd-seekable\n  \
                             anytrace convert app.cacheray -o app.din --to din\n  \
-                            anytrace convert edited.jsonl -o app.heph --to heph")]
+                            anytrace convert edited.jsonl -o app.heph --to heph"
+    )]
     Convert(ConvertArguments),
     /// Write a part of a trace, valid by itself
     #[command(after_help = "Example:\n  anytrace trim app.xray -o part.xray --thread 4711 --time 1ms..5ms\n  \
@@ -344,17 +348,6 @@ pub(crate) struct ConvertArguments {
     pub(crate) telling: TellingArguments,
     #[command(flatten)]
     pub(crate) input: InputArguments,
-}
-
-/// How a trace is told as spans.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Timelines (chrome, csv, firefox, folded, perfetto, speedscope, svg)")]
-pub(crate) struct TellingArguments {
-    /// Functions that were left by a jump enclose what was jumped to
-    #[arg(long)]
-    pub(crate) tail_chains: bool,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArguments,
 }
 
 /// `trim`.

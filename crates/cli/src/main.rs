@@ -15,6 +15,7 @@ mod results;
 mod spans;
 mod symbols;
 mod table;
+mod terminal;
 mod units;
 mod verbs;
 
@@ -27,13 +28,14 @@ use arguments::{Arguments, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    let given = verbs::xray::normalise(std::env::args_os());
     let mut is_json = false;
-    let result = match parse(&mut is_json) {
+    let result = match parse(&given, &mut is_json) {
         Ok(arguments) => run(&arguments),
-        Err(said) => say(&said),
+        Err(error) => print_clap(&error, &given),
     };
-    // What is not written yet would be lost without a word when the program ends.
-    let result = result.and_then(|verdict| Ok(std::io::stdout().flush().map(|()| verdict)?));
+    // Bytes still buffered would be lost silently when the program ends.
+    let result = result.and_then(|verdict| Ok(terminal::stdout().flush().map(|()| verdict)?));
     // A file that was cut short while it was mapped or decompressed: what was made of it counts for nothing.
     let cut = anytrace_core::cut_short().map(|(name, error)| Failure::of(&name, &error));
     match (result, cut) {
@@ -56,10 +58,10 @@ fn fail(failure: &Failure, is_json: bool) -> ExitCode {
     ExitCode::from(failure.code())
 }
 
-/// Reads the command line; says besides whether standard output is to have one JSON object.
-fn parse(is_json: &mut bool) -> Result<Arguments, clap::Error> {
+/// Parses the command line and finds out whether standard output is to carry one JSON object.
+fn parse(given: &[std::ffi::OsString], is_json: &mut bool) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
-    let matches = command.try_get_matches_from_mut(verbs::xray::normalise(std::env::args_os()))?;
+    let matches = command.try_get_matches_from_mut(given)?;
     *is_json = wants_json(&matches);
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
@@ -86,14 +88,14 @@ fn wants_json(matches: &clap::ArgMatches) -> bool {
     has("format", "json") && !is_elsewhere
 }
 
-/// Prints what the parser of options has to say: help and versions are results, the rest is a failure.
-fn say(said: &clap::Error) -> Result<Verdict, Failure> {
-    if said.use_stderr() {
-        // A complaint that nobody can read does not change what it is about.
-        let _ = said.print();
+/// Prints help and versions, which are results, or a complaint about the command line.
+fn print_clap(error: &clap::Error, given: &[std::ffi::OsString]) -> Result<Verdict, Failure> {
+    let written = terminal::print_clap(error, given);
+    if error.use_stderr() {
+        // A complaint that nobody can read is still one.
         return Ok(Verdict::Failed);
     }
-    said.print()?;
+    written?;
     Ok(Verdict::Fine)
 }
 

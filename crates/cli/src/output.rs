@@ -1,28 +1,38 @@
 //! Output files that appear whole or not at all.
 
+mod stream;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anytrace_core::Target;
+use stream::Stream;
 use tempfile::NamedTempFile;
 
 use crate::Verdict;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// A file being written under a temporary name; [`Output::commit`] gives it its own.
 ///
 /// For `-` and for things that are no regular files (a device, a pipe) the bytes are kept in a
-/// temporary file and copied at the end, so that these too get all or nothing.
+/// temporary file and copied at the end, so that these too get all or nothing; unless [`Output::streaming`] sends them to
+/// standard output as they come.
 ///
 /// Every verb writes its files through this type, and `commit` asks for the verdict: what a verb that
 /// failed has written never replaces anything.
 pub(crate) struct Output {
-    writer: BufWriter<Staged>,
+    writer: Writer,
     position: u64,
     place: Place,
     may_replace: bool,
+}
+
+enum Writer {
+    File(BufWriter<Staged>),
+    Stream(Stream),
 }
 
 /// The temporary file. Its errors name the output, for the temporary name would only puzzle.
@@ -91,6 +101,16 @@ enum Place {
 }
 
 impl Output {
+    /// As [`Self::create`], but standard output gets the bytes as they come: no disk is needed, and whoever reads the
+    /// first of them need not wait for the last. For forms whose bytes are never patched.
+    pub(crate) fn streaming(path: &Path, force: bool) -> Result<Self, Failure> {
+        if path.as_os_str() != "-" {
+            return Self::create(path, force);
+        }
+        let writer = Writer::Stream(Stream::new(terminal::stdout()));
+        Ok(Self { writer, position: 0, place: Place::Stdout, may_replace: force })
+    }
+
     /// Starts a file. Refuses to replace one unless `force`.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::usage(format!("cannot write {}: {error}", path.display()));
@@ -139,14 +159,17 @@ impl Output {
             }
             Place::File(_) => path.display().to_string(),
         };
-        let writer = BufWriter::with_capacity(1 << 18, Staged { file, name });
+        let writer = Writer::File(BufWriter::with_capacity(1 << 18, Staged { file, name }));
         Ok(Self { writer, position: 0, place, may_replace: force })
     }
 
     /// The temporary file with all that was written so far, to be read again.
     pub(crate) fn staged(&mut self) -> Result<&Path, Failure> {
-        self.writer.flush().map_err(|error| Failure::output(&error))?;
-        Ok(self.writer.get_ref().file.path())
+        let Writer::File(writer) = &mut self.writer else {
+            return Err(Failure::output(&io::Error::from(io::ErrorKind::Unsupported)));
+        };
+        writer.flush().map_err(|error| Failure::output(&error))?;
+        Ok(writer.get_ref().file.path())
     }
 
     /// Gives the file its name, or copies it where it belongs, and returns the verdict. Without a result there is
@@ -159,9 +182,16 @@ impl Output {
         if let Some((name, error)) = anytrace_core::cut_short() {
             return Err(Failure::of(&name, &error));
         }
-        let Staged { mut file, name } = self.writer.into_inner().map_err(|error| Failure::output(error.error()))?;
+        let writer = match self.writer {
+            Writer::Stream(stream) => {
+                stream.finish().map_err(|error| Failure::output(&Unwritable::wrap("standard output", error)))?;
+                return Ok(verdict);
+            }
+            Writer::File(writer) => writer,
+        };
+        let Staged { mut file, name } = writer.into_inner().map_err(|error| Failure::output(error.error()))?;
         match self.place {
-            Place::Stdout => copy_out(file.as_file_mut(), &mut io::stdout().lock(), "standard output")?,
+            Place::Stdout => copy_out(file.as_file_mut(), &mut terminal::stdout(), "standard output")?,
             Place::Device(path) => {
                 let name = path.display().to_string();
                 let device = File::options().write(true).open(&path);
@@ -219,13 +249,19 @@ fn copy_out(file: &mut File, out: &mut dyn Write, name: &str) -> Result<(), Fail
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.writer.write(bytes)?;
+        let n = match &mut self.writer {
+            Writer::File(file) => file.write(bytes)?,
+            Writer::Stream(stream) => stream.write(bytes)?,
+        };
         self.position += n as u64;
         Ok(n)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        match &mut self.writer {
+            Writer::File(file) => file.flush(),
+            Writer::Stream(stream) => stream.flush(),
+        }
     }
 }
 
@@ -238,9 +274,12 @@ impl Target for Output {
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.position) {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        self.writer.seek(SeekFrom::Start(offset))?;
-        self.writer.write_all(bytes)?;
-        self.writer.seek(SeekFrom::Start(self.position))?;
+        let Writer::File(file) = &mut self.writer else {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        };
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(bytes)?;
+        file.seek(SeekFrom::Start(self.position))?;
         Ok(())
     }
 }

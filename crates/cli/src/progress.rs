@@ -1,6 +1,5 @@
 //! A progress bar on standard error for work that takes longer than a moment.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -8,6 +7,8 @@ use std::time::Duration;
 
 use anytrace_core::Input;
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::terminal;
 
 /// How long work may take before a bar appears.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -25,7 +26,7 @@ impl Progress {
     /// Watches an input being read.
     pub(crate) fn watch(input: &Input) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let thread = std::io::stderr().is_terminal().then(|| {
+        let thread = terminal::stderr_is_terminal().then(|| {
             let (counter, total, name) = (input.progress(), input.file_bytes(), input.name().to_owned());
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || draw(&name, total, &counter, &stop))

@@ -7,7 +7,7 @@ use anytrace_core::{Diagnostic, Error, Format, Severity, Sink, Target, layer_rul
 use anytrace_export::FileReport;
 
 use crate::failure::Failure;
-use crate::{Verdict, paint, results};
+use crate::{Verdict, paint, results, terminal};
 
 /// Where diagnostics go as they are found.
 pub(crate) enum Way {
@@ -120,10 +120,10 @@ impl Reporter {
 
     fn put(&self, line: &str) -> std::io::Result<()> {
         match self.way {
-            Way::Stdout => anstream::stdout().write_all(line.as_bytes()),
+            Way::Stdout => terminal::stdout().write_all(line.as_bytes()),
             Way::Stderr => {
                 // Complaints that nobody can read do not stop the work.
-                let _ = anstream::stderr().write_all(line.as_bytes());
+                let _ = terminal::stderr().write_all(line.as_bytes());
                 Ok(())
             }
             Way::Keep => Ok(()),

@@ -100,7 +100,7 @@ fn print_as_they_are(mut objects: Vec<Value>, is_array: bool) -> Result<(), Fail
 /// Prints a document that is no result of ours, or of no trace.
 pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
     IS_PRINTED.store(true, Ordering::Relaxed);
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(crate::terminal::stdout().json(true));
     serde_json::to_writer_pretty(&mut out, value).map_err(|error| Failure::output(&error.into()))?;
     out.write_all(b"\n")?;
     out.flush()?;

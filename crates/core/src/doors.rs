@@ -33,6 +33,12 @@ pub trait Format: Sync {
     /// whose contents are equally sure, and choose the form where `convert` writes a file of such a name.
     fn extensions(&self) -> &'static [&'static str];
 
+    /// True when writing this form (`None`: the format's usual one) goes back to bytes already written; other forms can
+    /// be written to a pipe as they come.
+    fn patches(&self, _to: Option<&str>) -> bool {
+        false
+    }
+
     /// Looks at the head and says how sure it is. Allocates nothing that depends on input.
     fn probe(&self, head: &Head<'_>) -> Confidence;
 

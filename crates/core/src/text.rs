@@ -55,10 +55,14 @@ pub fn parse_hex_bytes(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// True for characters that may move, hide or reorder what a terminal shows.
-fn is_unsafe_char(c: char) -> bool {
+/// True for characters that may move, hide or reorder what a terminal shows: C0, DEL and C1 controls, marks of
+/// direction, line and paragraph separators, and characters without a width.
+pub fn is_unsafe_char(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Appends text from a trace in double quotes, escaped so that it is safe on any terminal.
@@ -125,6 +129,40 @@ pub fn printable(text: &str) -> String {
     })
 }
 
+/// Text with every character that XML 1.0 (section 2.2) forbids, and all that [`printable`] escapes, written as
+/// `\u{hex}`; line ends and tabs stay. For libraries that escape markup themselves; all others take [`xml`].
+pub fn xml_characters(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        push_xml_character(&mut out, c);
+        out
+    })
+}
+
+/// Text for XML, SVG and HTML, in elements and in quoted attributes: markup as entities, and characters as in
+/// [`xml_characters`]. Whatever the text, a document with it in such a place is well-formed.
+pub fn xml(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => push_xml_character(&mut out, c),
+        }
+        out
+    })
+}
+
+fn push_xml_character(out: &mut String, c: char) {
+    let is_noncharacter = u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}');
+    if matches!(c, '\n' | '\t') || !(is_unsafe_char(c) || is_noncharacter) {
+        out.push(c);
+    } else {
+        out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+    }
+}
+
 /// Appends a JSON string. Control and direction characters are written as `\uXXXX`.
 pub fn push_json_str(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
@@ -187,6 +225,13 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_width_or_turns_the_direction_is_unsafe_and_letters_are_not() {
+        let bad = "\u{0}\u{7}\u{1b}\u{7f}\u{80}\u{9b}\u{9f}\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{202e}\u{2066}\u{2069}\u{3164}\u{feff}\u{e0041}";
+        assert!(bad.chars().all(is_unsafe_char));
+        assert!(!" aé測🦀\u{a0}\u{fe0f}\u{fffd}".chars().any(is_unsafe_char));
+    }
+
+    #[test]
     fn no_control_or_direction_character_survives() {
         let text = made(|o| push_quoted(o, "a\u{1b}[2J\u{202e}\"\n\u{9b}é".as_bytes()));
         assert_eq!(text, "\"a\\u{1b}[2J\\u{202e}\\\"\\n\\u{9b}é\"");
@@ -197,6 +242,25 @@ mod tests {
     fn printable_text_keeps_its_quotes_and_shows_its_escapes() {
         assert_eq!(printable("a \"b\" \\ é"), "a \"b\" \\ é");
         assert_eq!(printable("a\u{1b}[2J\n"), "a\\u{1b}[2J\\u{a}");
+    }
+
+    #[test]
+    fn text_in_xml_has_no_markup_and_no_character_that_xml_forbids() {
+        assert_eq!(xml("<a b='\"'>&"), "&lt;a b=&#39;&quot;&#39;&gt;&amp;");
+        assert_eq!(
+            xml_characters("a\u{0}<\u{1b}\u{fffe}\u{1ffff}\r\n\té"),
+            "a\\u{0}<\\u{1b}\\u{fffe}\\u{1ffff}\\u{d}\n\té"
+        );
+        for c in (0..0x3000).chain(0xfd00..0x1_0000).chain(0x1_fff0..0x2_0000).filter_map(char::from_u32) {
+            // XML 1.0, production 2 (Char).
+            let is_char =
+                |c| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+            let text = xml(&c.to_string());
+            assert!(
+                !text.is_empty() && text.chars().all(is_char) && !text.contains(['<', '>', '"', '\'', '\r']),
+                "{c:?}"
+            );
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::io::Write;
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
+use crate::cells::{Cells, push_doubled};
 use crate::pen::Pen;
 use crate::timeline::Timeline;
 use crate::timeline::clock::{Clock, NO_SOURCE};
@@ -18,6 +19,7 @@ use crate::timeline::words::{self, Fragments, shown};
 /// A table being written.
 pub struct Csv<'a> {
     pen: Pen<'a>,
+    cells: Cells,
     clock: Clock,
     has_source: bool,
     /// `TRACK,PROCESS,THREAD,LANE,` of each track.
@@ -45,9 +47,10 @@ struct Open {
 
 impl<'a> Csv<'a> {
     /// Begins a table.
-    pub fn new(out: &'a mut dyn Write) -> Self {
+    pub fn new(out: &'a mut dyn Write, cells: Cells) -> Self {
         Self {
             pen: Pen::new(out),
+            cells,
             clock: Clock::default(),
             has_source: false,
             places: Fragments::default(),
@@ -155,26 +158,6 @@ fn push_attributes(out: &mut Vec<u8>, keys: &Fragments, batch: &EdgeBatch, edge:
     }
 }
 
-/// Appends a field; quoted where it must be.
-fn push_field(out: &mut Vec<u8>, field: &str) {
-    if field.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
-        out.push(b'"');
-        push_doubled(out, field.as_bytes());
-        out.push(b'"');
-    } else {
-        out.extend_from_slice(field.as_bytes());
-    }
-}
-
-fn push_doubled(out: &mut Vec<u8>, bytes: &[u8]) {
-    for (n, piece) in bytes.split(|byte| *byte == b'"').enumerate() {
-        if n > 0 {
-            out.extend_from_slice(b"\"\"");
-        }
-        out.extend_from_slice(piece);
-    }
-}
-
 impl SpanSink for Csv<'_> {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         self.clock = Clock::new(source);
@@ -189,24 +172,25 @@ impl SpanSink for Csv<'_> {
 
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
         self.open.push(Vec::new());
+        let cells = self.cells;
         self.places.add(|out| {
             out.extend_from_slice(format!("{id},{},{},{},", track.process, track.thread, track.lane).as_bytes());
-            push_field(out, track.process_name.as_deref().unwrap_or_default());
+            cells.push(out, track.process_name.as_deref().unwrap_or_default());
             out.push(b',');
-            push_field(out, track.name.as_deref().unwrap_or_default());
+            cells.push(out, track.name.as_deref().unwrap_or_default());
             out.push(b',');
         });
         Ok(())
     }
 
     fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
-        let name = shown(name);
-        self.names.add(|out| push_field(out, &name));
+        let (name, cells) = (shown(name), self.cells);
+        self.names.add(|out| cells.push(out, &name));
         self.keys.add(|out| {
             text::push_json_str(out, &name);
             out.push(b':');
         });
-        self.sources.add(|out| push_field(out, &location.map(words::place).unwrap_or_default()));
+        self.sources.add(|out| cells.push(out, &location.map(words::place).unwrap_or_default()));
         Ok(())
     }
 

@@ -16,6 +16,8 @@ use std::io::{self, Write};
 use anytrace_core::text;
 use inferno::flamegraph::{self, Direction, Options};
 
+use crate::plot::shown_text;
+
 /// Above this, sums are no longer exact in floating point: weights are scaled down.
 const SUM_MAX: u128 = 1 << 52;
 
@@ -103,7 +105,7 @@ fn push_number(out: &mut String, mut number: u64) {
 /// not allowed in XML is escaped or replaced.
 pub fn frame(name: &[u8]) -> String {
     let shown = text::printable(&String::from_utf8_lossy(name));
-    let mut shown = shown.trim().replace(';', ":").replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+    let mut shown = text::xml_characters(shown.trim()).replace(';', ":");
     if shown.is_empty() {
         return "(no name)".to_owned();
     }
@@ -132,8 +134,8 @@ pub fn svg(lines: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result
     }
     let scaled = (shift > 0).then(|| scaled(lines, shift));
     let mut drawn = Options::default();
-    drawn.title = text::printable(&options.title);
-    drawn.subtitle = (!options.subtitle.is_empty()).then(|| text::printable(&options.subtitle));
+    drawn.title = shown_text(&options.title);
+    drawn.subtitle = (!options.subtitle.is_empty()).then(|| shown_text(&options.subtitle));
     drawn.count_name = options.unit.clone();
     drawn.direction = if options.is_inverted { Direction::Inverted } else { Direction::Straight };
     // One name has one colour, in every picture.

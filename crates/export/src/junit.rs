@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use anytrace_core::text::xml;
 use anytrace_core::{Diagnostic, Severity};
 
 use crate::FileReport;
@@ -35,13 +36,13 @@ fn suite(out: &mut String, report: &FileReport) {
     let _ = writeln!(
         out,
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\">",
-        escaped(&report.file),
+        xml(&report.file),
         report.rules.len(),
         failures(report)
     );
     for rule in &report.rules {
         let found: Vec<&Diagnostic> = breaches(report, rule.code).collect();
-        let head = format!("    <testcase classname=\"{}\" name=\"{}\"", escaped(report.format), escaped(rule.code));
+        let head = format!("    <testcase classname=\"{}\" name=\"{}\"", xml(report.format), xml(rule.code));
         if found.is_empty() {
             let _ = writeln!(out, "{head}/>");
             continue;
@@ -54,36 +55,19 @@ fn suite(out: &mut String, report: &FileReport) {
         let count = report.counts.get(rule.code).copied().unwrap_or_default();
         let _ = writeln!(out, "{head}>");
         if found.iter().any(|d| d.severity == Severity::Error) {
-            let message = escaped(rule.summary);
+            let message = xml(rule.summary);
             let _ = writeln!(
                 out,
                 "      <failure type=\"{}\" message=\"{message} ({count})\">{}</failure>",
-                escaped(rule.code),
-                escaped(&text)
+                xml(rule.code),
+                xml(&text)
             );
         } else {
-            let _ = writeln!(out, "      <system-out>{}</system-out>", escaped(&text));
+            let _ = writeln!(out, "      <system-out>{}</system-out>", xml(&text));
         }
         out.push_str("    </testcase>\n");
     }
     out.push_str("  </testsuite>\n");
-}
-
-/// XML text: markup escaped; characters that XML 1.0 (section 2.2) forbids become U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
 //! | SVG flame graph of a trace | browsers | [`timeline`] |
-//! | CSV | spreadsheets, databases | [`csv`] |
+//! | CSV | spreadsheets, databases | [`csv`], [`cells`] |
 //! | SVG plots | browsers | [`plot`], [`curves`] |
 //! | Dinero's two forms | Dinero III and IV, other cache simulators | [`accesses`] |
 //! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`accesses`] |
@@ -32,6 +32,7 @@
 
 mod access_text;
 pub mod accesses;
+pub mod cells;
 pub mod chrome;
 pub mod csv;
 pub mod curves;
@@ -43,6 +44,7 @@ pub mod heatmap;
 pub mod json;
 pub mod junit;
 mod lackey;
+pub mod limits;
 pub mod otlp;
 mod pen;
 pub mod perfetto;

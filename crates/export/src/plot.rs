@@ -15,6 +15,7 @@
 
 use std::io::{self, Write};
 
+use anytrace_core::text::{printable, xml_characters};
 use plotters::coord::Shift;
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, IntoFont, LineSeries, PathElement, RGBColor, SVGBackend,
@@ -60,9 +61,10 @@ pub fn svg(title: &str, axis: &str, panels: &[Panel], out: &mut dyn Write) -> io
     out.write_all(text.as_bytes())
 }
 
-/// Text as a picture may have it: what would move or hide it is escaped, and XML has no U+FFFE and U+FFFF.
+/// Text as one line of a picture: what would move or hide it, and what XML forbids, is escaped. `plotters` writes
+/// markup as entities.
 pub(crate) fn shown_text(text: &str) -> String {
-    anytrace_core::text::printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    xml_characters(&printable(text))
 }
 
 /// First place, last place and the greatest value.

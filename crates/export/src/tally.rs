@@ -14,7 +14,7 @@ use crate::timeline::clock::Clock;
 use crate::timeline::words::{Fragments, full_label, shown};
 
 /// Most names of a stack.
-const DEPTH_MAX: usize = 1024;
+pub(crate) const DEPTH_MAX: usize = 1024;
 
 /// Stands for everything below the deepest name.
 const DEEPER: u32 = u32::MAX;

@@ -11,6 +11,7 @@ use std::io::Cursor;
 use anytrace_core::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, SpanSource, TimeUnit, Track, Value as SpanValue,
 };
+use anytrace_export::cells::Cells;
 use anytrace_export::timeline::{Outlet, by_name};
 use common::random;
 use serde_json::Value;
@@ -51,7 +52,12 @@ fn edge(batch: &mut EdgeBatch, seq: u64, time: u64, name: NameId, kind: EdgeKind
 
 fn nested(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
     let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
-    let mut sink = (by_name("otlp").unwrap().open)(Outlet { out: &mut out, spool: &mut spool, title: "app.heph" });
+    let mut sink = (by_name("otlp").unwrap().open)(Outlet {
+        out: &mut out,
+        spool: &mut spool,
+        title: "app.heph",
+        cells: Cells::Guarded,
+    });
     assert!(!sink.takes_whole() && sink.wants_identities());
     let unit = TimeUnit::Nanoseconds;
     sink.source(&SpanSource { format: "heph", unit, origin: 5, epoch_ns: Some(1_000) }).unwrap();

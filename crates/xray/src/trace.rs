@@ -60,6 +60,11 @@ impl Format for Xray {
         &["xray"]
     }
 
+    /// Sizes and counts in headers of FDR and Basic traces are known at the end.
+    fn patches(&self, to: Option<&str>) -> bool {
+        !matches!(to, Some("jsonl" | "yaml"))
+    }
+
     fn probe(&self, head: &Head<'_>) -> Confidence {
         match (head.has_extension(&["xray"]), probe_bytes(head.bytes)) {
             (true, Confidence::No) => Confidence::Maybe,

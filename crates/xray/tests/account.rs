@@ -10,6 +10,7 @@ use std::path::Path;
 use anytrace_core::span::{Mangling, SymbolSource};
 use anytrace_core::testing::{mutations, shared_corpus, truncations};
 use anytrace_core::{Collect, Diagnostic, Error, Input, InputOptions, OpenOptions};
+use anytrace_export::cells::Cells;
 use anytrace_xray::record::FunctionKind;
 use anytrace_xray::tools::account::{Account, AccountForm, AccountOptions, Row, SortKey, account};
 use anytrace_xray::tools::map::{self, Map};
@@ -22,7 +23,7 @@ fn run(bytes: &[u8], options: AccountOptions, map: Option<&Map>, threads: usize)
 
 fn text(account: &Account, form: AccountForm) -> String {
     let mut out = Vec::new();
-    account.write(form, &mut out).unwrap();
+    account.write(form, Cells::Raw, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -8,6 +8,7 @@ mod common;
 use std::collections::HashMap;
 
 use anytrace_core::{Collect, Input, OpenOptions};
+use anytrace_export::cells::Cells;
 use anytrace_xray::tools::stack::{OrphanRule, StackOptions, StackProfile, stack};
 use anytrace_xray::tools::{StackGrouping, StackReport, StackView};
 use common::made::Made;
@@ -128,7 +129,7 @@ fn every_stack_of_many_is_told_once_with_its_counts() {
     let leaves = slow(&threads);
     let profile = profile(&trace(&threads), 2, None);
     let mut csv = Vec::new();
-    StackReport::new(&profile, StackView::default(), None).unwrap().csv(&mut csv).unwrap();
+    StackReport::new(&profile, StackView::default(), None).unwrap().csv(Cells::Guarded, &mut csv).unwrap();
     let mut found = Slow::new();
     for line in String::from_utf8(csv).unwrap().lines().skip(1) {
         let f: Vec<&str> = line.split(',').collect();

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anytrace_core::testing::{mutations, shared_corpus, truncations};
 use anytrace_core::{Collect, Input, OpenOptions};
+use anytrace_export::cells::Cells;
 use anytrace_xray::tools::graph::{CallGraph, Pairing, graph};
 use anytrace_xray::tools::graph_diff::GraphDiff;
 use anytrace_xray::tools::stack::{OrphanRule, StackOptions, StackProfile, stack};
@@ -215,7 +216,7 @@ fn stacks_are_those_of_a_slow_count() {
         }
         for threads in [1, 3] {
             let profile = stacks(&yaml(&records), OrphanRule::Pass, threads);
-            let csv = text(|out| report(&profile, StackGrouping::Separate, false).csv(out));
+            let csv = text(|out| report(&profile, StackGrouping::Separate, false).csv(Cells::Guarded, out));
             let mut found = BTreeMap::new();
             for line in csv.lines().skip(1) {
                 let f: Vec<&str> = line.split(',').collect();
@@ -277,7 +278,7 @@ fn a_stack_of_two_files_is_the_sum() {
         let rows = |profiles: Vec<StackProfile>| {
             let mut whole = StackProfile::default();
             profiles.into_iter().for_each(|profile| whole.merge(profile).unwrap());
-            let csv = text(|out| report(&whole, StackGrouping::Separate, false).csv(out));
+            let csv = text(|out| report(&whole, StackGrouping::Separate, false).csv(Cells::Guarded, out));
             let mut sums: BTreeMap<String, [u64; 3]> = BTreeMap::new();
             for line in csv.lines().skip(1) {
                 let f: Vec<&str> = line.split(',').collect();

@@ -185,7 +185,9 @@ impl Printer<'_> {
     fn record_text(&self, record: &Record<'_>) -> String {
         let mut text = Vec::new();
         self.form.push(&mut text, record);
-        String::from_utf8_lossy(&text).into_owned()
+        let text = String::from_utf8_lossy(&text).into_owned();
+        // Colors are for a terminal: none of a record's own may get there.
+        if self.options.is_coloured { text.replace('\u{1b}', "\\u{1b}") } else { text }
     }
 
     fn record(&mut self, record: &Record<'_>) -> Result<(), Error> {

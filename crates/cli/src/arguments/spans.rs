@@ -8,7 +8,7 @@ use anytrace_analysis::filter::SpanFilter;
 use anytrace_core::{NameMatch, TimeBound};
 use clap::{Args, ValueEnum};
 
-use super::{InputArguments, number_range, thread_id, time_bound, time_range};
+use super::{CsvArguments, InputArguments, number_range, thread_id, time_bound, time_range};
 use crate::symbols::SymbolArguments;
 
 /// Which spans, and what they are called.
@@ -164,6 +164,8 @@ pub(crate) struct StatsArguments {
     /// Exit with 1 when a statistic of a name has grown by more against --compare, as total=10%; may be repeated
     #[arg(long, value_name = "STATISTIC=PERCENT", requires = "compare", value_parser = threshold)]
     pub(crate) fail_above: Vec<Threshold>,
+    #[command(flatten)]
+    pub(crate) csv: CsvArguments,
     #[command(flatten)]
     pub(crate) spans: SpanArguments,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::results::{print_document, print_json};
-use crate::{Verdict, for_each_file, open, paint};
+use crate::{Verdict, for_each_file, open, paint, terminal};
 
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     let mut reports = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
         CheckForm::Text => {}
         CheckForm::Json => print_json(reports.iter().map(json::report).collect(), options.files.len() > 1)?,
         CheckForm::Sarif => print_document(&sarif::log(&reports))?,
-        CheckForm::Junit => std::io::stdout().lock().write_all(junit::document(&reports).as_bytes())?,
+        CheckForm::Junit => terminal::stdout().write_all(junit::document(&reports).as_bytes())?,
     }
     Ok(verdict)
 }
@@ -68,7 +68,7 @@ fn print_totals(name: &str, noun: &str, records: u64, reporter: &Reporter) -> Re
         counted(warnings, "warning"),
         counted(notes, "note")
     );
-    let mut out = anstream::stdout();
+    let mut out = terminal::stdout();
     out.write_all(line.as_bytes())?;
     out.flush()?;
     Ok(())

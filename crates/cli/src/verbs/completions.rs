@@ -7,10 +7,11 @@ use clap::CommandFactory;
 use crate::Verdict;
 use crate::arguments::{Arguments, CompletionsArguments};
 use crate::failure::Failure;
+use crate::terminal;
 
 pub(crate) fn run(options: &CompletionsArguments) -> Result<Verdict, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Arguments::command(), "anytrace", &mut script);
-    std::io::stdout().lock().write_all(&script)?;
+    terminal::stdout().write_all(&script)?;
     Ok(Verdict::Fine)
 }

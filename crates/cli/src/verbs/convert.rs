@@ -17,9 +17,10 @@ use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
-    let mut output = Output::create(&options.output.output, options.output.force)?;
     let opened = open::open(&options.file, &options.input)?;
     let target = options.target.target(extension::form(options, &opened)?.as_deref());
+    let create = if streams(&opened, &target) { Output::streaming } else { Output::create };
+    let mut output = create(&options.output.output, options.output.force)?;
     if let Some(chosen) = timeline::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }
@@ -44,6 +45,18 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         print_outcome(&options.file.display().to_string(), &outcome);
     }
     Ok(verdict)
+}
+
+/// True for a form whose bytes are written once and for all: standard output gets them as they come.
+fn streams(opened: &Opened, target: &TargetOptions) -> bool {
+    let to = target.to.as_deref();
+    match opened {
+        Opened::Empty(_) => false,
+        Opened::Trace(format, _) | Opened::Jsonl(format, _) => {
+            let is_for_others = to.is_some_and(|to| !is_own(*format, to));
+            is_for_others || !format.patches(to)
+        }
+    }
 }
 
 /// Where damage is told; what is wrong with a file that gave no bytes is told at once.

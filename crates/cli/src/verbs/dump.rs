@@ -8,7 +8,7 @@ use crate::arguments::{DumpArguments, DumpFormArgument};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
@@ -32,7 +32,8 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
         without_positions: false,
         selection: options.selection.selection(),
     };
-    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let mut out =
+        std::io::BufWriter::with_capacity(1 << 16, terminal::stdout().json(options.format == DumpFormArgument::Jsonl));
     trace.dump(&dump, &mut out, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
     out.flush()?;
     reporter.print_rest()?;

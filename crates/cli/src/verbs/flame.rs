@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::spans::tell;
 use crate::units::{counted, grouped, nanoseconds};
-use crate::{Verdict, paint};
+use crate::{Verdict, paint, terminal};
 
 /// What is narrower than this part of an SVG is left out: it could not be seen.
 const PARTS: u128 = 20_000;
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &FlameArguments) -> Result<Verdict, Failure> {
             output.commit(verdict)
         }
         None => {
-            let mut out = BufWriter::with_capacity(LINES_BYTES, std::io::stdout().lock());
+            let mut out = BufWriter::with_capacity(LINES_BYTES, terminal::stdout());
             write(&graph, options, &mut out)?;
             out.flush()?;
             Ok(verdict)

@@ -5,9 +5,10 @@ use std::io::Write;
 use crate::Verdict;
 use crate::failure::Failure;
 use crate::paint;
+use crate::terminal;
 
 pub(crate) fn run() -> Result<Verdict, Failure> {
-    let mut out = anstream::stdout();
+    let mut out = terminal::stdout();
     let (bold, dim) = (paint::BOLD, paint::DIM);
     for format in anytrace_formats::all() {
         writeln!(out, "{bold}{:<10}{bold:#} {}", format.name(), format.title())?;

@@ -9,6 +9,7 @@ use clap_mangen::Man;
 use crate::Verdict;
 use crate::arguments::{Arguments, ManArguments};
 use crate::failure::Failure;
+use crate::terminal;
 
 pub(crate) fn run(options: &ManArguments) -> Result<Verdict, Failure> {
     let command = Arguments::command();
@@ -16,7 +17,7 @@ pub(crate) fn run(options: &ManArguments) -> Result<Verdict, Failure> {
         None => {
             let mut page = Vec::new();
             Man::new(command).render(&mut page)?;
-            std::io::stdout().lock().write_all(&page)?;
+            terminal::stdout().write_all(&page)?;
         }
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|error| write_failed(folder, &error))?;

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open, paint};
+use crate::{Verdict, open, paint, terminal};
 use proof::{Proof, prove};
 
 /// Repairs of what a repair wrote, before it is given up: mending one thing may bring another to light.
@@ -150,7 +150,7 @@ fn print_object(name: &str, saved: &Saved, options: &RepairArguments, reporter: 
     });
     // The trace itself has standard output when it was asked for there.
     if options.output.output.as_os_str() == "-" {
-        std::io::stderr().write_all(format!("{value:#}\n").as_bytes())?;
+        terminal::stderr().json(true).write_all(format!("{value:#}\n").as_bytes())?;
         return Ok(());
     }
     crate::results::print_json(vec![value], false)
@@ -158,7 +158,7 @@ fn print_object(name: &str, saved: &Saved, options: &RepairArguments, reporter: 
 
 /// What was written and what was lost, to standard error.
 pub(crate) fn print_outcome(name: &str, outcome: &Outcome) {
-    let mut err = anstream::stderr();
+    let mut err = terminal::stderr();
     let name = anytrace_core::text::printable(name);
     // Complaints that nobody can read do not stop the work.
     let _ = writeln!(

@@ -6,6 +6,7 @@ use crate::Verdict;
 use crate::arguments::RulesArguments;
 use crate::failure::Failure;
 use crate::paint;
+use crate::terminal;
 
 pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     if let Some(name) = &options.format
@@ -13,7 +14,7 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
     {
         return Err(Failure::usage(format!("no format is called {name}")));
     }
-    let mut out = anstream::stdout();
+    let mut out = terminal::stdout();
     let formats = anytrace_formats::all().iter().filter(|f| options.format.as_deref().is_none_or(|n| n == f.name()));
     let rules = formats
         .flat_map(|format| format.rules())

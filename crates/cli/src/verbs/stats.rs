@@ -23,7 +23,7 @@ use crate::arguments::{ByArgument, StatsArguments, StatsForm, matching};
 use crate::failure::Failure;
 use crate::results::print_json;
 use crate::spans::{Told, tell};
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// Gaps listed, unless `--top` says otherwise.
 const GAPS_LISTED: usize = 20;
@@ -59,7 +59,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         let verdict = results.told.verdict;
         match options.format {
             StatsForm::Json => objects.push(json::object(results)),
-            StatsForm::Csv => put(&csv::lines(&results, is_first))?,
+            StatsForm::Csv => put(&csv::lines(&results, options.csv.cells(), is_first))?,
             StatsForm::Text => put(&text::page(results, is_first))?,
         }
         is_first = false;
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
 
 /// Prints to standard output, with colours where a terminal looks.
 fn put(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = terminal::stdout();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())

@@ -2,7 +2,7 @@
 
 mod draw;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anytrace_analysis::overview::Overview;
@@ -11,7 +11,7 @@ use anytrace_analysis::pass::Pass;
 use crate::arguments::{ColourArgument, TimelineArguments};
 use crate::failure::Failure;
 use crate::spans::tell;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 use draw::Look;
 
 /// Columns without a terminal.
@@ -40,7 +40,7 @@ fn one(path: &Path, options: &TimelineArguments, look: &Look) -> Result<(String,
 }
 
 fn width(options: &TimelineArguments) -> usize {
-    let terminal = || match std::io::stdout().is_terminal() {
+    let terminal = || match terminal::stdout_is_terminal() {
         true => terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
         false => None,
     };
@@ -49,12 +49,11 @@ fn width(options: &TimelineArguments) -> usize {
 }
 
 fn put(text: &str, options: &TimelineArguments) -> Result<(), Failure> {
-    let choice = match options.color {
-        ColourArgument::Auto => anstream::AutoStream::choice(&std::io::stdout()),
-        ColourArgument::Always => anstream::ColorChoice::Always,
-        ColourArgument::Never => anstream::ColorChoice::Never,
+    let mut out = match options.color {
+        ColourArgument::Auto => terminal::stdout(),
+        ColourArgument::Always => terminal::stdout().with_colors(true),
+        ColourArgument::Never => terminal::stdout().with_colors(false),
     };
-    let mut out = anstream::AutoStream::new(std::io::stdout().lock(), choice);
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())

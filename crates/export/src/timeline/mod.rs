@@ -12,6 +12,8 @@ use std::io::Write;
 
 use anytrace_core::{Error, SpanSink};
 
+use crate::cells::Cells;
+use crate::limits::{CATAPULT_EVENTS, FOLDED_DEPTH, Limit, PERFETTO_DEPTH, SHEET_ROWS, SPEEDSCOPE_BYTES};
 use crate::spool::Spool;
 use crate::{chrome, csv, firefox, folded, otlp, perfetto, speedscope, svg};
 
@@ -32,6 +34,8 @@ pub struct Outlet<'a> {
     pub spool: &'a mut dyn Spool,
     /// What the output is called, where it has a title: the trace's file name.
     pub title: &'a str,
+    /// How text is written in tables.
+    pub cells: Cells,
 }
 
 /// A row of the table of outputs.
@@ -42,6 +46,8 @@ pub struct TimelineOutput {
     pub extension: &'static str,
     /// One line of help.
     pub help: &'static str,
+    /// What its readers can show, as far as it is known.
+    pub limits: &'static [Limit],
     /// Begins an output.
     pub open: for<'a> fn(Outlet<'a>) -> Box<dyn Timeline + 'a>,
 }
@@ -52,48 +58,56 @@ pub static OUTPUTS: [TimelineOutput; 8] = [
         name: "chrome",
         extension: "json",
         help: "Chrome trace events, for Perfetto UI, chrome://tracing and speedscope",
+        limits: &[PERFETTO_DEPTH, CATAPULT_EVENTS],
         open: |outlet| Box::new(chrome::Chrome::new(outlet.out)),
     },
     TimelineOutput {
         name: "csv",
         extension: "csv",
         help: "a row a span, for spreadsheets and databases",
-        open: |outlet| Box::new(csv::Csv::new(outlet.out)),
+        limits: &[SHEET_ROWS],
+        open: |outlet| Box::new(csv::Csv::new(outlet.out, outlet.cells)),
     },
     TimelineOutput {
         name: "firefox",
         extension: "json",
         help: "Firefox Profiler's processed profile",
+        limits: &[],
         open: |outlet| Box::new(firefox::Firefox::new(outlet)),
     },
     TimelineOutput {
         name: "folded",
         extension: "folded",
         help: "self time a stack, for flamegraph.pl, inferno and speedscope",
+        limits: &[FOLDED_DEPTH],
         open: |outlet| Box::new(folded::open(outlet.out)),
     },
     TimelineOutput {
         name: "otlp",
         extension: "otlp.json",
         help: "OpenTelemetry's OTLP as JSON: spans with explicit parents and ids that stay the same",
+        limits: &[],
         open: |outlet| Box::new(otlp::Otlp::new(outlet)),
     },
     TimelineOutput {
         name: "perfetto",
         extension: "pftrace",
         help: "Perfetto's own protobuf (TrackEvent)",
+        limits: &[PERFETTO_DEPTH],
         open: |outlet| Box::new(perfetto::Perfetto::new(outlet.out)),
     },
     TimelineOutput {
         name: "speedscope",
         extension: "speedscope.json",
         help: "speedscope's evented profiles, one a track",
+        limits: &[SPEEDSCOPE_BYTES],
         open: |outlet| Box::new(speedscope::Speedscope::new(outlet)),
     },
     TimelineOutput {
         name: "svg",
         extension: "svg",
         help: "a flame graph of self time, for any browser",
+        limits: &[FOLDED_DEPTH],
         open: |outlet| Box::new(svg::open(outlet)),
     },
 ];

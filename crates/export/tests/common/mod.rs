@@ -8,6 +8,7 @@ use anytrace_core::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, Items, Location, NO_CPU, SpanSource, TimeUnit, Track, Value,
 };
 use anytrace_core::{Error, SpanSink};
+use anytrace_export::cells::Cells;
 use anytrace_export::timeline::{Outlet, by_name};
 
 /// A value that owns its bytes.
@@ -118,7 +119,7 @@ impl Played {
 
     pub(crate) fn written_in(&self, output: &str, batch_edges: usize) -> Vec<u8> {
         let (mut out, mut spool) = (Vec::new(), Cursor::new(Vec::new()));
-        let outlet = Outlet { out: &mut out, spool: &mut spool, title: "a \"played\" trace" };
+        let outlet = Outlet { out: &mut out, spool: &mut spool, title: "a \"played\" trace", cells: Cells::Guarded };
         let mut timeline = (by_name(output).unwrap().open)(outlet);
         self.play(&mut *timeline, batch_edges).unwrap();
         timeline.finish().unwrap();

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use anytrace_export::cells::Cells;
+
 use super::graph::CallStats;
 use super::graph_diff::{Breach, GraphDiff, ROOT_NAME, Sides};
 use super::graph_report::{GraphView, Stat, cut, escaped};
 use super::palette::diverging;
-use super::printing::{csv_field, exponential, json_string};
+use super::printing::{exponential, json_string};
 
 /// Colour of what only the first trace has.
 const GONE: &str = "#FF0000";
@@ -84,19 +86,19 @@ impl GraphDiff {
     ///
     /// # Errors
     /// When `out` fails.
-    pub fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn csv(&self, cells: Cells, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "kind,caller,callee,state")?;
         for (_, name) in Stat::ALL {
             write!(out, ",{name}_a,{name}_b,{name}_change")?;
         }
         writeln!(out)?;
         for (name, sides) in &self.functions {
-            write!(out, "function,,{},{}", csv_field(name), state(sides))?;
+            write!(out, "function,,{},{}", cells.text(name), state(sides))?;
             self.csv_stats(sides, out)?;
         }
         for ((caller, callee), sides) in &self.calls {
-            let caller = csv_field(caller.as_deref().unwrap_or_default());
-            write!(out, "call,{caller},{},{}", csv_field(callee), state(sides))?;
+            let caller = cells.text(caller.as_deref().unwrap_or_default());
+            write!(out, "call,{caller},{},{}", cells.text(callee), state(sides))?;
             self.csv_stats(sides, out)?;
         }
         Ok(())

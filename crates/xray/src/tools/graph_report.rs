@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anytrace_core::span::Symbols;
+use anytrace_export::cells::Cells;
 
 use super::graph::{CallEdge, CallGraph, CallStats, ROOT};
 use super::palette::sequential;
-use super::printing::{csv_field, exponential, json_string};
+use super::printing::{exponential, json_string};
 
 /// Characters of a function's name in a label.
 const LABEL_CHARS: usize = 40;
@@ -140,14 +141,14 @@ impl<'g> GraphReport<'g> {
     ///
     /// # Errors
     /// When `out` fails.
-    pub fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn csv(&self, cells: Cells, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "caller_id,caller,callee_id,callee,count,min,med,90p,99p,max,sum")?;
         for edge in self.edges_by_id() {
             let (id, name) = match edge.caller {
                 ROOT => (String::new(), String::new()),
-                id => (id.to_string(), csv_field(self.name(id))),
+                id => (id.to_string(), cells.text(self.name(id))),
             };
-            write!(out, "{id},{name},{},{}", edge.callee, csv_field(self.name(edge.callee)))?;
+            write!(out, "{id},{name},{},{}", edge.callee, cells.text(self.name(edge.callee)))?;
             for (stat, _) in Stat::ALL {
                 write!(out, ",{}", stat.shown(&edge.stats, self.graph.cycle_frequency))?;
             }

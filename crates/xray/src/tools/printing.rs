@@ -1,9 +1,4 @@
-//! Pieces of CSV and JSON, and numbers as C prints them.
-
-/// A field in quotes where it needs them.
-pub(crate) fn csv_field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
+//! Pieces of JSON, and numbers as C prints them.
 
 /// A string in quotes, escaped.
 pub(crate) fn json_string(text: &str) -> String {
@@ -33,11 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(
-            (csv_field("f(int)").as_str(), csv_field("f(int, \"x\")").as_str()),
-            ("f(int)", "\"f(int, \"\"x\"\")\"")
-        );
+    fn strings_of_json_are_escaped() {
         assert_eq!(json_string("a\"\u{1}"), "\"a\\\"\\u0001\"");
     }
 }

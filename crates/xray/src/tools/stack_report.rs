@@ -7,9 +7,10 @@ use std::io::{self, Write};
 
 use anytrace_core::Error;
 use anytrace_core::span::Symbols;
+use anytrace_export::cells::Cells;
 
 use super::naming::Names;
-use super::printing::{csv_field, json_string};
+use super::printing::json_string;
 use super::stack::{StackProfile, StackSums};
 use super::stack_stream::{Stream, Tops};
 use super::stack_tree::{Roots, Tree};
@@ -313,14 +314,14 @@ impl<'p> StackReport<'p> {
     ///
     /// # Errors
     /// When `out` fails.
-    pub fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn csv(&self, cells: Cells, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack")?;
         self.rows(&mut |thread, names, sums| {
             let (process, number) = thread.map_or_else(Default::default, |(p, t)| (p.to_string(), t.to_string()));
             let StackSums { leaf_count, count, .. } = *sums;
             let [leaf, sum, own] = [sums.leaf_sum, sums.sum, sums.self_sum].map(|ticks| self.amount(ticks));
-            let function = csv_field(names.last().copied().unwrap_or_default());
-            let (depth, stack) = (names.len(), csv_field(&self.shown(names).join(";")));
+            let function = cells.text(names.last().copied().unwrap_or_default());
+            let (depth, stack) = (names.len(), cells.text(&self.shown(names).join(";")));
             writeln!(out, "{process},{number},{depth},{function},{leaf_count},{leaf},{count},{sum},{own},{stack}")
         })
     }

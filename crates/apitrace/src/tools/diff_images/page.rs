@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use anytrace_core::text::xml;
+
 use crate::tools::diff_images::{Comparison, THUMBNAIL};
 
 /// An image on the page.
@@ -42,7 +44,7 @@ impl Row {
 /// # Errors
 /// What the writer returns.
 pub fn write_page(prefixes: [&str; 2], rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
-    let [a, b] = prefixes.map(escaped);
+    let [a, b] = prefixes.map(xml);
     let matches = rows.iter().filter(|row| row.is_match()).count();
     writeln!(
         out,
@@ -60,8 +62,8 @@ pub fn write_page(prefixes: [&str; 2], rows: &[Row], out: &mut dyn Write) -> io:
         writeln!(
             out,
             "        <td class=\"{class}\"><a href=\"{}\">{}</a><br>{}</td>",
-            escaped(&row.address),
-            escaped(&row.name),
+            xml(&row.address),
+            xml(&row.name),
             verdict(row)
         )?;
         for cell in row.cells.iter().flatten() {
@@ -89,28 +91,14 @@ fn shown(cell: &Cell) -> String {
         Cell::Small(address, (width, height)) => {
             let most = u64::from(*width.max(height)).max(1);
             let scaled = |length: u32| u64::from(length) * u64::from(THUMBNAIL) / most;
-            let (address, width, height) = (escaped(address), scaled(*width), scaled(*height));
+            let (address, width, height) = (xml(address), scaled(*width), scaled(*height));
             format!("<img src=\"{address}\" width=\"{width}\" height=\"{height}\" alt=\"\">")
         }
         Cell::Large(address, thumbnail) => {
-            format!("<a href=\"{}\"><img src=\"{}\" alt=\"\"></a>", escaped(address), escaped(thumbnail))
+            format!("<a href=\"{}\"><img src=\"{}\" alt=\"\"></a>", xml(address), xml(thumbnail))
         }
-        Cell::Unreadable(address, why) => format!("<a href=\"{}\">{}</a>", escaped(address), escaped(why)),
+        Cell::Unreadable(address, why) => format!("<a href=\"{}\">{}</a>", xml(address), xml(why)),
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            char => out.push(char),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anytrace_core::text;
+use anytrace_export::cells::Cells;
 
 use super::{By, Column, Row, Statistics};
 
@@ -30,6 +31,8 @@ pub struct Printed<'a> {
     pub top: Option<usize>,
     /// At how many places of the trace something was lost, for JSON.
     pub lost: u64,
+    /// How text is written in CSV.
+    pub cells: Cells,
 }
 
 /// Prints statistics. `is_first`: CSV has its headings.
@@ -180,17 +183,6 @@ fn table(by: By, rows: &[&Row], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A field of CSV: in quotes where it needs them.
-fn push_field(line: &mut String, field: &str) {
-    if field.contains(['"', ',', '\n', '\r']) {
-        line.push('"');
-        line.push_str(&field.replace('"', "\"\""));
-        line.push('"');
-    } else {
-        line.push_str(field);
-    }
-}
-
 fn csv(what: &Printed<'_>, rows: &[&Row], is_first: bool, out: &mut dyn Write) -> io::Result<()> {
     let columns = Column::of(what.by);
     if is_first {
@@ -200,11 +192,11 @@ fn csv(what: &Printed<'_>, rows: &[&Row], is_first: bool, out: &mut dyn Write) -
     let mut line = String::new();
     for row in rows {
         line.clear();
-        push_field(&mut line, what.file);
+        line.push_str(&what.cells.text(what.file));
         for column in columns {
             line.push(',');
             match column {
-                Column::Name => push_field(&mut line, &row.label.to_string()),
+                Column::Name => line.push_str(&what.cells.text(&row.label.to_string())),
                 Column::First | Column::Last if what.by == By::State && row.figures.redundant == 0 => {}
                 _ => line.push_str(&row.get(*column).to_string()),
             }

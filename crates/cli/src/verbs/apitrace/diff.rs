@@ -1,6 +1,6 @@
 //! `anytrace apitrace diff`.
 
-use std::io::{BufWriter, IsTerminal, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::diff::{DiffForm, DiffOptions, LineForm, Source, diff};
@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// Calls the peer compares when it is not told which.
 const PEER_CALLS: &str = "0-10000";
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
     let mut b = Source::new(&openers[1], sink_b);
     a.calls = super::opening::call_set(calls(options, &options.ref_calls).as_slice())?;
     b.calls = super::opening::call_set(calls(options, &options.src_calls).as_slice())?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(terminal::stdout().json(how.form == DiffForm::Json).with_sequences(how.has_colour));
     let names = format!("{} and {}", options.a.display(), options.b.display());
     let totals = diff(a, b, &how, &mut out).map_err(|error| Failure::of(&names, &error))?;
     out.flush()?;
@@ -123,7 +123,7 @@ fn how(options: &DiffArguments) -> DiffOptions {
         (None, ResultForm::Text) => DiffForm::Text,
     };
     let terminal = || {
-        let width = terminal_size::terminal_size().filter(|_| std::io::stdout().is_terminal());
+        let width = terminal_size::terminal_size().filter(|_| terminal::stdout_is_terminal());
         width.map_or(80, |(width, _)| width.0)
     };
     DiffOptions {

@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{Verdict, paint};
+use crate::{Verdict, paint, terminal};
 
 /// `apitrace diff-images`.
 #[derive(Debug, Args)]
@@ -89,9 +89,9 @@ fn say(options: &DiffImagesArguments, name: &str, row: &Row) -> Result<(), Failu
     let line = format!("Comparing {0}{name} and {1}{name} ... {word}", options.a, options.b);
     // The page alone belongs to standard output where that is its place.
     if options.output.as_os_str() == "-" {
-        writeln!(anstream::stderr(), "{line}")?;
+        writeln!(terminal::stderr(), "{line}")?;
     } else {
-        writeln!(anstream::stdout(), "{line}")?;
+        writeln!(terminal::stdout(), "{line}")?;
     }
     Ok(())
 }

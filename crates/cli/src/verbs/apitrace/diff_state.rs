@@ -9,6 +9,7 @@ use clap::Args;
 use crate::Verdict;
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// `apitrace diff-state`.
 #[derive(Debug, Args)]
@@ -36,7 +37,7 @@ pub(crate) fn run(options: &DiffStateArguments) -> Result<Verdict, Failure> {
     let b = read(&options.b, options.keep_images)?;
     let how = StateOptions { ignores_added: options.ignore_added };
     let changes = diff_state(&a, &b, how);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(terminal::stdout().json(options.format == ResultForm::Json));
     let names = [&options.a, &options.b].map(|path| path.display().to_string());
     match options.format {
         ResultForm::Text => write_text(&a, &b, how, &mut out),

@@ -1,7 +1,7 @@
 //! `anytrace apitrace dump`.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::dump::{DumpOptions, Escape, dump};
@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// `apitrace dump`.
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ impl When {
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            Self::Auto => terminal::stdout_is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
         }
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn run(options: &DumpArguments) -> Result<Verdict, Failure> {
             Ok(opened) => opened,
             Err(nothing) => return Ok(nothing.verdict),
         };
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout().with_sequences(how.has_colour);
         let mut write = |name: &str, content: &[u8]| write_blob(name, content);
         let blobs = options.blobs.then_some(&mut write as &mut dyn FnMut(&str, &[u8]) -> Result<(), Error>);
         dump(&mut opened.reader, &how, &mut out, blobs, &mut opened.reporter)

@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{Verdict, verbs};
+use crate::{Verdict, terminal, verbs};
 
 /// Where the edited trace goes.
 #[derive(Debug, Args)]
@@ -97,7 +97,7 @@ impl EditedArguments {
         if path.as_os_str() != "-" && !done.is_empty() {
             let path = path.display().to_string();
             let path = anytrace_core::text::printable(&path);
-            writeln!(std::io::stdout(), "{done} trace is available as {path}")?;
+            writeln!(terminal::stdout(), "{done} trace is available as {path}")?;
         }
         Ok(verdict)
     }

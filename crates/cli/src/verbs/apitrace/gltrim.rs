@@ -14,6 +14,7 @@ use super::opening::Nothing;
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// `apitrace gltrim`.
 #[derive(Debug, Args)]
@@ -76,7 +77,7 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         Ok(made) => made,
         Err(nothing) => return without_calls(options, nothing.lost),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     if how.top > 0 {
         writeln!(out, "Calls per frame:")?;
         for (frame, calls) in &plan.top {
@@ -124,7 +125,7 @@ fn make_plan(options: &GltrimArguments, how: &GltrimOptions) -> Result<Result<(P
 fn without_calls(options: &GltrimArguments, lost: u64) -> Result<Verdict, Failure> {
     let message = format!("{}: there are no calls; nothing was written", options.file.display());
     if options.explain == Some(Explain::Json) {
-        explain_nothing(&message, lost, &mut std::io::stdout())?;
+        explain_nothing(&message, lost, &mut crate::terminal::stdout().json(true))?;
     }
     Err(Failure::breach(message))
 }

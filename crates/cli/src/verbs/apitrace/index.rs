@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::units::grouped;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `apitrace index`.
 #[derive(Debug, Args)]
@@ -99,13 +99,14 @@ enum Out {
 }
 
 fn print(options: &IndexArguments, path: &Path, index: &Index, state: &str, out: Out) -> Result<(), Failure> {
+    let is_json = options.format == ResultForm::Json;
     let text = match options.format {
         ResultForm::Text => as_text(options, path, index, state),
         ResultForm::Json => format!("{:#}\n", as_json(options, path, index, state)),
     };
     match out {
-        Out::Stdout => anstream::stdout().write_all(text.as_bytes())?,
-        Out::Stderr => anstream::stderr().write_all(text.as_bytes())?,
+        Out::Stdout => terminal::stdout().json(is_json).write_all(text.as_bytes())?,
+        Out::Stderr => terminal::stderr().json(is_json).write_all(text.as_bytes())?,
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `apitrace info`.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
     let how = InfoOptions { has_frames: options.dump_frames, is_compatible: options.compat };
     for_each_file(&options.files, |file| {
         let name = file.display().to_string();
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout().json(true);
         let mut opened = match super::opening::open_reader(file, &options.input)? {
             Ok(opened) => opened,
             Err(nowhere) => {

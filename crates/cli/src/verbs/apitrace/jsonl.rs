@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// Calls as JSON lines.
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &JsonlArguments) -> Result<Verdict, Failure> {
             Ok(opened) => opened,
             Err(nothing) => return Ok(nothing.verdict),
         };
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout().json(true);
         jsonl(&mut opened.reader, &how, &mut out, &mut opened.reporter)
             .map_err(|error| Failure::of(&opened.name, &error))?;
         out.flush()?;

@@ -11,7 +11,7 @@ use clap::Args;
 use super::opening::Opened;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `apitrace leaks`.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(crate) struct LeaksArguments {
 pub(crate) fn run(options: &LeaksArguments) -> Result<Verdict, Failure> {
     let is_json = options.format == ResultForm::Json;
     let is_array = is_json && options.files.len() > 1;
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout().json(is_json);
     let mut before = if is_array { "[" } else { "" };
     let verdict = for_each_file(&options.files, |file| {
         let mut opened = super::opening::open_reader(file, &options.input)?;
@@ -98,7 +98,7 @@ impl Sink for ErrorsOnly<'_> {
 }
 
 fn compat(opened: &mut Opened) -> Result<Verdict, Failure> {
-    let mut out = std::io::BufWriter::new(std::io::stderr().lock());
+    let mut out = std::io::BufWriter::new(terminal::stderr());
     let end = peer_leaks(&mut opened.reader, &mut out, &mut ErrorsOnly(&mut opened.reporter))
         .map_err(|error| Failure::of(&opened.name, &error))?;
     out.flush()?;

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// `apitrace pickle`.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &PickleArguments) -> Result<Verdict, Failure> {
             Ok(opened) => opened,
             Err(nothing) => return Ok(nothing.verdict),
         };
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         pickle(&mut opened.reader, &how, &mut out, &mut opened.reporter)
             .map_err(|error| Failure::of(&opened.name, &error))?;
         out.flush()?;

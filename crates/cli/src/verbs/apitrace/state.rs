@@ -11,6 +11,7 @@ use crate::Verdict;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::terminal;
 
 /// `apitrace state`.
 #[derive(Debug, Args)]
@@ -50,7 +51,7 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
     if let Some(folder) = &options.dump_shaders {
         dump_shaders(folder, &state, options.force)?;
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(terminal::stdout().json(options.format == ResultForm::Json));
     match options.format {
         ResultForm::Text => write_text(&mut out, &state),
         ResultForm::Json => write_json(&mut out, &name, &state, lost),
@@ -69,7 +70,7 @@ fn missing(options: &StateArguments, name: &str, call: u64, (state, lost): (&Sta
         return Err(failure);
     }
     let value = json!({ "version": anytrace_export::json::VERSION, "file": name, "error": message, "lost": lost });
-    writeln!(std::io::stdout(), "{value}")?;
+    writeln!(crate::terminal::stdout().json(true), "{value}")?;
     failure.print();
     Ok(if lost > 0 { Verdict::Breach } else { Verdict::Failed })
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anytrace_apitrace::tools::stats::{By, Column, Printed, Statistics, StatsForm, StatsOptions, panels, stats, write};
 use clap::{Args, ValueEnum};
 
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `apitrace stats`.
 #[derive(Debug, Args)]
@@ -45,6 +45,8 @@ pub(crate) struct StatsArguments {
     /// Threads without a known context have one of their own: for traces that begin in the middle
     #[arg(long)]
     assume_context: bool,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -189,7 +191,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
 }
 
 fn put(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     out.write_all(bytes)?;
     Ok(())
 }
@@ -212,8 +214,8 @@ fn print(
     };
     let name = file.display().to_string();
     let sort = options.sort.map(SortArgument::column).or(usual);
-    let what = Printed { file: &name, by: options.by.by(), sort, top: options.top, lost };
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let what = Printed { file: &name, by: options.by.by(), sort, top: options.top, lost, cells: options.csv.cells() };
+    let mut out = std::io::BufWriter::new(terminal::stdout().json(options.format == FormArgument::Json));
     write(found, &what, form, is_first, &mut out)?;
     out.flush()?;
     Ok(())

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, open, verbs};
+use crate::{Verdict, open, terminal, verbs};
 
 /// `apitrace to-c`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
         verbs::repair::print_outcome(&opened.name, &outcome);
     }
     let path = folder.display().to_string();
-    writeln!(std::io::stdout(), "Program is available in {}", anytrace_core::text::printable(&path))?;
+    writeln!(terminal::stdout(), "Program is available in {}", anytrace_core::text::printable(&path))?;
     Ok(verdict)
 }
 

@@ -22,7 +22,7 @@ use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `cacheray advise`.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &AdviseArguments) -> Result<Verdict, Failure> {
                 objects.push(json::object(&advice));
             } else {
                 let gap = if is_first { "" } else { "\n" };
-                write!(std::io::stdout().lock(), "{gap}{}", text::page(&advice))?;
+                write!(terminal::stdout(), "{gap}{}", text::page(&advice))?;
             }
             is_first = false;
             Ok(verdict)

@@ -15,6 +15,7 @@ use clap::Args;
 use super::recorder_library::{self, Library};
 use crate::Verdict;
 use crate::failure::Failure;
+use crate::terminal;
 
 mod line;
 
@@ -47,14 +48,14 @@ pub(crate) struct CcArguments {
 
 pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
     if options.print_header {
-        std::io::stdout().write_all(recorder_library::HEADER.as_bytes())?;
+        terminal::stdout().write_all(recorder_library::HEADER.as_bytes())?;
         return Ok(Verdict::Fine);
     }
     if options.print_folder {
         let library = recorder_library::find()?;
         let folder = library.shared.parent().unwrap_or(Path::new("."));
-        std::io::stdout().write_all(folder.as_os_str().as_bytes())?;
-        std::io::stdout().write_all(b"\n")?;
+        terminal::stdout().write_all(folder.as_os_str().as_bytes())?;
+        terminal::stdout().write_all(b"\n")?;
         return Ok(Verdict::Fine);
     }
     let [compiler, arguments @ ..] = options.command.as_slice() else {
@@ -202,7 +203,7 @@ fn cannot_run(command: &Command, error: &std::io::Error) -> Failure {
 /// Prints a command as a shell takes it.
 fn print(command: &Command) -> Result<(), Failure> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     for (n, word) in words.enumerate() {
         let text = word.to_string_lossy();
         let is_plain =

@@ -14,7 +14,7 @@ use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `cacheray lifetime`.
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &LifetimeArguments) -> Result<Verdict, Failure> {
                 objects.push(json::object(&results));
             } else {
                 let gap = if is_first { "" } else { "\n" };
-                write!(std::io::stdout().lock(), "{gap}{}", text::page(&results))?;
+                write!(terminal::stdout(), "{gap}{}", text::page(&results))?;
             }
             is_first = false;
             let is_misused = results.found.after_remove_count > 0 || results.found.unwritten_count > 0;

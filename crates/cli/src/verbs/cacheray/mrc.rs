@@ -12,10 +12,10 @@ use anytrace_analysis::reuse::{Found, Parts, Reuse, ReuseOptions, Sample};
 use clap::{Args, ValueEnum};
 
 use super::opening;
-use crate::arguments::{InputArguments, byte_count};
+use crate::arguments::{CsvArguments, InputArguments, byte_count};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 /// `cacheray mrc`.
 #[derive(Debug, Args)]
@@ -63,6 +63,8 @@ pub(crate) struct MrcArguments {
     /// Replace an existing file
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -168,7 +170,7 @@ fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failu
 }
 
 fn print(file: &Path, found: &Found, options: &MrcArguments) -> Result<(), Failure> {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(terminal::stdout());
     let is_first = options.files.first().is_some_and(|first| first == file);
     match options.format {
         FormArgument::Csv => csv::write(file, found, options, is_first, &mut out)?,

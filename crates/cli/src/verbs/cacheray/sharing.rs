@@ -16,7 +16,7 @@ use super::schedules::ScheduleArguments;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, byte_count};
 use crate::failure::Failure;
-use crate::{Verdict, for_each_file, paint};
+use crate::{Verdict, for_each_file, paint, terminal};
 
 /// `cacheray sharing`.
 #[derive(Debug, Args)]
@@ -88,7 +88,7 @@ fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Ver
             told.push(json::object(file, &outcome, options));
             return Ok(verdict);
         }
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = std::io::BufWriter::new(terminal::stdout());
         if options.files.first().is_some_and(|first| first != file) {
             writeln!(out)?;
         }

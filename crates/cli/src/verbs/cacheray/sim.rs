@@ -23,10 +23,10 @@ use clap::{Args, ValueEnum};
 use super::configs::{ConfigArguments, preset_list};
 use super::opening;
 use super::schedules::ScheduleArguments;
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, for_each_file, paint};
+use crate::{Verdict, for_each_file, paint, terminal};
 
 /// `cacheray sim`.
 #[derive(Debug, Args)]
@@ -43,6 +43,8 @@ pub(crate) struct SimArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = SimForm::Text)]
     format: SimForm,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -115,7 +117,7 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
         let simulated = simulate_in(path, &configs, &options.caches, with, &options.input, &options.schedules)?;
         match options.format {
             SimForm::Json => objects.push(json::object(&simulated, tell)),
-            SimForm::Csv => put(&csv::lines(&simulated, tell, is_first))?,
+            SimForm::Csv => put(&csv::lines(&simulated, tell, options.csv.cells(), is_first))?,
             SimForm::Text => put(&text::page(&simulated, tell, is_first))?,
         }
         is_first = false;
@@ -129,7 +131,7 @@ pub(crate) fn run(options: &SimArguments) -> Result<Verdict, Failure> {
 
 /// Prints to standard output.
 pub(super) fn put(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = terminal::stdout();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())

@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::caches::{CacheArguments, typed_simulation};
 use super::opening;
 use super::type_data::TypeDataArguments;
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, for_each_file};
+use crate::{Verdict, for_each_file, terminal};
 
 pub(super) use json::series;
 
@@ -48,6 +48,8 @@ pub(crate) struct TypesArguments {
     type_data: TypeDataArguments,
     #[command(flatten)]
     caches: CacheArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -79,14 +81,14 @@ pub(crate) fn run(options: &TypesArguments) -> Result<Verdict, Failure> {
     }
     let config = options.caches.load()?;
     options.type_data.with(|layouts| {
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout();
         let mut objects: Vec<Value> = Vec::new();
         let mut is_first = true;
         let verdict = for_each_file(&options.files, |path| {
             let (results, verdict) = one(path, options, &config, layouts)?;
             match options.format {
                 Form::Json => objects.push(json::object(&results)),
-                Form::Csv => out.write_all(csv::lines(&results, is_first).as_bytes())?,
+                Form::Csv => out.write_all(csv::lines(&results, options.csv.cells(), is_first).as_bytes())?,
                 Form::Text => {
                     let gap = if is_first { "" } else { "\n" };
                     write!(out, "{gap}{}", text::page(&results, options.top, !options.types.is_empty()))?;

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::results::{print_document, print_json};
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// `casemate check`.
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ fn print(options: &CheckArguments, outcomes: impl Iterator<Item = Outcome>) -> R
             }
         }
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match options.format {
         CheckForm::Text => {
             let mut text = String::new();

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `casemate diff`.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
         print_json(vec![value], false)?;
         return Ok(verdict);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout();
     match &found.first {
         None => {
             let as_far = if lost > 0 { ", as far as both can be read" } else { "" };

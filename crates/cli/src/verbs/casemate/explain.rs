@@ -10,7 +10,7 @@ use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `casemate explain`. The trace is read into memory.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
         .map_err(|error| Failure::of(&name, &error))?;
     damage.print_rest()?;
     match options.format {
-        ResultForm::Text => std::io::stdout().lock().write_all(explanation.text().as_bytes())?,
+        ResultForm::Text => terminal::stdout().write_all(explanation.text().as_bytes())?,
         ResultForm::Json => print_json(vec![explanation.json()], false)?,
     }
     Ok(if explanation.report.is_fine() { damage.verdict() } else { Verdict::Breach })

@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// The reference's printing; any of these options prints its text instead of a report.
 #[derive(Debug, Args, Clone)]
@@ -66,14 +66,14 @@ impl ReferenceArguments {
         };
         let check = CheckOptions { model, ..CheckOptions::default() };
         let mut damage = super::damage(path, input);
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = BufWriter::new(terminal::stdout().with_sequences(self.color));
         let opened = super::open_input(path, input)?;
         let end = reference(opened, &open::open_options(input), &check, &options, &mut out, &mut damage)
             .map_err(|error| Failure::of(&path.display().to_string(), &error))?;
         out.flush()?;
         if let Some(message) = end.message {
             // What cannot be read there does not change the verdict.
-            let _ = writeln!(anstream::stderr(), "{message}");
+            let _ = writeln!(terminal::stderr(), "{message}");
         }
         let is_fine = end.verdict == Found::Ok && end.claim.is_none() && damage.verdict() == Verdict::Fine;
         Ok(if is_fine { Verdict::Fine } else { Verdict::Breach })

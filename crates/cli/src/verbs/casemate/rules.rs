@@ -10,6 +10,7 @@ use crate::Verdict;
 use crate::arguments::ResultForm;
 use crate::failure::Failure;
 use crate::results::print_document;
+use crate::terminal;
 
 /// `casemate rules`.
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ pub(crate) fn run(options: &RulesArguments) -> Result<Verdict, Failure> {
         print_document(&json!({"version": 1, "rules": rules, "messages": messages}))?;
         return Ok(Verdict::Fine);
     }
-    let mut out = anstream::stdout();
+    let mut out = terminal::stdout();
     writeln!(
         out,
         "--rules architecture is the default; with --compat every rule is on. --rule NAME=on|off switches one.\n"

@@ -10,7 +10,7 @@ use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `casemate state`. The trace is read into memory and passed over once; each state comes from a checkpoint.
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
         match options.format {
             ResultForm::Json => values.push(machine::state_json(&state)),
             ResultForm::Text => {
-                std::io::stdout().lock().write_all(machine::state_text(&state, options.tables).as_bytes())?;
+                terminal::stdout().write_all(machine::state_text(&state, options.tables).as_bytes())?;
             }
         }
     }

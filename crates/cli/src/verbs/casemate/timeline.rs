@@ -11,7 +11,7 @@ use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `casemate timeline`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &TimelineArguments) -> Result<Verdict, Failure> {
     let of = if options.all_unclean { Of::AllUnclean } else { Of::Locations(options.locations.clone()) };
     let input = super::open_input(&options.file, &options.input)?;
     let mut damage = super::damage(&options.file, &options.input);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(terminal::stdout());
     let mut events = Vec::new();
     let is_json = options.format == ResultForm::Json;
     let model = options.rules.model();

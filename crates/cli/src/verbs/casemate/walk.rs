@@ -11,7 +11,7 @@ use super::options::RuleArguments;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::results::print_json;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `casemate walk`. The trace is read into memory.
 #[derive(Debug, Args)]
@@ -76,6 +76,6 @@ pub(crate) fn run(options: &WalkArguments) -> Result<Verdict, Failure> {
         let output = output.map_or("nothing".to_owned(), |output| format!("{output:#x}"));
         text.push_str(&format!("{address:#x} maps to {output}\n"));
     }
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    terminal::stdout().write_all(text.as_bytes())?;
     Ok(damage.verdict())
 }

@@ -1,16 +1,20 @@
 //! `anytrace convert --to chrome|perfetto|…`: a trace's spans for other programs' timelines.
 
-use anytrace_core::{Format, Input, SpanOptions, TargetOptions};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use anytrace_core::{Format, Input, SpanOptions, Target, TargetOptions};
+use anytrace_export::limits::{self, Measured};
 use anytrace_export::timeline::{Outlet, Timeline, TimelineOutput, by_name};
 
 use super::{may_mean, put_in_place, refuse_others, reporter};
-use crate::Verdict;
 use crate::arguments::ConvertArguments;
 use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::Reporter;
+use crate::{Verdict, paint};
 
 /// A timeline output that was asked for.
 pub(super) struct Chosen(&'static TimelineOutput);
@@ -25,9 +29,11 @@ pub(super) fn chosen(
     let asked = target.to.as_deref().and_then(by_name);
     let output = asked.filter(|output| may_mean(opened, output.name, |format| format.has_spans()));
     let Some(output) = output else {
-        let is_meant = options.telling.tail_chains || !options.telling.symbols.sources().is_empty();
+        let is_meant = options.telling.is_asked_for();
         return if is_meant {
-            Err(Failure::usage("--tail-chains and --instr-map are for timelines: --to chrome, perfetto and their like"))
+            Err(Failure::usage(
+                "--tail-chains, --depth, --csv-raw and --instr-map are for timelines: --to chrome, perfetto and their like",
+            ))
         } else {
             Ok(None)
         };
@@ -46,18 +52,60 @@ impl Chosen {
     ) -> Result<Verdict, Failure> {
         let name = options.file.display().to_string();
         let title = options.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut spool = tempfile::tempfile()?;
-        let mut timeline = (self.0.open)(Outlet { out: &mut output, spool: &mut spool, title: &title });
+        let cells = options.telling.csv.cells();
+        let mut spool = LateSpool::default();
+        let outlet = Outlet { out: &mut output, spool: &mut spool, title: &title, cells };
+        let mut timeline = Measured::new((self.0.open)(outlet), self.0.limits, options.telling.depth.clone());
         let mut reporter = reporter(&opened, options)?;
         let records = match opened {
-            Opened::Trace(format, input) => spans(format, input, options, &mut *timeline, &mut reporter)?,
+            Opened::Trace(format, input) => spans(format, input, options, &mut timeline, &mut reporter)?,
             // JSON lines were refused by `chosen`.
             Opened::Empty(_) | Opened::Jsonl(..) => 0,
         };
         timeline.finish().map_err(|error| Failure::of(&name, &error))?;
+        let found = timeline.found();
         drop(timeline);
+        let notes = limits::notes(self.0.limits, &found, output.position());
         let is_nothing = records == 0 && reporter.verdict() == Verdict::Breach;
-        put_in_place(output, is_nothing, &reporter, options)
+        let verdict = put_in_place(output, is_nothing, &reporter, options)?;
+        let shown = anytrace_core::text::printable(&name);
+        notes.iter().for_each(|note| paint::complain("note", format!("{shown}: {note}")));
+        Ok(verdict)
+    }
+}
+
+/// A temporary file that is made when something is written to it: most outputs need none.
+#[derive(Default)]
+struct LateSpool(Option<File>);
+
+impl LateSpool {
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.0.is_none() {
+            self.0 = Some(tempfile::tempfile()?);
+        }
+        self.0.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Read for LateSpool {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.file()?.read(bytes)
+    }
+}
+
+impl Write for LateSpool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), File::flush)
+    }
+}
+
+impl Seek for LateSpool {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file()?.seek(to)
     }
 }
 

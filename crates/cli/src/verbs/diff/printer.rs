@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use anstyle::AnsiColor;
 use anytrace_analysis::diff::{Change, Line, Totals};
 use anytrace_export::json;
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{DiffArguments, ResultForm};
 use crate::failure::Failure;
 use crate::paint;
+use crate::terminal;
 
 /// Keys of a header line that say how the file is encoded and not what the trace is.
 /// XRay's `flags` also hold rubbish; what they mean stands in keys of its own.
@@ -82,7 +84,7 @@ impl Printer {
     }
 
     fn print(&mut self, text: &str) {
-        if let Err(error) = anstream::stdout().write_all(text.as_bytes()) {
+        if let Err(error) = terminal::stdout().write_all(text.as_bytes()) {
             self.failed.get_or_insert(error);
         }
     }
@@ -154,9 +156,9 @@ fn change_json(change: &Change) -> Value {
 }
 
 fn change_text(change: &Change) -> String {
-    let red = anstyle::AnsiColor::Red.on_default();
-    let green = anstyle::AnsiColor::Green.on_default();
-    let yellow = anstyle::AnsiColor::Yellow.on_default();
+    let red = paint::color(AnsiColor::Red);
+    let green = paint::color(AnsiColor::Green);
+    let yellow = paint::color(AnsiColor::Yellow);
     let text = |line: &Line| String::from_utf8_lossy(line.text()).into_owned();
     match change {
         Change::Removed { at, line } => format!("{red}- {at}: {}{red:#}\n", text(line)),

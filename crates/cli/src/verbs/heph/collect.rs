@@ -3,7 +3,7 @@
 mod page;
 mod screen;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 use super::durations::{duration, some_duration};
 use crate::arguments::{ResultForm, byte_count};
 use crate::failure::Failure;
-use crate::{Verdict, paint};
+use crate::{Verdict, paint, terminal};
 use screen::Screen;
 
 /// `heph collect`.
@@ -149,7 +149,7 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
     }
     let stop = stop_on_signal();
     let form = options.ends.summary;
-    let wants_screen = form == SummaryForm::Auto && std::io::stdout().is_terminal();
+    let wants_screen = form == SummaryForm::Auto && terminal::stdout_is_terminal();
     let screen = if wants_screen { Screen::open().ok() } else { None };
     let mut shown = Shown { form, screen, untold: Vec::new() };
     let collected = collect(&how, &stop, &mut shown);
@@ -159,7 +159,8 @@ pub(crate) fn run(options: &CollectArguments) -> Result<Verdict, Failure> {
         complain(line);
     }
     let report = collected.map_err(|error| failure(&error, options))?;
-    let mut out = anstream::stdout();
+    let is_json = options.ends.format == ResultForm::Json || form == SummaryForm::Json;
+    let mut out = terminal::stdout().json(is_json);
     match (options.ends.format, form) {
         (ResultForm::Json, _) | (_, SummaryForm::Json) => writeln!(out, "{}", report.to_json())?,
         (ResultForm::Text, _) => out.write_all(page::page(&report, &options.output).as_bytes())?,
@@ -260,7 +261,7 @@ impl Observer for Shown {
             let buffer = listener.receive_buffer_bytes.map_or(String::new(), |bytes| {
                 format!(", receive buffer {} KiB", crate::units::grouped(u128::from(bytes / 1024)))
             });
-            let _ = writeln!(anstream::stderr(), "listening on {}{buffer}", listener.address);
+            let _ = writeln!(terminal::stderr(), "listening on {}{buffer}", listener.address);
         }
         Ok(())
     }
@@ -289,11 +290,11 @@ impl Observer for Shown {
 /// A complaint about what was received; nothing in it may move a terminal.
 fn complain(line: &str) {
     let safe: Vec<_> = line.lines().map(text::printable).collect();
-    let _ = writeln!(anstream::stderr(), "{}", safe.join("\n"));
+    let _ = writeln!(terminal::stderr(), "{}", safe.join("\n"));
 }
 
 /// One line of JSON, at once.
 fn put(line: &serde_json::Value) -> Result<(), Error> {
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::stdout().json(true);
     Ok(writeln!(out, "{line}").and_then(|()| out.flush())?)
 }

@@ -15,7 +15,7 @@ use crate::report::{Reporter, Way};
 use crate::results::{lost, print_json};
 use crate::table::{Align, Table};
 use crate::units::{counted, grouped, percent};
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// Most ranges named in a row.
 const RANGES_SHOWN: usize = 8;
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &LossArguments) -> Result<Verdict, Failure> {
             value["lost_to_damage"] = lost(None).into();
             print_json(vec![value], false)?;
         }
-        ResultForm::Text => anstream::stdout().lock().write_all(page(&report).as_bytes())?,
+        ResultForm::Text => terminal::stdout().write_all(page(&report).as_bytes())?,
     }
     let is_over = options.fail_above.is_some_and(|most| report.lost_share() > most);
     Ok(if is_over { verdict.max(Verdict::Breach) } else { verdict })

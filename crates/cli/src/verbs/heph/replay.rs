@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::units::{counted, grouped, nanoseconds};
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// `heph replay`.
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &ReplayArguments) -> Result<Verdict, Failure> {
         open: open::open_options(&options.input),
         input: InputOptions { no_map: options.input.no_mmap },
     };
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = terminal::stdout();
     let to = match options.to.as_str() {
         "-" => Destination::Writer(&mut stdout),
         address => Destination::Address(address.parse::<Endpoint>().map_err(|error| Failure::bare(&error))?),
@@ -117,10 +117,10 @@ fn print(options: &ReplayArguments, report: &ReplayReport) -> Result<(), Failure
     };
     // Standard output is the recording itself where it is sent there.
     if options.to == "-" {
-        let _ = anstream::stderr().write_all(text.as_bytes());
+        let _ = terminal::stderr().write_all(text.as_bytes());
         return Ok(());
     }
-    Ok(anstream::stdout().write_all(text.as_bytes())?)
+    Ok(terminal::stdout().write_all(text.as_bytes())?)
 }
 
 fn to_json(report: &ReplayReport) -> String {

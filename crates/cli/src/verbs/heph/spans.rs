@@ -12,7 +12,7 @@ use crate::arguments::{InputArguments, ResultForm, SelectionArguments, time_boun
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::results::LostLast;
-use crate::{Verdict, open, paint};
+use crate::{Verdict, open, paint, terminal};
 
 /// What events nest in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,8 +78,8 @@ pub(crate) fn run(options: &SpansArguments) -> Result<Verdict, Failure> {
         with_attributes: options.attributes,
         streaming: options.streaming.then_some(streaming),
     };
-    let mut out = BufWriter::new(std::io::stdout().lock());
     let is_json = options.format == ResultForm::Json;
+    let mut out = BufWriter::new(terminal::stdout().json(is_json));
     let open_options = open::open_options(&options.input);
     let summary = if is_json {
         let mut out = LostLast::new(&mut out);

@@ -15,7 +15,7 @@ use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::results::print_json;
-use crate::{Verdict, for_each_file, open};
+use crate::{Verdict, for_each_file, open, terminal};
 
 /// `heph stats`.
 #[derive(Debug, Args)]
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
 }
 
 fn put(text: &str) -> Result<(), Failure> {
-    anstream::stdout().lock().write_all(text.as_bytes())?;
+    terminal::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 

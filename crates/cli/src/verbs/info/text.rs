@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::paint;
 use crate::report::{Reporter, rendered};
+use crate::terminal;
 
 /// How many diagnostics the text form shows of each file.
 const SHOWN: usize = 3;
@@ -69,7 +70,7 @@ pub(super) fn print(name: &str, info: &Info, reporter: &Reporter, noun: &str, is
             },
         );
     }
-    let mut stdout = anstream::stdout();
+    let mut stdout = terminal::stdout();
     stdout.write_all(format!("{bold}{}{bold:#}\n{out}", text::printable(name)).as_bytes())?;
     for diagnostic in reporter.kept().iter().filter(|d| d.severity == Severity::Error).take(SHOWN) {
         stdout.write_all(rendered(name, noun, diagnostic).as_bytes())?;

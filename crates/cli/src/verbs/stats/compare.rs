@@ -7,10 +7,11 @@ use anytrace_analysis::accounting::{Accounting, By, Statistic};
 use anytrace_analysis::compare::{Figures, Pair, Threshold, pair};
 use anytrace_analysis::pass::Pass;
 use anytrace_core::span::TimeUnit;
+use anytrace_export::cells::Cells;
 use anytrace_export::json::VERSION;
 use serde_json::{Value, json};
 
-use super::{csv, json as results_json, put};
+use super::{json as results_json, put};
 use crate::arguments::{ByArgument, StatsArguments, StatsForm};
 use crate::failure::Failure;
 use crate::results::print_json;
@@ -60,7 +61,7 @@ pub(super) fn run(options: &StatsArguments, base: &Path) -> Result<Verdict, Fail
         let comparison = Comparison { base, shown: path, pairs, exceeded, top, has_unit };
         match options.format {
             StatsForm::Json => objects.push(object(&comparison, units[0])),
-            StatsForm::Csv => put(&lines(&comparison, units[0], is_first))?,
+            StatsForm::Csv => put(&lines(&comparison, units[0], options.csv.cells(), is_first))?,
             StatsForm::Text => put(&page(&comparison))?,
         }
         is_first = false;
@@ -173,7 +174,7 @@ fn object(comparison: &Comparison<'_>, unit: &str) -> Value {
     })
 }
 
-fn lines(comparison: &Comparison<'_>, unit: &str, with_heading: bool) -> String {
+fn lines(comparison: &Comparison<'_>, unit: &str, text: Cells, with_heading: bool) -> String {
     let mut out = String::new();
     if with_heading {
         out.push_str("file,base,unit,name");
@@ -183,9 +184,9 @@ fn lines(comparison: &Comparison<'_>, unit: &str, with_heading: bool) -> String 
         }
         out.push('\n');
     }
-    let path = |path: &Path| csv::quoted(&path.display().to_string());
+    let path = |path: &Path| text.printable(&path.display().to_string());
     for pair in comparison.pairs.iter().take(comparison.top) {
-        let name = csv::quoted(&results_json::text(&pair.name));
+        let name = text.printable(&results_json::text(&pair.name));
         let mut cells = vec![path(comparison.shown), path(comparison.base), unit.to_owned(), name];
         for statistic in Statistic::ALL {
             let of = |figures: Option<Figures>| figures.map(|f| f.get(statistic).to_string()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The table of `stats` for spreadsheets. Columns are never removed; new ones come at the end.
 
 use anytrace_analysis::accounting::Statistic;
+use anytrace_export::cells::Cells;
 
 use super::Results;
 use crate::units::Times;
@@ -9,13 +10,14 @@ const HEADING: &str =
     "file,unit,name,process,thread,count,total,self,sum,min,p50,p90,p99,max,threads,recursive,unfinished,deduced\n";
 
 /// The lines of one trace.
-pub(super) fn lines(results: &Results, with_heading: bool) -> String {
+pub(super) fn lines(results: &Results, text: Cells, with_heading: bool) -> String {
     let directory = &results.told.done.directory;
     let times = Times(directory.source().unit);
     let mut out = if with_heading { HEADING.to_owned() } else { String::new() };
-    let file = quoted(&results.name);
+    let file = text.printable(&results.name);
     for row in &results.rows {
-        let name = row.name.map(|name| quoted(&String::from_utf8_lossy(directory.name(name)))).unwrap_or_default();
+        let name =
+            row.name.map(|name| text.printable(&String::from_utf8_lossy(directory.name(name)))).unwrap_or_default();
         let thread = row.thread.and_then(|index| directory.threads().get(index as usize));
         let (process, id) = thread.map_or_else(Default::default, |t| (t.process.to_string(), t.thread.to_string()));
         let mut cells = vec![file.clone(), times.word().to_owned(), name, process, id, row.count.to_string()];
@@ -30,22 +32,4 @@ pub(super) fn lines(results: &Results, with_heading: bool) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A text field: in quotes where it has to be (RFC 4180), and safe on any terminal.
-pub(super) fn quoted(text: &str) -> String {
-    let text = anytrace_core::text::printable(text);
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_quoted_where_they_have_to_be() {
-        assert_eq!(quoted("fib(int)"), "fib(int)");
-        assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
-        assert_eq!(quoted("a\nb"), "a\\u{a}b");
-    }
 }

@@ -1,13 +1,13 @@
 //! The picture of `timeline`: a headline, an axis, two rows a thread, a legend.
 
-use anstyle::{AnsiColor, Color, Style};
+use anstyle::AnsiColor;
 use anytrace_analysis::directory::Directory;
 use anytrace_analysis::overview::{Column, Line, Overview, Picture};
 use anytrace_analysis::pass::Done;
 use anytrace_core::span::NameId;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::paint;
+use crate::paint::{self, Paint};
 use crate::units::{Times, counted, grouped, percent};
 
 /// How it looks.
@@ -217,9 +217,9 @@ fn row(
 /// Columns with their names' colours; neighbours of one colour share the escape.
 fn painted(columns: &[Column], picture: &Picture, mut shown: impl FnMut(&Column) -> String) -> String {
     let mut out = String::new();
-    let mut current = Style::new();
+    let mut current = paint::PLAIN;
     for column in columns {
-        let style = column.name.map_or_else(Style::new, |name| style(rank(name, picture)));
+        let style = column.name.map_or(paint::PLAIN, |name| style(rank(name, picture)));
         if style != current {
             out.push_str(&format!("{current:#}{style}"));
             current = style;
@@ -245,9 +245,9 @@ fn rank(name: NameId, picture: &Picture) -> Option<usize> {
     picture.names.iter().take(LEGEND).position(|(known, _)| *known == name)
 }
 
-fn style(rank: Option<usize>) -> Style {
+fn style(rank: Option<usize>) -> Paint {
     match rank {
-        Some(rank) => Style::new().fg_color(Some(Color::Ansi(COLOURS[rank % COLOURS.len()]))),
+        Some(rank) => paint::color(COLOURS[rank % COLOURS.len()]),
         None => paint::DIM,
     }
 }

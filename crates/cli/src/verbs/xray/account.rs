@@ -9,7 +9,7 @@ use anytrace_xray::tools::map::{self, Map};
 use clap::{Args, ValueEnum};
 
 use super::reading::{self, Opened};
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -53,6 +53,8 @@ pub(crate) struct AccountArguments {
     top: i64,
     #[command(flatten)]
     symbols: SymbolArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -110,8 +112,8 @@ pub(crate) fn run(options: &AccountArguments) -> Result<Verdict, Failure> {
     }
     let mut out = Output::create(&options.output, options.force)?;
     match options.format {
-        Form::Json => with_lost(&mut out, |out| found.write(AccountForm::Json, out))?,
-        form => found.write(form.form(), &mut out)?,
+        Form::Json => with_lost(&mut out, |out| found.write(AccountForm::Json, options.csv.cells(), out))?,
+        form => found.write(form.form(), options.csv.cells(), &mut out)?,
     }
     out.flush()?;
     let verdict = out.commit(reading::judge(&reporter, has_evidence, &options.output))?;

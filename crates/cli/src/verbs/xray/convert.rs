@@ -1,6 +1,6 @@
 //! `anytrace xray convert`.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anytrace_core::span::Symbols;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::symbols::SymbolArguments;
-use crate::{Verdict, open, paint};
+use crate::{Verdict, open, paint, terminal};
 
 /// Forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,11 +70,11 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         Form::TraceEvent => ConvertForm::TraceEvent,
     };
     let is_stdout = options.output.as_os_str() == "-";
-    if is_stdout && form == ConvertForm::Raw && std::io::stdout().is_terminal() {
+    if is_stdout && form == ConvertForm::Raw && terminal::stdout_is_terminal() {
         return Err(Failure::usage("raw records are not for a terminal: -o names a file, -f another form"));
     }
     if is_stdout {
-        return write(options, form, &mut std::io::stdout().lock());
+        return write(options, form, &mut terminal::stdout().json(form == ConvertForm::TraceEvent));
     }
     let mut output = Output::create(Path::new(&options.output), options.force)?;
     let verdict = write(options, form, &mut output)?;

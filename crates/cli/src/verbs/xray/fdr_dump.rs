@@ -1,6 +1,6 @@
 //! `anytrace xray fdr-dump`.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anytrace_xray::tools::fdr_dump::{FdrDumpOptions, fdr_dump};
@@ -10,7 +10,7 @@ use super::reading::{self, Opened};
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::{Verdict, open};
+use crate::{Verdict, open, terminal};
 
 /// When payloads are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -52,12 +52,12 @@ pub(crate) fn run(options: &FdrDumpArguments) -> Result<Verdict, Failure> {
     }
     let _progress = Progress::watch(&input);
     let escapes = match options.escape {
-        Escape::Auto => std::io::stdout().is_terminal(),
+        Escape::Auto => terminal::stdout_is_terminal(),
         Escape::Always => true,
         Escape::Never => false,
     };
     let dump = FdrDumpOptions { verify: options.verify, escapes };
-    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, terminal::stdout());
     fdr_dump(input, &open::open_options(&options.input), dump, &mut out, &mut reporter)
         .map_err(|error| Failure::of(&name, &error))?;
     out.flush()?;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::reading::{self, Opened, judge, put_out, say};
 use crate::Verdict;
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::open;
 use crate::progress::Progress;
@@ -54,6 +54,8 @@ pub(crate) struct GraphArguments {
     compat: bool,
     #[command(flatten)]
     symbols: SymbolArguments,
+    #[command(flatten)]
+    csv: CsvArguments,
     #[command(flatten)]
     input: InputArguments,
 }
@@ -128,12 +130,12 @@ pub(crate) fn run(options: &GraphArguments) -> Result<Verdict, Failure> {
     };
     let report = GraphReport::new(&drawn, symbols.as_deref());
     let verdict = judge(&damage, has_evidence, &options.output);
-    put_out(&options.output, options.force, verdict, |out| {
+    put_out(&options.output, options.force, options.format == GraphForm::Json, verdict, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => report.dot(&view, &mut out),
             GraphForm::Json => with_lost(&mut out, |out| report.json(out)),
-            GraphForm::Csv => report.csv(&mut out),
+            GraphForm::Csv => report.csv(options.csv.cells(), &mut out),
         }?;
         std::io::Write::flush(&mut out)
     })

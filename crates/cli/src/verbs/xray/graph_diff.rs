@@ -88,6 +88,8 @@ pub(crate) struct GraphDiffArguments {
     #[command(flatten)]
     symbols: SymbolArguments,
     #[command(flatten)]
+    csv: CsvArguments,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -110,12 +112,12 @@ pub(crate) fn run(options: &GraphDiffArguments) -> Result<Verdict, Failure> {
     };
     let verdict = if breaches.is_empty() { Verdict::Fine } else { Verdict::Breach };
     let verdict = verdict.max(first.1).max(second.1);
-    put_out(&options.output, options.force, verdict, |out| {
+    put_out(&options.output, options.force, options.format == GraphForm::Json, verdict, |out| {
         let mut out = BufWriter::new(out);
         match options.format {
             GraphForm::Dot => diff.dot(&view, options.vertex_label_trun, &mut out),
             GraphForm::Json => with_lost(&mut out, |out| diff.json(&breaches, out)),
-            GraphForm::Csv => diff.csv(&mut out),
+            GraphForm::Csv => diff.csv(options.csv.cells(), &mut out),
         }?;
         out.flush()
     })?;

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::output::{Output, remove_on_signal};
 use crate::paint;
 use crate::report::{Reporter, Way};
+use crate::terminal;
 
 /// An XRay trace to read, and where its damage is told.
 pub(super) struct Opened {
@@ -98,11 +99,12 @@ pub(super) fn say(file: &str, lines: &[String]) {
 pub(super) fn put_out(
     path: &Path,
     force: bool,
+    is_json: bool,
     verdict: Verdict,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Verdict, Failure> {
     if path.as_os_str() == "-" {
-        write(&mut io::stdout().lock())?;
+        write(&mut terminal::stdout().json(is_json))?;
         return Ok(verdict);
     }
     let mut output = Output::create(path, force)?;

@@ -4,19 +4,20 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anytrace_core::span::Symbols;
+use anytrace_export::cells::Cells;
 use anytrace_xray::tools::stack::{Oddities, OrphanRule, StackOptions, StackProfile};
 use anytrace_xray::tools::stack_files::{Beginning, StackFiles, begin, order};
 use anytrace_xray::tools::{StackGrouping, StackReport, StackUnit, StackView, Weight};
 use clap::{Args, ValueEnum};
 
 use super::reading::{self, Opened, say};
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::paint;
 use crate::progress::Progress;
 use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
-use crate::{Verdict, only_one_stdin, open};
+use crate::{Verdict, only_one_stdin, open, terminal};
 
 /// `xray stack`.
 #[derive(Debug, Args)]
@@ -60,6 +61,8 @@ pub(crate) struct StackArguments {
     #[command(flatten)]
     symbols: SymbolArguments,
     #[command(flatten)]
+    csv: CsvArguments,
+    #[command(flatten)]
     input: InputArguments,
 }
 
@@ -91,7 +94,7 @@ enum Form {
 pub(crate) fn run(options: &StackArguments) -> Result<Verdict, Failure> {
     only_one_stdin(options.files.iter().map(PathBuf::as_path))?;
     let symbols = options.symbols.load(&anytrace_xray::Xray)?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(terminal::stdout().json(options.format == Form::Json));
     let stack = StackOptions { orphans: orphans(options), make_file: Some(tempfile::tempfile), tops: tops(options) };
     let mut verdict = Verdict::Fine;
     let mut together = StackFiles::new(stack);
@@ -193,7 +196,7 @@ fn print(
     let weight = if options.aggregation_type == Aggregation::Count { Weight::Count } else { Weight::Time };
     match options.format {
         Form::Json => with_lost(out, |out| report.json(out))?,
-        Form::Csv => report.csv(out)?,
+        Form::Csv => report.csv(if options.compat { Cells::Raw } else { options.csv.cells() }, out)?,
         Form::Text if options.all_stacks || options.stack_format == StackForm::Flame => report.flame(weight, out)?,
         Form::Text => report.tables(out)?,
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use anytrace_export::cells::Cells;
 use serde_json::{Map, Value, json};
 
 use super::{Account, AccountForm, Row};
@@ -11,14 +12,14 @@ impl Account {
     /// Writes the rows.
     ///
     /// Lengths are in seconds, or in ticks where the trace does not say how many there are to a second. In CSV and text
-    /// they are as the peer prints them; in JSON ticks are there too.
+    /// they are as the peer prints them; in JSON ticks are there too. `cells` is for CSV; raw ones are the peer's bytes.
     ///
     /// # Errors
     /// When `out` fails.
-    pub fn write(&self, form: AccountForm, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, form: AccountForm, cells: Cells, out: &mut dyn Write) -> io::Result<()> {
         match form {
             AccountForm::Text => self.write_text(out),
-            AccountForm::Csv => self.write_csv(out),
+            AccountForm::Csv => self.write_csv(cells, out),
             AccountForm::Json => self.write_json(out),
         }
     }
@@ -53,7 +54,7 @@ impl Account {
         Ok(())
     }
 
-    fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_csv(&self, cells: Cells, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function")?;
         for row in &self.rows {
             let mut line = format!("{},{}", row.id, row.count);
@@ -61,7 +62,7 @@ impl Account {
                 line.push(',');
                 push_exponent(&mut line, length);
             }
-            writeln!(out, "{line},\"{}\",\"{}\"", quoted(&row.place), quoted(&row.function))?;
+            writeln!(out, "{line},{},{}", cells.quoted(&row.place), cells.quoted(&row.function))?;
         }
         Ok(())
     }
@@ -102,11 +103,6 @@ impl Account {
         object.extend(keys.into_iter().zip(ticks).map(|(key, ticks)| (key.to_owned(), ticks.into())));
         object.into()
     }
-}
-
-/// Quotation marks are doubled, as in every CSV.
-fn quoted(text: &str) -> String {
-    text.replace('"', "\"\"")
 }
 
 /// A number as C's `%e` has it: six decimals, sign and at least two digits of exponent.

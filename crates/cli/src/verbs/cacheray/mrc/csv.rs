@@ -14,7 +14,7 @@ pub(super) fn write(
     is_first: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let name = quoted(&file.display().to_string());
+    let name = options.csv.cells().printable(&file.display().to_string());
     if let Some(working_set) = &found.working_set {
         if is_first {
             writeln!(out, "file,from_record,to_record,lines,bytes,new_lines,phase")?;
@@ -26,7 +26,7 @@ pub(super) fn write(
     }
     curve(&name, "(all)", found.line_bytes, &found.curve, out)?;
     for part in options.parts(found, usize::MAX) {
-        curve(&name, &quoted(&part.name), found.line_bytes, &part.curve, out)?;
+        curve(&name, &options.csv.cells().printable(&part.name), found.line_bytes, &part.curve, out)?;
     }
     Ok(())
 }
@@ -53,11 +53,4 @@ fn windows(file: &str, line_bytes: u64, working_set: &WorkingSet, out: &mut dyn 
         writeln!(out, "{file},{},{to},{},{bytes},{},{phase}", window.from, window.lines, window.new_lines)?;
     }
     Ok(())
-}
-
-/// A field: in quotes where it has to be (RFC 4180), and safe on any terminal.
-fn quoted(text: &str) -> String {
-    let text = anytrace_core::text::printable(text);
-    let is_plain = !text.contains([',', '"', '\n', '\r']);
-    if is_plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
 }

@@ -1,18 +1,18 @@
 //! `sim` for spreadsheets: one line a counter, so that configurations of any number of levels share their columns.
 
 use anytrace_analysis::cache::results::{ConfigResults, LevelResults, Tally};
-use anytrace_core::text::printable;
+use anytrace_export::cells::Cells;
 
 use super::{Simulated, TellArguments};
 
 const HEADING: &str = "file,config,scope,name,part,counter,value\n";
 
 /// The lines of one trace.
-pub(super) fn lines(simulated: &Simulated, tell: &TellArguments, with_heading: bool) -> String {
+pub(super) fn lines(simulated: &Simulated, tell: &TellArguments, cells: Cells, with_heading: bool) -> String {
     let mut out = if with_heading { HEADING.to_owned() } else { String::new() };
     for found in &simulated.results.configs {
-        let before = format!("{},{}", quoted(&simulated.name), quoted(&found.config.name));
-        one(&mut Rows { out: &mut out, before }, found, tell);
+        let before = format!("{},{}", cells.printable(&simulated.name), cells.printable(&found.config.name));
+        one(&mut Rows { out: &mut out, before, cells }, found, tell);
     }
     out
 }
@@ -20,11 +20,12 @@ pub(super) fn lines(simulated: &Simulated, tell: &TellArguments, with_heading: b
 struct Rows<'a> {
     out: &'a mut String,
     before: String,
+    cells: Cells,
 }
 
 impl Rows<'_> {
     fn put(&mut self, scope: &str, name: &str, part: &str, counter: &str, value: u64) {
-        let cells = [scope, name, part, counter].map(quoted);
+        let cells = [scope, name, part, counter].map(|text| self.cells.printable(text));
         self.out.push_str(&format!("{},{},{value}\n", self.before, cells.join(",")));
     }
 
@@ -87,10 +88,4 @@ fn one(rows: &mut Rows<'_>, found: &ConfigResults, tell: &TellArguments) {
     }
     rows.tally("untyped", "", "", &types.untyped);
     rows.put("untyped", "", "", "accesses_to_removed_regions", types.to_removed_regions);
-}
-
-/// A cell: in quotes where it has to be (RFC 4180), and safe on any terminal.
-fn quoted(text: &str) -> String {
-    let text = printable(text);
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -1,6 +1,7 @@
 //! Fields for spreadsheets. Columns are never removed; new ones come at the end.
 
 use anytrace_analysis::type_profile::{Counts, RowKind};
+use anytrace_export::cells::Cells;
 
 use super::Results;
 
@@ -8,10 +9,10 @@ const HEADING: &str =
     "file,type,field,declared,offset,size,reads,writes,read_bytes,written_bytes,misses,memory,straddles\n";
 
 /// The lines of one trace.
-pub(super) fn lines(results: &Results, with_heading: bool) -> String {
+pub(super) fn lines(results: &Results, text_cells: Cells, with_heading: bool) -> String {
     let profile = &results.profile;
     let mut out = if with_heading { HEADING.to_owned() } else { String::new() };
-    let file = quoted(&results.name);
+    let file = text_cells.printable(&results.name);
     let mut line = |cells: [String; 5], counts: &Counts| {
         let numbers = [
             counts.reads,
@@ -26,7 +27,7 @@ pub(super) fn lines(results: &Results, with_heading: bool) -> String {
         out.push_str(&format!("{file},{},{}\n", cells.join(","), numbers.join(",")));
     };
     for &number in &results.shown {
-        let name = quoted(profile.table.name(number));
+        let name = text_cells.printable(profile.table.name(number));
         for row in profile.rows(number) {
             let path = match row.kind {
                 RowKind::Hole => row.name.clone(),
@@ -35,8 +36,8 @@ pub(super) fn lines(results: &Results, with_heading: bool) -> String {
             };
             let cells = [
                 name.clone(),
-                quoted(&path),
-                quoted(&row.type_text),
+                text_cells.printable(&path),
+                text_cells.printable(&row.type_text),
                 row.offset_bytes.to_string(),
                 row.bytes.to_string(),
             ];
@@ -46,10 +47,4 @@ pub(super) fn lines(results: &Results, with_heading: bool) -> String {
     let none = String::new;
     line(["(untyped)".to_owned(), none(), none(), none(), none()], &profile.untyped);
     out
-}
-
-/// A text field: in quotes where it has to be (RFC 4180), and safe on any terminal.
-fn quoted(text: &str) -> String {
-    let text = anytrace_core::text::printable(text);
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -9,6 +9,7 @@ use super::text::declaration;
 use super::{Form, TypesArguments, is_called};
 use crate::Verdict;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// Bytes of a line where no trace is simulated.
 const LINE_BYTES: u64 = 64;
@@ -21,7 +22,7 @@ pub(super) fn run(options: &TypesArguments) -> Result<Verdict, Failure> {
             let what = if options.types.is_empty() { "a record".to_owned() } else { options.types.join(" or ") };
             return Err(Failure::usage(format!("no type is {what}")));
         }
-        let mut out = std::io::stdout().lock();
+        let mut out = terminal::stdout().json(options.format == Form::Json);
         match options.format {
             Form::Json => write_layouts(&all, &mut out)?,
             Form::Csv => return Err(Failure::usage("--layouts prints text or json")),

@@ -13,6 +13,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Table};
 use ratatui::{Frame, Terminal};
 
+use crate::terminal;
 use crate::units::{grouped, nanoseconds};
 
 /// The alternate screen; the terminal is as it was when this value is gone.
@@ -22,10 +23,10 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
-        execute!(io::stdout(), EnterAlternateScreen)?;
-        let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        terminal.hide_cursor()?;
-        Ok(Self { terminal })
+        execute!(terminal::screen(), EnterAlternateScreen)?;
+        let mut drawn = Terminal::new(CrosstermBackend::new(terminal::screen()))?;
+        drawn.hide_cursor()?;
+        Ok(Self { terminal: drawn })
     }
 
     /// Shows a summary and the last complaint.
@@ -38,7 +39,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // Nothing can be done where the terminal is gone.
         let _ = self.terminal.show_cursor();
-        let _ = execute!(io::stdout(), LeaveAlternateScreen);
+        let _ = execute!(terminal::screen(), LeaveAlternateScreen);
     }
 }
 

@@ -1,0 +1,350 @@
+//! What the programs that read our outputs can show, and how much of a trace is beyond that.
+//!
+//! A limit is listed where it was measured or is documented. [`Measured`] stands between a trace and an output: it
+//! counts what lies beyond the output's limits, and leaves out spans of depths that are not wanted.
+
+use std::ops::Range;
+
+use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, Location, NameId, SpanSource, Track, TrackId, Value};
+use anytrace_core::{Error, SpanSink};
+
+use crate::timeline::Timeline;
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Spans in each other.
+    Depth,
+    /// Spans, instants and counters.
+    Events,
+    /// Bytes of the output.
+    Bytes,
+}
+
+/// What a program that reads an output can show.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// The program.
+    pub consumer: &'static str,
+    /// What is limited.
+    pub measure: Measure,
+    /// The most of it.
+    pub most: u64,
+    /// What becomes of what is beyond it.
+    pub effect: &'static str,
+    /// How it is known.
+    pub source: &'static str,
+}
+
+/// Perfetto's importer keeps a stack of slices for each track.
+pub(crate) const PERFETTO_DEPTH: Limit = Limit {
+    consumer: "Perfetto UI",
+    measure: Measure::Depth,
+    most: 512,
+    effect: "they and what encloses them appear as unfinished",
+    source: "run: Perfetto UI v52",
+};
+
+/// What `tally` writes of deeper stacks.
+pub(crate) const FOLDED_DEPTH: Limit = Limit {
+    consumer: "a line of folded stacks",
+    measure: Measure::Depth,
+    most: crate::tally::DEPTH_MAX as u64,
+    effect: "their time counts for the name [deeper]",
+    source: "this program's own bound on the length of a line",
+};
+
+/// Chrome's own viewer.
+pub(crate) const CATAPULT_EVENTS: Limit = Limit {
+    consumer: "chrome://tracing",
+    measure: Measure::Events,
+    most: 1_000_000,
+    effect: "the page stops responding; Perfetto UI opens more",
+    source: "read: catapult, unmaintained",
+};
+
+/// Sheets have a fixed number of rows.
+pub(crate) const SHEET_ROWS: Limit = Limit {
+    consumer: "Excel and LibreOffice Calc",
+    measure: Measure::Events,
+    most: 1_048_575,
+    effect: "further rows are cut off",
+    source: "documented: 1,048,576 rows with the heading",
+};
+
+/// speedscope loads a file as one string.
+pub(crate) const SPEEDSCOPE_BYTES: Limit = Limit {
+    consumer: "speedscope",
+    measure: Measure::Bytes,
+    most: 500_000_000,
+    effect: "larger files do not load",
+    source: "run: speedscope 1.25, between 0.5 and 1 GB",
+};
+
+/// How much there was of what is limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Spans deeper than the output's limit of depth.
+    pub deeper: u64,
+    /// Spans, instants and counters written.
+    pub events: u64,
+    /// Spans left out because their depth is not wanted.
+    pub left_out: u64,
+}
+
+/// What is beyond the limits, a sentence each; `bytes` is how long the output became.
+pub fn notes(limits: &[Limit], found: &Found, bytes: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if found.left_out > 0 {
+        notes.push(format!("{} spans are not of the depths of --depth and were left out", found.left_out));
+    }
+    for Limit { consumer, measure, most, effect, .. } in limits {
+        let note = match measure {
+            Measure::Depth if found.deeper > 0 => format!(
+                "{} spans lie deeper than {most} levels, the most {consumer} shows: {effect}; --depth ..{most} leaves \
+                 them out",
+                found.deeper
+            ),
+            Measure::Events if found.events > *most => {
+                format!("{} events are more than the {most} that {consumer} can show: {effect}", found.events)
+            }
+            Measure::Bytes if bytes > *most => {
+                format!("{bytes} bytes are more than the {most} that {consumer} can load: {effect}")
+            }
+            _ => continue,
+        };
+        notes.push(note);
+    }
+    notes
+}
+
+/// Counts what goes to an output, and leaves out spans of other depths than wanted.
+pub struct Measured<'a> {
+    inner: Box<dyn Timeline + 'a>,
+    wanted: Option<Range<u64>>,
+    /// The least depth that is beyond a limit.
+    too_deep: u64,
+    lanes: Vec<Lane>,
+    found: Found,
+    /// What is left of a batch.
+    kept: EdgeBatch,
+}
+
+/// A track's open spans.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Those that begin and end.
+    open: u64,
+    /// Ends of those that came whole.
+    ends: Vec<u64>,
+}
+
+impl Lane {
+    /// How many spans are around this edge; for a beginning and an end, around the span.
+    fn depth(&mut self, batch: &EdgeBatch, edge: &Edge) -> u64 {
+        while self.ends.last().is_some_and(|end| *end <= edge.time) {
+            self.ends.pop();
+        }
+        let wholes = self.ends.len() as u64;
+        match edge.kind {
+            EdgeKind::Begin if edge.flags.has(EdgeFlags::WHOLE) => {
+                let end = match batch.attributes(edge).next() {
+                    Some((_, Value::U64(end))) => end,
+                    _ => edge.time,
+                };
+                self.ends.push(end);
+                self.open + wholes
+            }
+            EdgeKind::Begin => {
+                self.open += 1;
+                self.open - 1 + wholes
+            }
+            EdgeKind::End => {
+                self.open = self.open.saturating_sub(1);
+                self.open + wholes
+            }
+            _ => self.open + wholes,
+        }
+    }
+}
+
+impl<'a> Measured<'a> {
+    /// Stands before an output. `wanted`: how many spans may be around a span; `None` is any number.
+    pub fn new(inner: Box<dyn Timeline + 'a>, limits: &[Limit], wanted: Option<Range<u64>>) -> Self {
+        let depths = limits.iter().filter(|limit| limit.measure == Measure::Depth).map(|limit| limit.most);
+        let too_deep = depths.min().unwrap_or(u64::MAX);
+        let (lanes, found, kept) = (Vec::new(), Found::default(), EdgeBatch::default());
+        Self { inner, wanted, too_deep, lanes, found, kept }
+    }
+
+    /// What was counted.
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    fn count(&mut self, edge: &Edge, depth: u64) {
+        let is_event = !matches!(edge.kind, EdgeKind::End | EdgeKind::FlowIn | EdgeKind::FlowOut);
+        self.found.events += u64::from(is_event);
+        self.found.deeper += u64::from(edge.kind == EdgeKind::Begin && depth >= self.too_deep);
+    }
+}
+
+impl SpanSink for Measured<'_> {
+    fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
+        self.inner.source(source)
+    }
+
+    fn wants_attributes(&self) -> bool {
+        self.inner.wants_attributes()
+    }
+
+    fn takes_whole(&self) -> bool {
+        self.inner.takes_whole()
+    }
+
+    fn wants_identities(&self) -> bool {
+        self.inner.wants_identities()
+    }
+
+    fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
+        self.lanes.push(Lane::default());
+        self.inner.track(id, track)
+    }
+
+    fn name(&mut self, id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
+        self.inner.name(id, name, location)
+    }
+
+    fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+        let Some(wanted) = self.wanted.clone() else {
+            for edge in batch.edges() {
+                let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
+                self.count(edge, depth);
+            }
+            return self.inner.edges(batch);
+        };
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        for (edge, identity) in batch.identified() {
+            let depth = self.lanes.get_mut(edge.track as usize).map_or(0, |lane| lane.depth(batch, edge));
+            let is_span = matches!(edge.kind, EdgeKind::Begin | EdgeKind::End);
+            if is_span && !wanted.contains(&depth) {
+                self.found.left_out += u64::from(edge.kind == EdgeKind::Begin);
+                continue;
+            }
+            self.count(edge, depth);
+            kept.push(*edge);
+            batch.attributes(edge).for_each(|(key, value)| kept.attribute(key, value));
+            if let Some((own, parent)) = identity {
+                // What encloses the outermost depth that is wanted is not in the output.
+                kept.identify(own, parent.filter(|_| depth > wanted.start));
+            }
+        }
+        let done = if kept.is_empty() { Ok(()) } else { self.inner.edges(&kept) };
+        self.kept = kept;
+        done
+    }
+}
+
+impl Timeline for Measured<'_> {
+    fn finish(&mut self) -> Result<(), Error> {
+        self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anytrace_core::span::NO_CPU;
+
+    use super::*;
+
+    /// Keeps what arrives.
+    struct Kept<'a>(&'a mut Vec<(EdgeKind, u64)>);
+
+    impl SpanSink for Kept<'_> {
+        fn source(&mut self, _: &SpanSource) -> Result<(), Error> {
+            Ok(())
+        }
+        fn track(&mut self, _: TrackId, _: &Track) -> Result<(), Error> {
+            Ok(())
+        }
+        fn name(&mut self, _: NameId, _: &[u8], _: Option<&Location>) -> Result<(), Error> {
+            Ok(())
+        }
+        fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error> {
+            self.0.extend(batch.edges().iter().map(|edge| (edge.kind, edge.time)));
+            Ok(())
+        }
+    }
+
+    impl Timeline for Kept<'_> {
+        fn finish(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    const DEEP: Limit = Limit { most: 2, ..PERFETTO_DEPTH };
+
+    fn edge(kind: EdgeKind, time: u64, flags: EdgeFlags) -> Edge {
+        Edge { kind, time, track: 0, name: 0, seq: 0, flags, cpu: NO_CPU, attributes: (0, 0) }
+    }
+
+    /// Three spans in each other and an instant in the innermost, told as beginnings and ends or whole.
+    fn batch(is_whole: bool) -> EdgeBatch {
+        let mut batch = EdgeBatch::default();
+        for depth in 0..3 {
+            if is_whole {
+                batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::WHOLE));
+                batch.attribute(0, Value::U64(20 - depth));
+            } else {
+                batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::NONE));
+            }
+        }
+        batch.push(edge(EdgeKind::Instant, 5, EdgeFlags::NONE));
+        if !is_whole {
+            (18..21).for_each(|time| batch.push(edge(EdgeKind::End, time, EdgeFlags::NONE)));
+        }
+        batch
+    }
+
+    fn run(wanted: Option<Range<u64>>, is_whole: bool) -> (Vec<(EdgeKind, u64)>, Found) {
+        let mut out = Vec::new();
+        let mut measured = Measured::new(Box::new(Kept(&mut out)), &[DEEP], wanted);
+        measured.track(0, &Track::default()).unwrap();
+        measured.edges(&batch(is_whole)).unwrap();
+        let found = measured.found();
+        drop(measured);
+        (out, found)
+    }
+
+    #[test]
+    fn what_is_too_deep_is_counted_and_stays() {
+        for is_whole in [false, true] {
+            let (out, found) = run(None, is_whole);
+            assert_eq!(out.len(), if is_whole { 4 } else { 7 });
+            assert_eq!(found, Found { deeper: 1, events: 4, left_out: 0 });
+            let said = notes(&[DEEP], &found, 0);
+            assert!(said.len() == 1 && said[0].starts_with("1 spans lie deeper than 2 levels"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn spans_of_other_depths_are_left_out_and_counted() {
+        use EdgeKind::{Begin, End, Instant};
+        let (out, found) = run(Some(0..2), false);
+        assert_eq!(out, [(Begin, 0), (Begin, 1), (Instant, 5), (End, 19), (End, 20)]);
+        assert_eq!(found, Found { deeper: 0, events: 3, left_out: 1 });
+        assert_eq!(run(Some(1..2), false).0, [(Begin, 1), (Instant, 5), (End, 19)]);
+        assert_eq!(run(Some(0..1), true).0, [(Begin, 0), (Instant, 5)]);
+        assert!(notes(&[DEEP], &found, 0)[0].starts_with("1 spans are not of the depths"));
+    }
+
+    #[test]
+    fn events_and_bytes_are_compared_with_their_limits() {
+        let found = Found { events: 1_048_576, ..Found::default() };
+        assert_eq!(notes(&[SHEET_ROWS], &found, 0).len(), 1);
+        assert!(notes(&[SHEET_ROWS], &Found { events: 1_048_575, ..found }, 0).is_empty());
+        assert_eq!(notes(&[SPEEDSCOPE_BYTES], &found, 500_000_001).len(), 1);
+        assert!(notes(&[SPEEDSCOPE_BYTES], &found, 500_000_000).is_empty());
+    }
+}
