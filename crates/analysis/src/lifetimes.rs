@@ -4,10 +4,13 @@
 //! Time counts records. Reads before the first write are looked for in regions that the trace records as one element, as
 //! `malloc` gives them; what `calloc` gives is written by it, but one element of it looks as from `malloc`. A remove with
 //! an add of the type behind it is a `realloc`, which keeps what was written, by `calloc` too; regions that were not watched
-//! count as written. Memory follows live and removed regions and, for what is written, their bytes, up to
+//! count as written. Where the recorder's name of a place says more ([`origin`]), that decides: `(calloc)` is written,
+//! `(realloc)` keeps what the thread removed last, and what code allocated whose writes are not recorded is unknown.
+//! Memory follows live and removed regions and, for what is written, their bytes, up to
 //! [`MASK_BYTES_MAX`].
 
 mod masks;
+mod origin;
 mod places;
 
 use anytrace_core::Error;
@@ -21,6 +24,7 @@ use crate::quantiles::{Quantiles, Sorted};
 use crate::type_profile::{Series, region_bytes};
 pub use masks::{MASK_BYTES_MAX, REGION_BYTES_MAX};
 use masks::{Masks, Written};
+use origin::Origin;
 use places::Graves;
 
 /// Most findings of a kind that are kept with their place; all are counted.
@@ -165,6 +169,8 @@ pub struct Lifetimes {
     pub unwritten: Vec<UnwrittenRead>,
     /// How many records.
     pub unwritten_count: u64,
+    /// Reads of bytes that no record has written, in memory of code whose writes are not recorded: not known to be wrong.
+    pub unknown_count: u64,
     /// Regions in which reads before writes could not be looked for: by `calloc`, too long, too many.
     pub unwatched: u64,
     /// Leaked regions in the order of their adds, up to [`FINDINGS_MAX`].
@@ -217,8 +223,21 @@ impl Living {
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     is_touched: bool,
+    is_foreign: bool,
     element_bytes: u64,
 }
+
+/// A region that was removed.
+#[derive(Debug)]
+struct Removed {
+    seq: u64,
+    type_number: TypeNumber,
+    /// What of it was written.
+    written: Written,
+}
+
+/// Most threads whose last removed region is remembered.
+const THREADS_MAX: usize = 4096;
 
 /// The engine.
 pub struct LifetimeWatch<'a> {
@@ -229,14 +248,17 @@ pub struct LifetimeWatch<'a> {
     uses: Map<u64, Use>,
     masks: Masks,
     graves: Graves,
-    /// The region removed last: the record, who, the type, and what of it was written.
-    latest: Option<(u64, ThreadNumber, TypeNumber, Written)>,
+    /// The region that each thread removed last, until it adds one.
+    latest: Map<ThreadNumber, Removed>,
+    /// By type number.
+    origins: Vec<Origin>,
     live: Living,
     records: u64,
     after_remove: Vec<AfterRemove>,
     after_remove_count: u64,
     unwritten: Map<(TypeNumber, u64, u16), UnwrittenRead>,
     unwritten_count: u64,
+    unknown_count: u64,
     unwatched: u64,
     untouched: Vec<Leftover>,
     stray: Vec<StrayRemove>,
@@ -255,13 +277,15 @@ impl<'a> LifetimeWatch<'a> {
             uses: Map::default(),
             masks: Masks::default(),
             graves: Graves::default(),
-            latest: None,
+            latest: Map::default(),
+            origins: Vec::new(),
             live: Living::default(),
             records: 0,
             after_remove: Vec::new(),
             after_remove_count: 0,
             unwritten: Map::default(),
             unwritten_count: 0,
+            unknown_count: 0,
             unwatched: 0,
             untouched: Vec::new(),
             stray: Vec::new(),
@@ -318,6 +342,7 @@ impl<'a> LifetimeWatch<'a> {
             after_remove_count: self.after_remove_count,
             unwritten,
             unwritten_count: self.unwritten_count,
+            unknown_count: self.unknown_count,
             unwatched: self.unwatched,
             leaked,
             untouched: self.untouched,
@@ -355,11 +380,15 @@ impl<'a> LifetimeWatch<'a> {
         };
         let Some(used) = self.uses.get_mut(&region.id) else { return };
         used.is_touched = true;
-        let element_bytes = used.element_bytes;
+        let Use { element_bytes, is_foreign, .. } = *used;
         let offset = access.address.wrapping_sub(region.start);
         if access.is_write() {
             self.masks.write(region.id, offset, access.bytes);
         } else if self.masks.is_unwritten(region.id, offset, access.bytes) {
+            if is_foreign {
+                self.unknown_count += 1;
+                return;
+            }
             self.unwritten_count += 1;
             if let Some(one) = self.types.get_mut(region.type_number as usize) {
                 one.unwritten_reads += 1;
@@ -405,11 +434,18 @@ impl<'a> LifetimeWatch<'a> {
         });
     }
 
-    /// `realloc` is recorded as a remove and an add: what was written stays so.
-    fn inherit(&mut self, id: u64, region: &RegionAdded) {
-        let Some((seq, thread, type_number, written)) = self.latest.take() else { return };
-        if region.seq == seq + 1 && thread == region.thread && type_number == region.type_number {
-            self.masks.inherit(id, written);
+    /// `realloc` is recorded as a remove and an add: what was written stays so. Where the name does not say that it is
+    /// one, the two must be of one type, one behind the other.
+    fn inherit(&mut self, id: u64, region: &RegionAdded, is_resized: bool) {
+        match self.latest.remove(&region.thread) {
+            Some(Removed { seq, type_number, written })
+                if is_resized || (region.seq == seq + 1 && type_number == region.type_number) =>
+            {
+                self.masks.inherit(id, written);
+            }
+            // What the region was before the trace began is not known.
+            None if is_resized => self.masks.inherit(id, Written::All(u64::MAX)),
+            _ => {}
         }
     }
 
@@ -438,6 +474,7 @@ impl AccessSink for LifetimeWatch<'_> {
     fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         self.table.push(name);
         self.types.push(Running::default());
+        self.origins.push(name.map(Origin::of).unwrap_or_default());
         Ok(())
     }
 
@@ -450,13 +487,14 @@ impl AccessSink for LifetimeWatch<'_> {
             .is_some_and(|below| below.start == region.address && region.element_bytes > 0);
         self.added_again += u64::from(is_covered);
         let id = self.regions.add(region)?;
-        self.uses.insert(id, Use { is_touched: false, element_bytes });
+        let origin = self.origins.get(region.type_number as usize).copied().unwrap_or_default();
+        self.uses.insert(id, Use { is_touched: false, is_foreign: origin.is_foreign, element_bytes });
         let bytes = region.last().map_or(0, |last| (last - region.address).saturating_add(1));
         if let Some(last) = region.last() {
             self.graves.cover(region.address, last);
-            let is_watched = region.elements == 1 && self.masks.begin(id, bytes);
+            let is_watched = region.elements == 1 && !origin.is_zeroed && self.masks.begin(id, bytes);
             self.unwatched += u64::from(!is_watched);
-            self.inherit(id, region);
+            self.inherit(id, region, origin.is_resized);
         }
         self.live.change(region.seq, self.live.bytes.saturating_add(bytes));
         let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
@@ -482,7 +520,10 @@ impl AccessSink for LifetimeWatch<'_> {
         }
         let bytes = region_bytes(&region);
         let written = self.masks.take(region.id, bytes);
-        self.latest = Some((removed.seq, removed.thread, region.type_number, written));
+        if self.latest.len() >= THREADS_MAX {
+            self.latest.clear();
+        }
+        self.latest.insert(removed.thread, Removed { seq: removed.seq, type_number: region.type_number, written });
         self.live.change(removed.seq, self.live.bytes.saturating_sub(bytes));
         let Some(one) = self.types.get_mut(region.type_number as usize) else { return Ok(()) };
         one.lifetimes.push(removed.seq.saturating_sub(region.seq));

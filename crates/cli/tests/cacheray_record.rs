@@ -166,6 +166,80 @@ fn the_programs_exit_code_is_passed_on() {
 }
 
 #[test]
+fn a_trace_that_could_not_be_written_is_no_success() {
+    const LIMITED: &str = "#include <signal.h>\n#include <string.h>\n#include <sys/resource.h>\n#include <unistd.h>\n\
+        static volatile long words[8];\nint main(int argc, char **argv) {\n\
+        struct rlimit limit = {8192, 8192};\nif (!strcmp(argv[1], \"limit\")) setrlimit(RLIMIT_FSIZE, &limit);\n\
+        if (!strcmp(argv[1], \"silent\")) { setrlimit(RLIMIT_FSIZE, &limit); close(2); }\n\
+        for (int i = 0; i < 1000; i++) words[i & 7] = i;\n\
+        if (!strcmp(argv[1], \"kill\")) raise(SIGKILL);\nreturn argc > 2 ? 7 : 0; }\n";
+    let bench = Bench::new();
+    std::fs::write(bench.path("full.c"), LIMITED).unwrap();
+    bench.done(&["cacheray", "cc", "--", "gcc", "-o", "full", "full.c"]);
+    let run = |output: &str, arguments: &[&str]| {
+        let record = ["cacheray", "record", "--force", "-o", output, "--", "./full"];
+        bench.anytrace(&[&record, arguments].concat())
+    };
+    // A device that is always full; a file that may not grow; the same without a standard error to say it on.
+    for (output, mode, why) in [
+        ("/dev/full", "plain", "No space left on device"),
+        ("t.trace", "limit", "File too large"),
+        ("t.trace", "silent", "File too large"),
+        ("/dev/full", "kill", ""),
+    ] {
+        let ended = run(output, &[mode]);
+        let said = err(&ended);
+        let code = if mode == "kill" { 128 + 9 } else { 1 };
+        assert_eq!(ended.status.code(), Some(code), "{mode}: {said}");
+        let is_told = said.lines().any(|line| line.contains(&format!("{output}: the trace is not whole")));
+        assert_eq!(is_told, mode != "kill", "{mode}: {said}");
+        assert!(said.contains(why), "{mode}: {said}");
+        assert!(mode != "kill" || said.contains("the program was killed"), "{said}");
+    }
+    // What was written in time is a trace.
+    assert!(bench.path("t.trace").metadata().unwrap().len() > 7000);
+    bench.records("t.trace");
+    // A program that fails goes before.
+    let ended = run("/dev/full", &["plain", "fails"]);
+    assert_eq!(ended.status.code(), Some(7));
+    assert!(err(&ended).contains("the trace is not whole"), "{}", err(&ended));
+    // Without `record` there is a line, and the code is the program's.
+    let mut alone = Command::new(bench.path("full"));
+    let alone = alone.arg("plain").env("CACHERAY_OPTIONS", "tracefile=/dev/full").output().unwrap();
+    assert_eq!(alone.status.code(), Some(0));
+    let line = "cacheray: cannot write the trace to /dev/full: No space left on device";
+    assert!(err(&alone).starts_with(line), "{}", err(&alone));
+}
+
+#[test]
+fn what_the_c_library_writes_is_recorded_so_that_nothing_looks_unwritten() {
+    const COPIES: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+        struct node { char name[40]; long value; };\nint main(int argc, char **argv) {\n\
+        struct node *all = malloc(sizeof *all), *zero = calloc(1, sizeof *zero); long sum = 0;\n\
+        memset(all, 0, sizeof *all); strcpy(all->name, \"a name of some length\");\n\
+        all = realloc(all, 100 * sizeof *all);\n\
+        for (int i = 1; i < 100; i++) { memcpy(&all[i], &all[0], sizeof *all); snprintf(all[i].name, 40, \"%d\", i); }\n\
+        for (int i = 0; i < 100; i++) for (char *c = all[i].name; *c; c++) sum += *c + all[i].value + zero->value;\n\
+        char *twin = strdup(argv[0]); for (char *c = twin; *c; c++) sum += *c;\n\
+        printf(\"%ld\\n\", sum); free(twin); free(all); free(zero); return 0; }\n";
+    let bench = Bench::new();
+    std::fs::write(bench.path("copies.c"), COPIES).unwrap();
+    for compiler in ["gcc", clang()] {
+        for level in [&["-O0"][..], &["-O2", "-D_FORTIFY_SOURCE=2"]] {
+            let call = [&["cacheray", "cc", "--", compiler], level, &["-o", "copies", "copies.c"]].concat();
+            bench.done(&call);
+            bench.done(&["cacheray", "record", "--force", "-o", "t.trace", "--", "./copies"]);
+            let found = bench.done(&["cacheray", "lifetime", "--format", "json", "t.trace"]);
+            let value: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+            let value = if value.is_array() { &value[0] } else { &value };
+            assert_eq!(value["reads_before_write_count"].as_u64(), Some(0), "{compiler} {level:?}: {value}");
+            assert_eq!(value["accesses_after_remove_count"].as_u64(), Some(0), "{compiler} {level:?}");
+            assert!(value["records"].as_u64() > Some(1000), "{compiler} {level:?}");
+        }
+    }
+}
+
+#[test]
 fn a_program_started_by_a_recorded_one_writes_beside_it() {
     let bench = Bench::new();
     bench.done(&["cacheray", "cc", "--", "gcc", "-o", "app", "app.c", "other.c"]);

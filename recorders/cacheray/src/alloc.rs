@@ -8,7 +8,7 @@ use crate::inner::Inner;
 use crate::log::{Entry, Section};
 use crate::real;
 use crate::regions::Region;
-use crate::sites;
+use crate::sites::{self, Call, Site};
 use crate::sys;
 use crate::thread::{self, Local};
 
@@ -17,13 +17,19 @@ use crate::thread::{self, Local};
 struct Request {
     element_bytes: u64,
     elements: u64,
-    /// Where the call returns to.
-    site: usize,
+    /// Where the call returns to, and the kind of call.
+    site: Site,
 }
 
 impl Request {
     fn bytes(bytes: usize, site: usize) -> Self {
-        Self { element_bytes: bytes as u64, elements: 1, site }
+        Self { element_bytes: bytes as u64, elements: 1, site: Site { at: site, call: Call::Plain } }
+    }
+
+    /// The same by another call.
+    fn by(mut self, call: Call) -> Self {
+        self.site.call = call;
+        self
     }
 }
 
@@ -37,7 +43,8 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize, site: usize) -> *mut c_void
 pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize, site: usize) -> *mut c_void {
     // SAFETY: any product may be asked for.
     let at = unsafe { real::calloc(count, bytes) };
-    allocated(at, Request { element_bytes: bytes as u64, elements: count as u64, site });
+    let request = Request { elements: count as u64, ..Request::bytes(bytes, site) };
+    allocated(at, request.by(Call::Zeroed));
     at
 }
 
@@ -69,7 +76,7 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize, site: us
             restore(old, region);
         }
     } else {
-        resized(at, was, Request::bytes(bytes, site));
+        resized(at, was, Request::bytes(bytes, site).by(Call::Resized));
     }
     at
 }
@@ -179,13 +186,13 @@ fn allocated(at: *mut c_void, request: Request) {
 }
 
 /// Runs `then` with the log held and the number of the site's name. The name is found out while the log is free.
-fn enter_for_site(me: &Local, site: usize, then: impl FnOnce(&mut Inner, &Local, u32)) {
+fn enter_for_site(me: &Local, site: Site, then: impl FnOnce(&mut Inner, &Local, u32)) {
     {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         if !section.log().follows_malloc() {
             return;
         }
-        let Some(known) = section.log().regions().map(|regions| regions.site(site)) else { return };
+        let Some(known) = section.log().regions().map(|regions| regions.site(site.key())) else { return };
         if let Some(number) = known {
             return then(section.log(), me, number);
         }
@@ -198,7 +205,7 @@ fn enter_for_site(me: &Local, site: usize, then: impl FnOnce(&mut Inner, &Local,
     me.set_state(before);
     sys::set_errno(errno);
     let Entry::Entered(mut section) = Section::enter(me) else { return };
-    if let Some(number) = section.log().change(|regions| regions.name_site(site, &name)) {
+    if let Some(number) = section.log().change(|regions| regions.name_site(site.key(), &name)) {
         then(section.log(), me, number);
     }
     // While the log is held, so that the recorder's own memory is not taken for the program's.

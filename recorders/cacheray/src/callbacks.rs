@@ -1,10 +1,11 @@
 //! Annotations: upstream's four callbacks, by which a program or a compiler pass tells types.
 
-use std::ffi::{CStr, c_char, c_long, c_void};
+use std::ffi::{c_char, c_long, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::inner::Inner;
 use crate::log::{Entry, Section};
+use crate::real;
 use crate::record::Add;
 use crate::regions::Region;
 use crate::thread::{self, Local};
@@ -111,8 +112,9 @@ unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
     if name.is_null() {
         return b"?";
     }
-    // SAFETY: not null, and by the caller's contract a string that lives during the call.
-    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    // SAFETY: not null, and by the caller's contract a string that lives during the call. Not by `CStr`, whose `strlen`
+    // is recorded.
+    let bytes = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), real::strlen(name)) };
     match bytes {
         [] => b"?",
         _ => bytes.get(..NAME_BYTES_MAX).unwrap_or(bytes),

@@ -11,6 +11,8 @@ pub(crate) struct Symbols {
     functions: Vec<(u64, u64, usize)>,
     /// True when the addresses are those in memory.
     is_fixed: bool,
+    /// True when the file's code calls the hooks.
+    is_instrumented: bool,
 }
 
 /// Functions that are kept of one file.
@@ -32,18 +34,25 @@ impl Symbols {
         let (each, count) = (usize::from(half(file, 58)?), usize::from(half(file, 60)?));
         let header = |n: usize| file.get(sections.checked_add(n.checked_mul(each)?)?..);
         let mut functions = Vec::new();
+        let mut is_instrumented = false;
         for wanted in [SYMTAB, DYNSYM] {
             for section in (0..count).filter_map(header).filter(|section| int(section, 4) == Some(wanted)) {
                 let names = header(usize::try_from(int(section, 40)?).ok()?)?;
                 let names = usize::try_from(word(names, 24)?).ok()?;
                 collect(file, section, names, &mut functions);
+                is_instrumented |= asks_for_hooks(file, section, names);
             }
             if !functions.is_empty() {
                 break;
             }
         }
         functions.sort_unstable();
-        Some(Self { file, functions, is_fixed })
+        Some(Self { file, functions, is_fixed, is_instrumented })
+    }
+
+    /// True when the file's code calls the hooks.
+    pub(crate) fn is_instrumented(&self) -> bool {
+        self.is_instrumented
     }
 
     /// The function that an address in memory lies in, and how far behind its start.
@@ -63,12 +72,23 @@ impl Symbols {
 const SYMTAB: u32 = 2;
 const DYNSYM: u32 = 11;
 
+/// The entries of one table of symbols.
+fn entries<'a>(file: &'a [u8], section: &[u8]) -> std::slice::ChunksExact<'a, u8> {
+    let range = || Some((usize::try_from(word(section, 24)?).ok()?, usize::try_from(word(section, 32)?).ok()?));
+    let (at, bytes) = range().unwrap_or((0, 0));
+    file.get(at..).map_or(&[][..], |rest| rest.get(..bytes).unwrap_or(rest)).chunks_exact(24)
+}
+
+/// True when a symbol that the table asks other files for, or has, is what each instrumented file calls first.
+fn asks_for_hooks(file: &[u8], section: &[u8], names: usize) -> bool {
+    entries(file, section)
+        .filter_map(|symbol| file.get(names.saturating_add(int(symbol, 0)? as usize)..))
+        .any(|name| name.starts_with(b"__tsan_init\0"))
+}
+
 /// Takes the functions out of one table of symbols.
 fn collect(file: &[u8], section: &[u8], names: usize, to: &mut Vec<(u64, u64, usize)>) {
-    let (Some(at), Some(bytes)) = (word(section, 24), word(section, 32)) else { return };
-    let (Ok(at), Ok(bytes)) = (usize::try_from(at), usize::try_from(bytes)) else { return };
-    let table = file.get(at..).map_or(&[][..], |rest| rest.get(..bytes).unwrap_or(rest));
-    for symbol in table.chunks_exact(24) {
+    for symbol in entries(file, section) {
         let is_function = symbol.get(4).is_some_and(|info| info & 15 == 2 || info & 15 == 10);
         let is_here = half(symbol, 6).is_some_and(|section| section != 0);
         if let (true, true, Some(name), Some(start), Some(length)) =

@@ -6,6 +6,7 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
+use crate::hooks::{library, memory};
 use crate::{alloc, real, signals, spawn};
 
 /// Defines functions that jump to ours, with the return address in one more register.
@@ -109,6 +110,16 @@ with_site! {
     "memalign" memalign => alloc::memalign, "rdx";
     "valloc" valloc => alloc::valloc, "rsi";
     "pvalloc" pvalloc => alloc::pvalloc, "rsi";
+    "memcpy" memcpy => memory::memcpy, "rcx";
+    "memmove" memmove => memory::memmove, "rcx";
+    "memset" memset => memory::memset, "rcx";
+    "__cacheray_memcpy" our_memcpy => memory::memcpy, "rcx";
+    "__cacheray_memmove" our_memmove => memory::memmove, "rcx";
+    "__cacheray_memset" our_memset => memory::memset, "rcx";
+    "strdup" strdup => library::strdup, "rsi";
+    "__strdup" strdup_too => library::strdup, "rsi";
+    "strndup" strndup => library::strndup, "rdx";
+    "__strndup" strndup_too => library::strndup, "rdx";
     "_Znwm" new => new_or_throw, "rsi";
     "_Znam" new_array => new_or_throw, "rsi";
     "_ZnwmRKSt9nothrow_t" new_nothrow => alloc::new, "rsi";

@@ -2,9 +2,11 @@
 
 use std::ptr::null_mut;
 
+use crate::hooks::memory::piece;
 use crate::log::hot;
+use crate::loss;
 use crate::options::Options;
-use crate::record;
+use crate::record::{self, ACCESS_BYTES};
 use crate::regions::{Event, Region, Regions};
 use crate::start;
 use crate::sys;
@@ -114,7 +116,7 @@ impl Inner {
     pub(crate) fn run(&mut self, options: Options, target: Option<Target>) {
         self.buffer = sys::pages(options.buffer_bytes);
         if self.buffer.is_null() {
-            sys::complain(&[b"no memory for the buffer; nothing is recorded"]);
+            loss::note(&[b"no memory for the buffer; nothing is recorded"]);
             self.phase = Phase::Stopped;
             return;
         }
@@ -158,6 +160,29 @@ impl Inner {
         }
         self.settle_for(Event::Access, me, address, usize::from(size));
         self.put(&[&record::access(tag, address as u64, size, me.id())]);
+    }
+
+    /// Appends a range in pieces, at most so many; gives where the rest begins.
+    pub(crate) fn range(&mut self, me: &Local, tag: u8, from: usize, end: usize, pieces: usize) -> usize {
+        let longest = self.range_bytes();
+        let mut next = from;
+        for _ in 0..pieces {
+            if next >= end {
+                break;
+            }
+            let piece = piece(next, end - next, longest);
+            let head = hot::head();
+            if (hot::limit() as usize) < (head as usize).wrapping_add(ACCESS_BYTES) || !self.is_open(me) {
+                self.access(me, tag, next, piece as u8);
+            } else {
+                let bytes = record::access(tag, next as u64, piece as u8, me.id());
+                // SAFETY: `limit` is the end of the buffer that `head` points into, so 18 bytes fit; the log is held.
+                unsafe { head.cast::<[u8; ACCESS_BYTES]>().write_unaligned(bytes) };
+                hot::set_head(head.wrapping_add(ACCESS_BYTES));
+            }
+            next += piece;
+        }
+        next
     }
 
     /// Appends a remove.
@@ -358,10 +383,17 @@ impl Inner {
             target.cut(self.sent - record::whole(bytes, self.sent));
         }
         match fault {
-            Fault::Closed => sys::complain(&[b"the trace's descriptor was closed; the rest is not recorded"]),
+            Fault::Closed => loss::note(&[b"the trace's descriptor was closed; the rest is not recorded"]),
             Fault::Errno(number) => {
+                let place = self.options.as_ref().map_or_else(String::new, |options| start::place(&options.to));
                 let text = std::io::Error::from_raw_os_error(number).to_string();
-                sys::complain(&[b"cannot write the trace: ", text.as_bytes(), b"; the rest is not recorded"]);
+                loss::note(&[
+                    b"cannot write the trace to ",
+                    place.as_bytes(),
+                    b": ",
+                    text.as_bytes(),
+                    b"; the rest is not recorded",
+                ]);
             }
         }
         self.stop();
@@ -395,7 +427,7 @@ impl Inner {
         self.flush_all(me);
         if self.lost > 0 {
             let lost = std::mem::take(&mut self.lost).to_string();
-            sys::complain(&[lost.as_bytes(), b" records of signal handlers found no room and are lost"]);
+            loss::note(&[lost.as_bytes(), b" records of signal handlers found no room and are lost"]);
         }
         self.closer = me.token();
         self.set_limit();
@@ -430,7 +462,7 @@ impl Inner {
     /// Goes on after a signal handler left the middle of something by `longjmp`.
     pub(crate) fn recover(&mut self) {
         if self.is_fragile {
-            sys::complain(&[b"a signal handler left an allocation halfway; allocations are not recorded any more"]);
+            loss::note(&[b"a signal handler left an allocation halfway; allocations are not recorded any more"]);
             std::mem::forget(self.regions.take());
             self.is_fragile = false;
         }

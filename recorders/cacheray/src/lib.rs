@@ -45,6 +45,8 @@ mod interface;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod log;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
+mod loss;
+#[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod options;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod real;

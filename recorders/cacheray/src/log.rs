@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::inner::{Inner, Phase};
+use crate::loss;
 use crate::record::{self, ACCESS_BYTES};
 use crate::sys;
 use crate::thread::{self, FRESH, Local, NO_ID, OFF, QUIET, READY, SECTION};
@@ -238,7 +239,7 @@ pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
     while !try_lock(me) {
         pause(&mut rounds);
         if rounds > 40_000 {
-            sys::complain(&[b"another thread does not give the log free; what it holds is lost"]);
+            loss::note(&[b"another thread does not give the log free; what it holds is lost"]);
             return;
         }
     }
@@ -283,6 +284,10 @@ pub(crate) mod hot {
 
     pub(crate) fn set_head(head: *mut u8) {
         LOG.head.set(head);
+    }
+
+    pub(crate) fn limit() -> *mut u8 {
+        LOG.limit.get()
     }
 
     pub(crate) fn set_limit(limit: *mut u8) {

@@ -1,5 +1,6 @@
 //! The functions that the recorder stands in front of: the next ones of their name in the order of loading.
 
+use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -62,6 +63,111 @@ real! {
     memalign(align: usize, bytes: usize) -> *mut c_void, else no_memory();
     valloc(bytes: usize) -> *mut c_void, else no_memory();
     pvalloc(bytes: usize) -> *mut c_void, else no_memory();
+}
+
+/// The three that others are made of. They are called before the C library can be asked, by functions that choose
+/// between implementations while the program is being loaded; simple ones serve there.
+macro_rules! early {
+    ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty, early $other:block)*) => {$(
+        /// The C library's function of this name.
+        #[inline(always)]
+        pub(crate) unsafe fn $name($($arg: $kind),*) -> $result {
+            static CACHE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+            let mut found = CACHE.load(Relaxed);
+            if found.is_null() {
+                found = if is_up() { look_up(&CACHE, unsafe { c_name(concat!(stringify!($name), "\0")) }) } else { null_mut() };
+                if found.is_null() {
+                    return $other;
+                }
+            }
+            // SAFETY: the C library's function of this name has this type.
+            let call: unsafe extern "C" fn($($kind),*) -> $result = unsafe { std::mem::transmute(found) };
+            // SAFETY: the caller keeps the function's contract.
+            unsafe { call($($arg),*) }
+        }
+    )*};
+}
+
+early! {
+    memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void, early {
+        // SAFETY: by the contract of `memmove`; downward where the places overlap so, and the direction put back.
+        unsafe {
+            if (to as usize).wrapping_sub(from as usize) >= bytes {
+                asm!("rep movsb", inout("rcx") bytes => _, inout("rdi") to => _, inout("rsi") from => _,
+                    options(nostack, preserves_flags));
+            } else {
+                let last = bytes.wrapping_sub(1);
+                asm!("std", "rep movsb", "cld", inout("rcx") bytes => _, inout("rdi") to.wrapping_byte_add(last) => _,
+                    inout("rsi") from.wrapping_byte_add(last) => _, options(nostack));
+            }
+        }
+        to
+    }
+    memset(to: *mut c_void, byte: c_int, bytes: usize) -> *mut c_void, early {
+        // SAFETY: by the contract of `memset`.
+        unsafe {
+            asm!("rep stosb", inout("rcx") bytes => _, inout("rdi") to => _, in("al") byte as u8,
+                options(nostack, preserves_flags));
+        }
+        to
+    }
+    strlen(text: *const c_char) -> usize, early {
+        let mut n = 0;
+        // SAFETY: by the contract of `strlen` there is a zero byte.
+        while unsafe { text.add(n).read_volatile() } != 0 {
+            n += 1;
+        }
+        n
+    }
+}
+
+/// Looks the three up while nothing is held: later they may be called first where another thread loads a library.
+pub(crate) fn prepare() {
+    let mut byte = 0_u8;
+    let at: *mut c_void = (&raw mut byte).cast();
+    // SAFETY: `byte` is valid for one byte, and is zero, an empty string.
+    unsafe {
+        memset(at, 0, 1);
+        memmove(at, at, 1);
+        strlen(at.cast());
+    }
+}
+
+/// True once the C library can be asked for functions.
+fn is_up() -> bool {
+    // SAFETY: a variable of the C library, set before the first constructor; null before that.
+    !unsafe { std::ptr::read_volatile(&raw const sys::environ) }.is_null()
+}
+
+/// A literal with its zero byte as a name.
+///
+/// # Safety
+/// The text ends in a zero byte.
+const unsafe fn c_name(text: &'static str) -> &'static CStr {
+    // SAFETY: as the caller's.
+    unsafe { CStr::from_bytes_with_nul_unchecked(text.as_bytes()) }
+}
+
+/// The function that an entry of `hooks::library` goes before; where there is none the program could not have been
+/// linked, and ends.
+#[inline(always)]
+pub(crate) fn function(cache: &AtomicPtr<c_void>, name: &'static CStr) -> *mut c_void {
+    let found = find(cache, name);
+    if found.is_null() { missing(name) } else { found }
+}
+
+/// The same for functions that there is another way for.
+pub(crate) fn optional(cache: &AtomicPtr<c_void>, name: &'static CStr) -> *mut c_void {
+    find(cache, name)
+}
+
+#[cold]
+fn missing(name: &CStr) -> ! {
+    sys::complain(&[b"the C library has no ", name.to_bytes()]);
+    loop {
+        // SAFETY: ends the process.
+        unsafe { sys::syscall(sys::SYS_EXIT_GROUP, 127 as std::ffi::c_long) };
+    }
 }
 
 static MALLOC: AtomicPtr<c_void> = AtomicPtr::new(null_mut());

@@ -7,14 +7,43 @@ use std::sync::Mutex;
 use crate::elf::Symbols;
 use crate::sys;
 
+/// What kind of call allocated: it decides whether memory begins with something in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// `malloc`, `new` and the like.
+    Plain,
+    /// `calloc`.
+    Zeroed,
+    /// `realloc` of a block.
+    Resized,
+}
+
+/// A place that allocates.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Site {
+    /// Where the call returns to.
+    pub(crate) at: usize,
+    pub(crate) call: Call,
+}
+
+impl Site {
+    /// A number of its own: programs have no addresses above 2^47.
+    pub(crate) fn key(self) -> usize {
+        self.at | (self.call as usize) << 60
+    }
+}
+
 /// Symbol tables by where their file is loaded.
 static MODULES: Mutex<Option<HashMap<usize, Option<Symbols>>>> = Mutex::new(None);
 
-/// `function+0x1f` for a return address; `file.so+0x1234` where the file names no function.
+/// `function+0x1f` for a return address; `file.so+0x1234` where the file names no function. What readers must know to
+/// judge the memory's contents stands behind it in brackets: `(calloc)` is zero, `(realloc)` begins with what the block
+/// removed before had, `(in file.so)` belongs to code that is not instrumented, whose writes are not in the trace.
 ///
 /// Called without holding the log: the loader's lock, which `dladdr` takes, is also held while constructors run,
 /// and those record.
-pub(crate) fn name(address: usize) -> Vec<u8> {
+pub(crate) fn name(site: Site) -> Vec<u8> {
+    let address = site.at;
     let mut info = sys::Dl_info {
         fname: std::ptr::null(),
         fbase: std::ptr::null_mut(),
@@ -38,14 +67,31 @@ pub(crate) fn name(address: usize) -> Vec<u8> {
             let function = unsafe { CStr::from_ptr(info.sname) };
             (readable(function.to_bytes()), (address - info.saddr as usize) as u64)
         }
-        None => {
-            let file = path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or(b"?");
-            (file.to_vec(), address.wrapping_sub(base) as u64)
-        }
+        None => (file_name(path).to_vec(), address.wrapping_sub(base) as u64),
     };
     let mut name = short(function);
     name.extend_from_slice(format!("+{offset:#x}").as_bytes());
+    let call: &[u8] = match site.call {
+        Call::Plain => b"",
+        Call::Zeroed => b"calloc",
+        Call::Resized => b"realloc",
+    };
+    let foreign = if is_instrumented(path, base) { Vec::new() } else { [b"in ", file_name(path)].concat() };
+    let remarks: Vec<&[u8]> = [call, &foreign].into_iter().filter(|remark| !remark.is_empty()).collect();
+    if !remarks.is_empty() {
+        name.extend_from_slice(&[b" (", remarks.join(&b", "[..]).as_slice(), b")"].concat());
+    }
     name
+}
+
+/// The path's last part.
+fn file_name(path: &CStr) -> &[u8] {
+    path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or(b"?")
+}
+
+/// True for the program itself, and for libraries whose code calls the hooks.
+fn is_instrumented(path: &CStr, base: usize) -> bool {
+    is_main(base) || symbols(path, base, |symbols| symbols.is_some_and(Symbols::is_instrumented)).unwrap_or(true)
 }
 
 /// Names of templates can be thousands of bytes long, and would be most of the trace; upstream's checker takes 256.
@@ -87,6 +133,11 @@ fn short(name: Vec<u8>) -> Vec<u8> {
 
 /// The function in the file's own symbol table.
 fn function(path: &CStr, base: usize, at: usize) -> Option<(&'static [u8], u64)> {
+    symbols(path, base, |symbols| symbols?.find(at, base))?
+}
+
+/// Asks the file's symbol table; `None` where it cannot be had now.
+fn symbols<R>(path: &CStr, base: usize, ask: impl FnOnce(Option<&Symbols>) -> R) -> Option<R> {
     // Never waits: after a fork another thread may have held the lock for good.
     let mut modules = MODULES.try_lock().ok()?;
     let modules = modules.get_or_insert_default();
@@ -95,7 +146,7 @@ fn function(path: &CStr, base: usize, at: usize) -> Option<(&'static [u8], u64)>
         let is_main = is_main(base);
         Symbols::read(if is_main { c"/proc/self/exe" } else { path })
     });
-    symbols.as_ref()?.find(at, base)
+    Some(ask(symbols.as_ref()))
 }
 
 /// True for the base of the main program: the file that the kernel's table of headers belongs to.
@@ -146,9 +197,16 @@ mod tests {
     #[test]
     fn a_place_is_named_by_its_function_and_how_far_in_it() {
         let here = a_place_is_named_by_its_function_and_how_far_in_it as fn() as usize;
-        let name = String::from_utf8_lossy(&name(here + 5)).into_owned();
+        let site = |at, call| String::from_utf8_lossy(&super::name(Site { at, call })).into_owned();
+        let name = site(here + 5, Call::Plain);
         assert!(name.contains("named_by_its_function") && name.ends_with("+0x5"), "{name}");
-        assert_eq!(super::name(8), b"0x8");
+        assert!(site(here + 5, Call::Zeroed).ends_with("+0x5 (calloc)"));
+        assert!(site(here + 5, Call::Resized).ends_with("+0x5 (realloc)"));
+        assert_eq!(site(8, Call::Plain), "0x8");
+        // SAFETY: the name ends in a zero byte.
+        let library = unsafe { sys::dlsym(sys::RTLD_DEFAULT, c"getenv".as_ptr()) } as usize;
+        let name = site(library + 9, Call::Resized);
+        assert!(name.ends_with(" (realloc, in libc.so.6)"), "{name}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use crate::inner::Inner;
 use crate::log::{self, Entry, Section};
+use crate::loss;
 use crate::options::{Destination, Options};
 use crate::signals;
 use crate::sys;
@@ -62,6 +63,8 @@ pub(crate) fn start(log: &mut Inner) {
         return;
     }
     let is_child = variable(RECORDED).is_some();
+    loss::begin();
+    crate::real::prepare();
     let target = match open(&options.to, is_child) {
         Ok(target) => target,
         Err(fault) => {
@@ -164,17 +167,22 @@ fn is_stream(path: &[u8]) -> bool {
     std::fs::metadata(std::ffi::OsStr::from_bytes(path)).is_ok_and(|meta| meta.file_type().is_fifo())
 }
 
-fn complain_of(to: &Destination, fault: Fault) {
-    let place = match to {
+/// Where the trace goes, in words.
+pub(crate) fn place(to: &Destination) -> String {
+    match to {
         Destination::File(path) | Destination::Unix(path) => String::from_utf8_lossy(path).into_owned(),
         Destination::Fd(fd) => format!("descriptor {fd}"),
         Destination::Tcp(host, port) => format!("{} port {port}", String::from_utf8_lossy(host)),
-    };
+    }
+}
+
+fn complain_of(to: &Destination, fault: Fault) {
+    let place = place(to);
     let why = match fault {
         Fault::Closed => "it belongs to the process that is recorded already".to_owned(),
         Fault::Errno(number) => std::io::Error::from_raw_os_error(number).to_string(),
     };
-    sys::complain(&[b"cannot write the trace to ", place.as_bytes(), b": ", why.as_bytes(), b"; nothing is recorded"]);
+    loss::note(&[b"cannot write the trace to ", place.as_bytes(), b": ", why.as_bytes(), b"; nothing is recorded"]);
 }
 
 /// Prepares a thread that records for the first time: a stack for fatal signals, word of its end.

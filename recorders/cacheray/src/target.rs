@@ -138,10 +138,12 @@ impl Target {
                 )
             },
             // SAFETY: as above. A pipe that can be written to takes 4,096 bytes without waiting.
-            Kind::Pipe => unsafe { sys::syscall(SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len().min(4096)) },
+            Kind::Pipe => unsafe {
+                sys::syscall(sys::SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len().min(4096))
+            },
             // SAFETY: as above.
             Kind::File | Kind::Other => unsafe {
-                sys::syscall(SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len())
+                sys::syscall(sys::SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len())
             },
         };
         match usize::try_from(n) {
@@ -194,7 +196,6 @@ impl Target {
     }
 }
 
-const SYS_WRITE: c_long = 1;
 const SYS_LSEEK: c_long = 8;
 const SYS_SENDTO: c_long = 44;
 const SYS_PPOLL: c_long = 271;

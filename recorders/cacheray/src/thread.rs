@@ -37,6 +37,11 @@ pub(crate) struct Local {
     pub(crate) quiet: AtomicUsize,
     /// What `free` was given last, to tell an annotation that follows it from one of its own.
     pub(crate) freed: AtomicUsize,
+    /// What gcc's hooks recorded last of a struct's copy, and where: `hooks::memory`.
+    pub(crate) copied_from: AtomicUsize,
+    pub(crate) copied_to: AtomicUsize,
+    pub(crate) copied_bytes: AtomicUsize,
+    pub(crate) copied_site: AtomicUsize,
     /// The type of allocations to come (`of` in the Rust interface): a pointer to a `Scope` on the stack.
     pub(crate) scope: AtomicPtr<Scope>,
     /// The alternate signal stack that the recorder gave the thread.
@@ -65,6 +70,10 @@ thread_local! {
             given: AtomicU64::new(NO_ID),
             quiet: AtomicUsize::new(0),
             freed: AtomicUsize::new(0),
+            copied_from: AtomicUsize::new(0),
+            copied_to: AtomicUsize::new(0),
+            copied_bytes: AtomicUsize::new(0),
+            copied_site: AtomicUsize::new(0),
             scope: AtomicPtr::new(std::ptr::null_mut()),
             stack: AtomicPtr::new(std::ptr::null_mut()),
             ring: AtomicPtr::new(std::ptr::null_mut()),

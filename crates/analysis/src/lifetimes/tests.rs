@@ -15,6 +15,12 @@ impl Play<'_> {
         self.seq += 1;
     }
 
+    fn add_of(&mut self, type_number: u32, address: u64) {
+        let region = RegionAdded { seq: self.seq, address, element_bytes: 16, elements: 1, type_number, thread: 0 };
+        self.watch.region_added(&region).unwrap();
+        self.seq += 1;
+    }
+
     fn remove(&mut self, address: u64) {
         self.watch.region_removed(&RegionRemoved { seq: self.seq, address, thread: 0 }).unwrap();
         self.seq += 1;
@@ -146,4 +152,31 @@ fn realloc_of_what_calloc_gave_keeps_that_it_was_written() {
     });
     let places: Vec<_> = found.unwritten.iter().map(|one| (one.offset_bytes, one.first.seq)).collect();
     assert_eq!(places, [(68, 5), (72, 6)]);
+}
+
+#[test]
+fn what_the_recorder_says_of_a_place_decides_what_its_memory_begins_with() {
+    let found = play(|p| {
+        for (n, name) in ["f+0x1 (calloc)", "f+0x2", "f+0x3 (realloc)", "f+0x4 (in libz.so.1)"].into_iter().enumerate()
+        {
+            p.watch.type_name(n as u32 + 1, Some(name.as_bytes())).unwrap();
+        }
+        p.add_of(1, 1000);
+        p.touch(Read, 1000, 8);
+        p.add_of(2, 2000);
+        p.touch(Write, 2000, 8);
+        p.remove(2000);
+        // The add of a `realloc` may wait while its thread goes on elsewhere.
+        p.touch(Write, 1000, 1);
+        p.add_of(3, 3000);
+        p.touch(Read, 3000, 8);
+        p.touch(Read, 3008, 8);
+        p.add_of(4, 4000);
+        p.touch(Read, 4000, 8);
+        // Nothing was removed before: the block is older than the trace.
+        p.add_of(3, 5000);
+        p.touch(Read, 5000, 8);
+    });
+    let places: Vec<_> = found.unwritten.iter().map(|one| (one.type_number, one.offset_bytes)).collect();
+    assert_eq!((places, found.unwritten_count, found.unknown_count), (vec![(3, 8)], 1, 1));
 }

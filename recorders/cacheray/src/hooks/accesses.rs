@@ -72,6 +72,7 @@ pub extern "C" fn __tsan_vptr_update(at: *mut c_void, _value: *mut c_void) {
 /// Each module's constructor calls this first.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_init() {
+    super::memory::instrumented();
     start::begin();
 }
 

@@ -1,48 +1,98 @@
 //! Ranges: struct copies, `memcpy` and its like, in pieces that the format's size byte can hold.
 
+use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::log::{self, Entry, Section};
-use crate::record::{READ, WRITE};
-use crate::thread;
+use crate::log::{Entry, Section};
+use crate::real;
+use crate::record::{self, READ, WRITE};
+use crate::thread::{self, FRESH, Local, READY};
+
+/// Pieces of a range that are recorded while the log is taken once: what signal handlers record meanwhile must fit in
+/// the ring, and other threads wait.
+const PIECES_AT_ONCE: usize = 4096;
 
 /// Records a range as aligned powers of two, none longer than the option `range` says.
 pub(crate) fn range(tag: u8, at: usize, bytes: usize) {
+    thread::with(|me| range_of(me, tag, at, bytes));
+}
+
+/// The same for a thread whose part is at hand.
+fn range_of(me: &Local, tag: u8, at: usize, bytes: usize) {
     // A range that goes around the end of memory is no range; what is done with it will fail by itself.
-    let (Some(end), Some(longest)) = (at.checked_add(bytes), longest()) else { return };
+    let Some(end) = at.checked_add(bytes) else { return };
+    if me.quiet.load(Relaxed) > 0 {
+        return;
+    }
     let mut next = at;
     while next < end {
-        let piece = piece(next, end - next, longest);
-        log::access(tag, next, piece as u8);
-        next += piece;
+        match Section::enter(me) {
+            Entry::Entered(mut section) => next = section.log().range(me, tag, next, end, PIECES_AT_ONCE),
+            Entry::Nested => {
+                let piece = piece(next, end - next, 16);
+                me.spill(&record::access(tag, next as u64, piece as u8, me.id()));
+                next += piece;
+            }
+            Entry::Off => return,
+        }
     }
 }
 
 /// The longest piece that begins here: a power of two that the address is a multiple of.
-fn piece(at: usize, rest: usize, longest: usize) -> usize {
+pub(crate) fn piece(at: usize, rest: usize, longest: usize) -> usize {
     let aligned = if at == 0 { longest } else { 1 << at.trailing_zeros().min(7) };
     longest.min(aligned).min(1 << rest.ilog2().min(7))
-}
-
-/// What the option says; `None` where nothing is recorded.
-fn longest() -> Option<usize> {
-    thread::with(|me| match Section::enter(me) {
-        Entry::Entered(mut section) => Some(section.log().range_bytes()),
-        Entry::Nested => Some(16),
-        Entry::Off => None,
-    })
 }
 
 /// A read of any length.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_read_range(at: *const c_void, bytes: usize) {
-    range(READ, at as usize, bytes);
+    thread::with(|me| {
+        me.copied_from.store(at as usize, Relaxed);
+        range_of(me, READ, at as usize, bytes);
+    });
 }
 
 /// A write of any length.
+///
+/// # Safety
+/// None: addresses and lengths are only recorded.
+#[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_write_range(at: *const c_void, bytes: usize) {
-    range(WRITE, at as usize, bytes);
+pub unsafe extern "C" fn __tsan_write_range() {
+    naked_asm!("mov rdx, [rsp]", "jmp {}", sym write_range)
+}
+
+/// As the hook, and where the call returns to.
+///
+/// gcc calls the hooks for a copy or a clearing of a struct, and then may call `memcpy` or `memset` for the struct
+/// itself: that call, which follows in the same function, must not be recorded again ([`is_recorded`]).
+extern "C" fn write_range(at: *const c_void, bytes: usize, site: usize) {
+    thread::with(|me| {
+        me.copied_to.store(at as usize, Relaxed);
+        me.copied_bytes.store(bytes, Relaxed);
+        me.copied_site.store(site, Relaxed);
+        range_of(me, WRITE, at as usize, bytes);
+    });
+}
+
+/// More code than lies between the hooks of a struct's copy and the copy.
+const COPY_CODE_BYTES: usize = 256;
+
+/// True where the compiler's own hooks have just recorded what a call of `memcpy` or `memset` does.
+fn is_recorded(me: &Local, to: usize, from: Option<usize>, bytes: usize, site: usize) -> bool {
+    let hook = me.copied_site.load(Relaxed);
+    let is_same = hook < site
+        && site - hook < COPY_CODE_BYTES
+        && me.copied_to.load(Relaxed) == to
+        && me.copied_bytes.load(Relaxed) == bytes
+        && from.is_none_or(|from| me.copied_from.load(Relaxed) == from);
+    if is_same {
+        me.copied_site.store(0, Relaxed);
+    }
+    is_same
 }
 
 /// As [`__tsan_read_range`].
@@ -57,12 +107,6 @@ pub extern "C" fn __tsan_write_range_pc(at: *const c_void, bytes: usize, _from: 
     range(WRITE, at as usize, bytes);
 }
 
-unsafe extern "C" {
-    fn memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void;
-    fn memmove(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void;
-    fn memset(to: *mut c_void, byte: c_int, bytes: usize) -> *mut c_void;
-}
-
 /// `memcpy`: all reads, then all writes.
 ///
 /// # Safety
@@ -71,8 +115,8 @@ unsafe extern "C" {
 pub unsafe extern "C" fn __tsan_memcpy(to: *mut c_void, from: *const c_void, bytes: usize) -> *mut c_void {
     range(READ, from as usize, bytes);
     range(WRITE, to as usize, bytes);
-    // SAFETY: as the caller's. Compilers call this for copies of a struct onto itself, which the C library bears.
-    unsafe { memcpy(to, from, bytes) }
+    // SAFETY: as the caller's. Compilers call this for copies of a struct onto itself, which `memmove` bears.
+    unsafe { real::memmove(to, from, bytes) }
 }
 
 /// `memmove`: all reads, then all writes.
@@ -84,7 +128,7 @@ pub unsafe extern "C" fn __tsan_memmove(to: *mut c_void, from: *const c_void, by
     range(READ, from as usize, bytes);
     range(WRITE, to as usize, bytes);
     // SAFETY: as the caller's.
-    unsafe { memmove(to, from, bytes) }
+    unsafe { real::memmove(to, from, bytes) }
 }
 
 /// `memset`.
@@ -95,7 +139,82 @@ pub unsafe extern "C" fn __tsan_memmove(to: *mut c_void, from: *const c_void, by
 pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, byte: c_int, bytes: usize) -> *mut c_void {
     range(WRITE, to as usize, bytes);
     // SAFETY: as the caller's.
-    unsafe { memset(to, byte, bytes) }
+    unsafe { real::memset(to, byte, bytes) }
+}
+
+/// True once code that the compiler has instrumented is loaded: of other programs (Rust's, recorded by hand; those that
+/// the recorder was only loaded into) the library's functions are not recorded, as nothing around them is.
+static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
+
+/// Begins to record what the library's functions do.
+pub(super) fn instrumented() {
+    IS_INSTRUMENTED.store(true, Relaxed);
+}
+
+/// True where a call of one of the library's functions is to be recorded: not where the recorder itself calls it, nor
+/// a signal handler that interrupts the recorder.
+#[inline(always)]
+fn is_on(me: &Local) -> bool {
+    let state = me.state();
+    state == READY || (state == FRESH && IS_INSTRUMENTED.load(Relaxed))
+}
+
+/// Records what a function of the C library reads or writes.
+#[inline(always)]
+pub(super) fn touched<T: ?Sized>(tag: u8, at: *const T, bytes: usize) {
+    thread::with(|me| {
+        if bytes > 0 && is_on(me) && IS_INSTRUMENTED.load(Relaxed) {
+            range_of(me, tag, at.cast::<u8>() as usize, bytes);
+        }
+    });
+}
+
+/// True where it pays to find out what a call reads or writes.
+#[inline(always)]
+pub(super) fn is_watched() -> bool {
+    IS_INSTRUMENTED.load(Relaxed) && thread::with(is_on)
+}
+
+/// Records a copy, unless the compiler's hooks have.
+#[inline(always)]
+fn copied(to: *mut c_void, from: *const c_void, bytes: usize, site: usize) {
+    thread::with(|me| {
+        let (to, from) = (to as usize, from as usize);
+        if bytes > 0 && is_on(me) && IS_INSTRUMENTED.load(Relaxed) && !is_recorded(me, to, Some(from), bytes, site) {
+            range_of(me, READ, from, bytes);
+            range_of(me, WRITE, to, bytes);
+        }
+    });
+}
+
+/// `memcpy`: all reads, then all writes.
+pub(crate) unsafe extern "C" fn memcpy(to: *mut c_void, from: *const c_void, bytes: usize, site: usize) -> *mut c_void {
+    copied(to, from, bytes, site);
+    // SAFETY: as the caller's. Compilers copy structs onto themselves, which `memmove` bears.
+    unsafe { real::memmove(to, from, bytes) }
+}
+
+/// `memmove`: all reads, then all writes.
+pub(crate) unsafe extern "C" fn memmove(
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+    site: usize,
+) -> *mut c_void {
+    copied(to, from, bytes, site);
+    // SAFETY: as the caller's.
+    unsafe { real::memmove(to, from, bytes) }
+}
+
+/// `memset`.
+pub(crate) unsafe extern "C" fn memset(to: *mut c_void, byte: c_int, bytes: usize, site: usize) -> *mut c_void {
+    thread::with(|me| {
+        if bytes > 0 && is_on(me) && IS_INSTRUMENTED.load(Relaxed) && !is_recorded(me, to as usize, None, bytes, site) {
+            range_of(me, WRITE, to as usize, bytes);
+        }
+    });
+    // SAFETY: as the caller's.
+    unsafe { real::memset(to, byte, bytes) }
 }
 
 #[cfg(test)]

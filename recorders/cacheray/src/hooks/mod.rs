@@ -1,7 +1,12 @@
-//! What compilers call: the functions of ThreadSanitizer, as gcc 12 and clang 13 to 19 emit them.
+//! What compilers call, one function an event: the names are those of ThreadSanitizer's library. And the functions of
+//! the C library that read or write the program's memory.
 
 mod accesses;
 mod annotations;
 mod atomics;
 mod atomics128;
+mod files;
+pub(crate) mod library;
 pub(crate) mod memory;
+mod printing;
+mod text;

@@ -15,7 +15,7 @@ use clap::Args;
 use super::recorder_library::{self, Library};
 use crate::Verdict;
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{paint, terminal};
 
 mod line;
 
@@ -66,7 +66,10 @@ pub(crate) fn run(options: &CcArguments) -> Result<Verdict, Failure> {
     if options.all_reads && !is_clang {
         return Err(Failure::usage("--all-reads is for clang: gcc drops such reads before it instruments"));
     }
-    let compile = compile_options(&line, options.all_reads, is_clang);
+    let mut compile = compile_options(&line, options.all_reads, is_clang);
+    if !is_clang && line.step != Step::Ask {
+        compile.extend(library_calls());
+    }
     match line.step {
         Step::Ask => replace(Command::new(compiler).args(arguments), options.dry_run),
         Step::Compile => replace(Command::new(compiler).args(&line.arguments).args(compile), options.dry_run),
@@ -89,6 +92,58 @@ fn compile_options(line: &Line, all_reads: bool, is_clang: bool) -> Vec<OsString
     }
     if all_reads {
         options.extend(["-mllvm".into(), "-tsan-instrument-read-before-write=1".into()]);
+    }
+    options
+}
+
+/// Functions of the C library that gcc would expand in place or replace, behind the back of its own instrumentation. As
+/// calls they reach the recorder. (clang instruments what it expands.)
+const CALLS: [&str; 34] = [
+    "memcpy",
+    "memmove",
+    "memset",
+    "mempcpy",
+    "memcmp",
+    "memchr",
+    "bcopy",
+    "bzero",
+    "bcmp",
+    "strlen",
+    "strnlen",
+    "strcpy",
+    "stpcpy",
+    "strncpy",
+    "stpncpy",
+    "strcat",
+    "strncat",
+    "strcmp",
+    "strncmp",
+    "strcasecmp",
+    "strncasecmp",
+    "strchr",
+    "strrchr",
+    "index",
+    "rindex",
+    "strstr",
+    "strspn",
+    "strcspn",
+    "strpbrk",
+    "strdup",
+    "strndup",
+    "sprintf",
+    "snprintf",
+    "vsnprintf",
+];
+
+/// Keeps gcc from expanding the C library's functions, also under their names with `__builtin_`.
+fn library_calls() -> Vec<OsString> {
+    let mut options: Vec<OsString> = CALLS.iter().map(|name| format!("-fno-builtin-{name}").into()).collect();
+    match recorder_library::builtins() {
+        Ok(header) => options.extend(["-include".into(), header.into_os_string()]),
+        Err(failure) => {
+            failure.print();
+            paint::complain("note", "what __builtin_memcpy copies within a function may not be recorded");
+        }
     }
     options
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anytrace_core::text::printable;
 use anytrace_core::{Collect, Input, InputOptions, OpenOptions};
 use clap::Args;
 
@@ -17,6 +18,8 @@ use crate::Verdict;
 use crate::failure::Failure;
 use crate::paint;
 use crate::units::grouped;
+
+mod loss;
 
 /// `cacheray record`.
 #[derive(Debug, Args)]
@@ -64,17 +67,38 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     if build != Build::Recorder || options.children {
         preload(&mut command, options.children)?;
     }
+    let watch = loss::Watch::begin(&mut command)
+        .map_err(|error| Failure::usage(format!("cannot make a temporary file: {error}")))?;
     leave_interrupts();
     let before = traces(&options.output);
     let status =
         command.status().map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.display())))?;
+    let lost = watch.end().map_err(|error| Failure::usage(format!("cannot read a temporary file: {error}")))?;
     if !options.quiet {
         let mut made = traces(&options.output);
         made.retain(|trace| !before.contains(trace));
-        report(&options.output, is_file.then_some(&made), build)?;
+        // Where there is no trace because it could not be written, that is the reason.
+        if lost.is_none() || !made.is_empty() {
+            report(&options.output, is_file.then_some(&made), build)?;
+        }
+        if status.signal() == Some(SIGKILL) {
+            let what = "the program was killed: the last records, still in the recorder's buffer, are lost";
+            paint::complain("note", what);
+        }
     }
-    Ok(Verdict::Program(code(status)))
+    let Some(lost) = lost else { return Ok(Verdict::Program(code(status))) };
+    let more = if lost.count > 1 { format!(" ({} losses)", grouped(lost.count.into())) } else { String::new() };
+    let output = options.output.display().to_string();
+    paint::complain(
+        "error",
+        format!("{}: the trace is not whole: {}{more}", printable(&output), printable(&lost.reason)),
+    );
+    // A program that failed is what there is to say first.
+    Ok(if status.success() { Verdict::Breach } else { Verdict::Program(code(status)) })
 }
+
+/// The signal that nobody can catch.
+const SIGKILL: i32 = 9;
 
 /// An interrupt from the terminal reaches the program too, and is for it: what it leaves is reported all the same. Who
 /// asks twice is not kept waiting.

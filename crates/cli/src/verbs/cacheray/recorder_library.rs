@@ -44,13 +44,18 @@ sources! {
     "hooks/annotations.rs",
     "hooks/atomics.rs",
     "hooks/atomics128.rs",
+    "hooks/files.rs",
+    "hooks/library.rs",
     "hooks/memory.rs",
     "hooks/mod.rs",
+    "hooks/printing.rs",
+    "hooks/text.rs",
     "inner.rs",
     "interface.rs",
     "layouts.rs",
     "lib.rs",
     "log.rs",
+    "loss.rs",
     "options.rs",
     "real.rs",
     "record.rs",
@@ -66,6 +71,26 @@ sources! {
 
 /// The header for programs that tell types.
 pub(super) const HEADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/include/cacheray.h"));
+
+/// The header that makes calls of what gcc expands in place.
+const BUILTINS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recorder/include/cacheray_builtins.h"));
+
+/// Where that header is, for the compiler to include: in the cache, beside the libraries made there.
+pub(super) fn builtins() -> Result<PathBuf, Failure> {
+    let folder = cache()?;
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    let path = parent.join(format!("cacheray_builtins-{:016x}.h", hash(BUILTINS.bytes())));
+    if path.is_file() {
+        return Ok(path);
+    }
+    let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+    // Several compilers may run at once: each sees all of it or nothing.
+    let mut file = tempfile::NamedTempFile::new_in(parent).map_err(|error| failed(&error))?;
+    file.write_all(BUILTINS.as_bytes()).map_err(|error| failed(&error))?;
+    file.persist(&path).map_err(|error| failed(&error))?;
+    Ok(path)
+}
 
 /// Finds the library: in the folder that the environment names, beside this program, in the `lib` beside its folder,
 /// in the cache; else builds it into the cache.
@@ -109,9 +134,13 @@ fn cache() -> Result<PathBuf, Failure> {
     Ok(base.join("anytrace").join(format!("cacheray-recorder-{}-{:016x}", env!("CARGO_PKG_VERSION"), fingerprint())))
 }
 
-/// A number that changes with the sources (FNV-1a).
+/// A number that changes with the sources.
 fn fingerprint() -> u64 {
-    let bytes = SOURCES.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes()));
+    hash(SOURCES.iter().flat_map(|(name, text)| name.bytes().chain(text.bytes())))
+}
+
+/// FNV-1a.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

@@ -158,8 +158,15 @@ fn late(results: &Results) -> String {
 
 fn unwritten(results: &Results) -> String {
     let found = &results.found;
+    let unknown = match found.unknown_count {
+        0 => String::new(),
+        count => format!(
+            "\nReads of unknown contents: {}, in memory that code allocated whose writes are not recorded\n",
+            number(count)
+        ),
+    };
     if found.unwritten_count == 0 {
-        return String::new();
+        return unknown;
     }
     let mut out = format!("\nReads before the first write: {}\n", number(found.unwritten_count));
     for one in found.unwritten.iter().take(results.top) {
@@ -175,10 +182,8 @@ fn unwritten(results: &Results) -> String {
         ));
     }
     out.push_str(&more(found.unwritten.len() as u64, results.top));
-    out.push_str(
-        "  What code writes that is not instrumented (the C library and its calloc, plain memcpy) is not in a trace.\n",
-    );
-    out
+    out.push_str("  What code writes that is not instrumented is not in a trace.\n");
+    out + &unknown
 }
 
 fn leftovers(title: &str, all: &[Leftover], (count, total): (u64, u64), results: &Results) -> String {
