@@ -9,6 +9,7 @@ mod bench;
 mod callflags;
 mod consumers;
 mod fuzz;
+mod hostile;
 mod licences;
 mod packages;
 mod properties;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         "properties" => properties::run(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
+        "hostile" => hostile::run(rest),
         "consumers" => consumers::run_all(rest),
         "callflags" => callflags::run(rest),
         "soak" => soak::run(rest),
@@ -55,10 +57,10 @@ fn main() -> ExitCode {
         // Used by it, too: what reading alone takes.
         "read" => bench::measure::read(rest),
         "help" | "--help" | "-h" => {
-            print!("{HELP}");
+            print!("{HELP}  {}\n", hostile::USAGE);
             Ok(())
         }
-        other => Err(format!("no chore is called {other}\n\n{HELP}")),
+        other => Err(format!("no chore is called {other}\n\n{HELP}  {}\n", hostile::USAGE)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

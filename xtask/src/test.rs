@@ -19,6 +19,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         tests.env(SEED, "20210423");
     }
     shell::run(&mut tests)?;
+    // Every verb on damaged samples, as the tests above built it.
+    shell::run(cargo().args([
+        "build",
+        "--locked",
+        "--profile",
+        "test",
+        "--package",
+        "anytrace-cli",
+        "--bin",
+        "anytrace",
+    ]))?;
+    crate::hostile::short(&crate::shell::root().join("target/debug/anytrace"))?;
     // The main job of the README, on the traces of the repository.
     let mut job = cargo();
     job.args(["run", "--quiet", "--locked", "--package", "anytrace-cli", "--", "info"]);

@@ -1,0 +1,140 @@
+//! Runs the program once, within limits of memory and time, and says how it ended.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+
+/// No output of an input this small is longer.
+const OUTPUT_BYTES_MAX: u64 = 256 << 20;
+
+/// How a run of the program ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// `None` for a signal.
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) stopped: Option<&'static str>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
+}
+
+/// Limits of memory for all programs that are run: they inherit those of the campaign.
+pub(super) fn limit_memory(mebibytes: u64) -> Result<(), String> {
+    let set =
+        |resource, limit| setrlimit(resource, limit, limit).map_err(|error| format!("cannot set a limit: {error}"));
+    set(Resource::RLIMIT_AS, mebibytes << 20)?;
+    set(Resource::RLIMIT_FSIZE, OUTPUT_BYTES_MAX)?;
+    set(Resource::RLIMIT_CORE, 0)
+}
+
+/// Starts programs and ends those that take too long.
+pub(super) struct Runner {
+    program: PathBuf,
+    cpu_max: Duration,
+    /// What runs, by process, and since when. A process is taken out before it is waited for, so that no other can
+    /// have its number while it is here.
+    running: Mutex<BTreeMap<i32, (Instant, Option<&'static str>)>>,
+    is_over: AtomicBool,
+    pub(super) started: AtomicU64,
+}
+
+impl Runner {
+    pub(super) fn new(program: &Path, cpu_max: Duration) -> Self {
+        Self {
+            program: program.to_owned(),
+            cpu_max,
+            running: Mutex::default(),
+            is_over: AtomicBool::new(false),
+            started: AtomicU64::new(0),
+        }
+    }
+
+    /// Runs the program in a folder; its own temporary files go to `folder/tmp`.
+    pub(super) fn run(&self, folder: &Path, arguments: &[String], stdin: Option<&[u8]>) -> Result<Ended, String> {
+        let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
+        let beside = |ending: &str| folder.with_extension(ending);
+        let (out, err) = (beside("stdout"), beside("stderr"));
+        let create = |path: &Path| File::create(path).map_err(failed("cannot capture output"));
+        let mut command = Command::new(&self.program);
+        command.args(arguments).current_dir(folder).stdout(create(&out)?).stderr(create(&err)?);
+        command.env("TMPDIR", folder.join("tmp")).env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
+        let writer = match stdin {
+            None => {
+                command.stdin(Stdio::null());
+                None
+            }
+            Some(bytes) => {
+                let (reader, writer) = std::io::pipe().map_err(failed("no pipe"))?;
+                command.stdin(reader);
+                Some((writer, bytes))
+            }
+        };
+        let mut child = command.spawn().map_err(failed("cannot start the program"))?;
+        drop(command);
+        self.started.fetch_add(1, Ordering::Relaxed);
+        let id = child.id() as i32;
+        self.lock().insert(id, (Instant::now(), None));
+        if let Some((mut writer, bytes)) = writer {
+            // Who does not read to the end may close it.
+            let _ = writer.write_all(bytes);
+        }
+        let _ = waitid(Id::Pid(Pid::from_raw(id)), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        let stopped = self.lock().remove(&id).and_then(|(_, stopped)| stopped);
+        let status = child.wait().map_err(failed("cannot wait for the program"))?;
+        Ok(Ended {
+            code: status.code(),
+            signal: status.signal(),
+            stopped,
+            stdout: fs::read(&out).map_err(failed("cannot read what was printed"))?,
+            stderr: String::from_utf8_lossy(&fs::read(&err).unwrap_or_default()).into_owned(),
+        })
+    }
+
+    /// Ends what takes too long, until [`Runner::finish`].
+    pub(super) fn watch(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(100));
+            for (id, (since, stopped)) in self.lock().iter_mut() {
+                let waited = since.elapsed();
+                if waited < self.cpu_max || stopped.is_some() {
+                    continue;
+                }
+                // Other loads of the machine must not look like a slow program, but one that waits for itself must
+                // end, too.
+                let cpu = cpu_of(*id);
+                if cpu > self.cpu_max || waited > self.cpu_max * 12 {
+                    *stopped = Some(if cpu > self.cpu_max { "took too much CPU time" } else { "did not end" });
+                    let _ = kill(Pid::from_raw(*id), Signal::SIGKILL);
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, (Instant, Option<&'static str>)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// CPU time of a process so far.
+fn cpu_of(id: i32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // The name in parentheses may have spaces in it; behind it, user and system time are the 12th and 13th.
+    let behind = stat.rsplit(')').next().unwrap_or("");
+    let ticks: u64 = behind.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}

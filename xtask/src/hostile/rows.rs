@@ -1,0 +1,291 @@
+//! What a campaign has to know of verbs and options beyond their help: what they read, what may be passed.
+
+/// A verb's row.
+pub(super) struct Row {
+    pub(super) verb: &'static str,
+    /// What its arguments are, in order; the last is for all that follow.
+    pub(super) reads: &'static [Reads],
+    /// Formats its traces are mostly of; all where none is named.
+    pub(super) formats: &'static [&'static str],
+    /// Always passed.
+    pub(super) always: &'static [&'static str],
+    /// What exit code 1 says.
+    pub(super) one: One,
+    /// Where results in the form of `--format` go.
+    pub(super) results: Results,
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    Trace,
+    /// JSON lines of `apitrace jsonl` or of `dump`: a trace's, as another file.
+    Lines,
+    /// JSON of any kind.
+    Json,
+    /// An object file or a map.
+    Object,
+    /// How names of pictures begin.
+    Pictures,
+    /// A file to write.
+    Output,
+}
+
+/// What exit code 1 says of a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum One {
+    /// The trace is damaged, and 0 that it is not.
+    Damage,
+    /// That, or what the verb looked for was found; 0 still says that nothing was lost.
+    Verdict,
+    /// Something else: no rule of the campaign.
+    Other,
+}
+
+/// Where the form of `--format` shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Results {
+    Stdout,
+    /// In `--output`, which is standard output where it is not given.
+    Output,
+}
+
+use One::{Damage, Other, Verdict};
+use Reads::{Json, Lines, Object, Pictures, Trace};
+
+const GENERIC: &[&str] = &[];
+const APITRACE: &[&str] = &["apitrace"];
+const ACCESSES: &[&str] = &["cacheray", "cacheray", "lackey"];
+const CASEMATE: &[&str] = &["casemate"];
+const HEPH: &[&str] = &["heph"];
+const XRAY: &[&str] = &["xray"];
+const SPANS: &[&str] = &["xray", "heph", "apitrace"];
+
+const fn row(verb: &'static str, formats: &'static [&'static str], reads: &'static [Reads], one: One) -> Row {
+    Row { verb, reads, formats, always: &[], one, results: Results::Stdout }
+}
+
+const fn to_output(row: Row) -> Row {
+    Row { results: Results::Output, ..row }
+}
+
+const fn with(row: Row, always: &'static [&'static str]) -> Row {
+    Row { always, ..row }
+}
+
+/// Every verb that reads something.
+pub(super) const ROWS: &[Row] = &[
+    row("info", GENERIC, &[Trace], Damage),
+    row("dump", GENERIC, &[Trace], Damage),
+    row("check", GENERIC, &[Trace], Verdict),
+    row("repair", GENERIC, &[Trace], Other),
+    row("convert", GENERIC, &[Trace], Verdict),
+    row("trim", GENERIC, &[Trace], Verdict),
+    row("diff", GENERIC, &[Trace, Trace], Verdict),
+    row("stats", SPANS, &[Trace], Damage),
+    to_output(row("flame", SPANS, &[Trace], Damage)),
+    row("timeline", SPANS, &[Trace], Damage),
+    row("apitrace diff", APITRACE, &[Trace, Trace], Verdict),
+    row("apitrace diff-images", GENERIC, &[Pictures, Pictures], Other),
+    row("apitrace diff-state", GENERIC, &[Json, Json], Other),
+    row("apitrace dump", APITRACE, &[Trace], Damage),
+    row("apitrace from-jsonl", APITRACE, &[Lines], Other),
+    row("apitrace gltrim", APITRACE, &[Trace], Damage),
+    row("apitrace index", APITRACE, &[Trace], Damage),
+    row("apitrace info", APITRACE, &[Trace], Damage),
+    row("apitrace jsonl", APITRACE, &[Trace], Damage),
+    row("apitrace leaks", APITRACE, &[Trace], Verdict),
+    row("apitrace pickle", APITRACE, &[Trace], Damage),
+    // Events are not looked at: only a container's damage is its concern.
+    row("apitrace repack", APITRACE, &[Trace, Reads::Output], Other),
+    row("apitrace sed", APITRACE, &[Trace], Damage),
+    row("apitrace state", APITRACE, &[Trace], Damage),
+    row("apitrace stats", APITRACE, &[Trace], Damage),
+    row("apitrace to-c", APITRACE, &[Trace], Damage),
+    row("apitrace trim", APITRACE, &[Trace], Damage),
+    row("cacheray advise", ACCESSES, &[Trace], Damage),
+    row("cacheray compare", ACCESSES, &[Trace, Trace], Verdict),
+    to_output(row("cacheray heatmap", ACCESSES, &[Trace], Damage)),
+    row("cacheray lifetime", ACCESSES, &[Trace], Verdict),
+    row("cacheray mrc", ACCESSES, &[Trace], Damage),
+    row("cacheray sharing", ACCESSES, &[Trace], Damage),
+    row("cacheray sim", ACCESSES, &[Trace], Damage),
+    row("cacheray types", ACCESSES, &[Trace], Damage),
+    row("casemate check", CASEMATE, &[Trace], Verdict),
+    row("casemate diff", CASEMATE, &[Trace, Trace], Verdict),
+    row("casemate explain", CASEMATE, &[Trace], Verdict),
+    row("casemate minimise", CASEMATE, &[Trace], Verdict),
+    row("casemate rewrite", CASEMATE, &[Trace], Damage),
+    row("casemate state", CASEMATE, &[Trace], Verdict),
+    row("casemate timeline", CASEMATE, &[Trace], Verdict),
+    row("casemate walk", CASEMATE, &[Trace], Verdict),
+    row("heph convert", HEPH, &[Trace], Damage),
+    row("heph loss", HEPH, &[Trace], Verdict),
+    row("heph spans", HEPH, &[Trace], Damage),
+    row("heph stats", HEPH, &[Trace], Damage),
+    with(row("heph collect", HEPH, &[], Other), &["--no-follow", "--follow", "@trace", "--summary", "none"]),
+    with(row("heph replay", HEPH, &[Trace], Verdict), &["--speed", "max"]),
+    to_output(row("xray account", XRAY, &[Trace], Damage)),
+    to_output(row("xray convert", XRAY, &[Trace], Damage)),
+    to_output(row("xray extract", XRAY, &[Object], Other)),
+    row("xray fdr-dump", XRAY, &[Trace], Damage),
+    to_output(row("xray graph", XRAY, &[Trace], Damage)),
+    to_output(row("xray graph-diff", XRAY, &[Trace, Trace], Verdict)),
+    row("xray stack", XRAY, &[Trace], Damage),
+];
+
+/// Verbs that read nothing another could have made.
+pub(super) const NOT_RUN: &[&str] = &[
+    "formats",
+    "rules",
+    "completions",
+    "man",
+    "casemate rules",
+    // They run what they are given.
+    "cacheray cc",
+    "cacheray record",
+];
+
+/// Options that are passed over: they wait for others, or for a person.
+pub(super) const NOT_PASSED: &[(&str, &str)] = &[
+    ("heph collect", "--listen"),
+    ("heph collect", "--follow"),
+    ("heph collect", "--no-follow"),
+    ("heph collect", "--summary"),
+    ("heph collect", "--allow-remote"),
+    ("heph replay", "--loop"),
+    ("heph replay", "--speed"),
+    // It prints presets, and reads no trace.
+    ("cacheray sim", "--list-presets"),
+    ("cacheray compare", "--list-presets"),
+];
+
+/// Options with which a verb need not read all of a trace, or is to pass over what is wrong.
+pub(super) const PARTIAL: &[&str] = &[
+    "--records",
+    "--time",
+    "--frames",
+    "--calls",
+    "--call",
+    "--at",
+    "--quick",
+    "--buffers",
+    "--index",
+    "--ref-calls",
+    "--src-calls",
+    "--setupframes",
+    "--thread",
+    "--name",
+    "--duration",
+    "--depth",
+    "--patience",
+    "--show",
+    "--layouts",
+    "--compat",
+    "--datagrams",
+    "--skip-damage",
+    "--from-time",
+    "--to-time",
+    "--allow-loss",
+    "--input-format",
+    "--record-limit",
+    "--radix",
+];
+
+/// Options by which exit code 1 says more than that a trace is damaged.
+pub(super) const JUDGING: &[&str] = &[
+    "--fail-above",
+    "--fail",
+    "--compare",
+    "--diff",
+    "--binary",
+    "--instr-map",
+    "--remap",
+    "--config",
+    "--show",
+    "--instr-map-1",
+    "--instr-map-2",
+];
+
+/// Values by verb and option, where the name in the help does not say enough.
+const OF_OPTION: &[(&str, &str, &[&str])] = &[
+    ("", "--version", &["0", "1", "2", "3", "4", "5", "6", "7", "99"]),
+    ("", "--input-format", &["apitrace", "cacheray", "casemate", "heph", "lackey", "xray"]),
+    ("", "--record-limit", &["1", "64", "4k", "1G"]),
+    ("", "--threads", &["1", "2", "3", "8"]),
+    ("", "--level", &["0", "1", "9", "11", "22"]),
+    ("", "--fail-above", &["total=0%", "sum=0%", "misses=0%", "p99=1%", "0.1%", "count=10%"]),
+    ("", "--config", &["zen3", "@json"]),
+    ("", "--only", &["L1", "zen3"]),
+    ("", "--cores", &["1", "2", "0=0,1=0"]),
+    ("", "--at", &["0", "5", "id:3", "99999"]),
+    ("", "--patience", &["1"]),
+    ("", "--interleave", &["auto", "1", "4"]),
+    ("", "--base-remap", &["@json"]),
+    ("", "--remap", &["@json"]),
+    ("", "--binary", &["@object", "@json"]),
+    ("", "--type", &["Node", "struct.Node", "int"]),
+    ("", "--datagrams", &["@datagrams"]),
+    ("", "--index", &["auto", "none", "in0"]),
+    ("", "--fsync", &["never", "batch", "1s"]),
+    ("", "--every", &["1", "64", "4k"]),
+    ("", "--depth", &["0..3", "1..", "2", "512"]),
+    ("apitrace diff", "--width", &["1", "80", "1000"]),
+    ("apitrace stats", "--frames", &["0", "*", "1-2"]),
+    ("heph replay", "--to", &["-"]),
+    ("heph collect", "--duration", &["1s"]),
+];
+
+/// Values by their name in the help.
+const OF_NAME: &[(&str, &[&str])] = &[
+    ("N", &["0", "1", "2", "5", "100", "4294967296", "18446744073709551615"]),
+    ("NUM", &["0", "1", "3", "1000000"]),
+    ("A..B", &["0..", "0..1", "1..=3", "5", "..10", "0ns..1s", "1000..2000", "9..3"]),
+    ("ID", &["0", "1", "7", "18446744073709551615"]),
+    ("THREAD", &["0", "1", "9"]),
+    ("REGEX", &[".", "a|e", "^gl", "(", "[^\\x00-\\x7f]"]),
+    ("NAME-REGEX", &[".", "a|e", "^fib"]),
+    ("CALLSET", &["0-10", "*", "frame", "draw,5-9/2", "5", "*/rendertarget", "7-", "x"]),
+    ("FRAMESET", &["0", "0-1", "*", "1"]),
+    ("BYTES", &["0", "1", "8", "64", "4k", "1M", "17"]),
+    ("BOOL", &["yes", "no"]),
+    ("ADDR", &["0x0", "0x1000", "0x55c1dba6f000", "0xffffffffffffffff"]),
+    ("NAME=on|off", &["by-id-promoted=on", "by-id-promoted=off", "nonsense=on"]),
+    ("RECORD", &["0", "id:1"]),
+    ("TIME", &["0", "1ms", "100s", "5"]),
+    ("MIN", &["0", "1us"]),
+    ("RATE", &["0.1", "1", "0.001"]),
+    ("RATIO", &["0", "0.05", "1"]),
+    ("RECORDS", &["1", "100"]),
+    ("PACKETS", &["1", "4096"]),
+    ("SECONDS", &["1"]),
+    ("LEVEL", &["0", "1", "9"]),
+    ("QUALITY", &["0", "5"]),
+    ("FIRST", &["0", "18446744073709551615"]),
+    ("TEXT", &["a title", "<&\">"]),
+    ("FIELD", &["start", "end", "seq", "time"]),
+    ("EXPRESSION", &["s/GL_LINEAR/GL_NEAREST/", "s/a/b/", "s,x,@file(in0),"]),
+    ("NAME=VALUE", &["note=x", "="]),
+    ("NAME=BYTES", &["L1=32k", "x=1"]),
+    ("THREAD=CORE,…", &["0=0,1=1", "1=0"]),
+    ("STATISTIC=PERCENT", &["total=1%"]),
+    ("OTHER", &["@trace"]),
+    ("BASE", &["@trace"]),
+    ("[OBJECT=]PATH", &["@object"]),
+    ("PATH", &["@object"]),
+    ("PROG", &["@object"]),
+    ("OUT.svg", &["@output"]),
+    ("DIR", &["@folder"]),
+    // Outputs; what is read has values of its own above.
+    ("FILE", &["@output"]),
+    ("OUT", &["@output"]),
+    ("NAME", &["GL_LINEAR", "note"]),
+];
+
+/// What may be passed to an option that takes a value; `None` where nobody has said.
+pub(super) fn values(verb: &str, option: &str, name: &str) -> Option<&'static [&'static str]> {
+    let of_verb = OF_OPTION.iter().find(|(v, o, _)| *v == verb && *o == option);
+    let of_all = || OF_OPTION.iter().find(|(v, o, _)| v.is_empty() && *o == option);
+    let of_option = of_verb.or_else(of_all).map(|(_, _, values)| *values);
+    of_option.or_else(|| OF_NAME.iter().find(|(n, _)| *n == name).map(|(_, values)| *values))
+}
