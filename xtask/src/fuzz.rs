@@ -1,4 +1,6 @@
 //! `cargo xtask fuzz`: the fuzz targets, for as long as one likes.
+//!
+//! Needs cargo-fuzz, and a nightly toolchain or a stable one that accepts unstable flags by `RUSTC_BOOTSTRAP`.
 
 use std::fs;
 use std::path::Path;
@@ -18,20 +20,66 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             targets.push(argument.clone());
         }
     }
-    if !has_program("cargo-fuzz") {
-        return Err("cargo-fuzz is not installed: `cargo install cargo-fuzz`, and a nightly toolchain".to_owned());
-    }
     if targets.is_empty() {
         targets = all_targets()?;
     }
+    let toolchain = toolchain()?;
+    let mut failed = Vec::new();
     for target in targets {
         seed_corpus(&target)?;
-        let mut command = Command::new("cargo");
-        command.current_dir(root()).args(["+nightly", "fuzz", "run", &target, "--"]);
+        let mut command = toolchain.fuzz();
+        command.args(["run", &target, "--"]);
         command.args([&format!("-max_total_time={seconds}"), "-timeout=20", "-rss_limit_mb=2048", "-max_len=65536"]);
-        shell::run(&mut command)?;
+        // One find must not keep the other targets from running.
+        if let Err(message) = shell::run(&mut command) {
+            println!("{message}");
+            failed.push(target);
+        }
     }
-    Ok(())
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let failed = failed.join(", ");
+    Err(format!(
+        "{failed}: see fuzz/artifacts; what is found there becomes a sample of the crate's corpus once it is mended"
+    ))
+}
+
+/// What cargo-fuzz runs with: it needs flags of the compiler that are not stable.
+enum Toolchain {
+    Nightly,
+    /// The compiler at hand, told that unstable flags are fine.
+    Bootstrap,
+}
+
+impl Toolchain {
+    fn fuzz(&self) -> Command {
+        let mut command = Command::new("cargo");
+        command.current_dir(root());
+        match self {
+            // The cargo that runs us names itself and its compiler, which would win over the toolchain named here.
+            Self::Nightly => command.args(["+nightly", "fuzz"]).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO"),
+            Self::Bootstrap => command.arg("fuzz").env("RUSTC_BOOTSTRAP", "1"),
+        };
+        command
+    }
+}
+
+/// Finds what is needed, or says what is missing and how to get it.
+fn toolchain() -> Result<Toolchain, String> {
+    if !has_program("cargo-fuzz") {
+        return Err("cargo-fuzz is not installed; `cargo install cargo-fuzz --locked` installs it. Without it, \
+            `cargo test` runs the targets on changed samples (the tests named mutations)"
+            .to_owned());
+    }
+    let nightly = Command::new("cargo").args(["+nightly", "--version"]).output();
+    if nightly.is_ok_and(|output| output.status.success()) {
+        return Ok(Toolchain::Nightly);
+    }
+    println!(
+        "no nightly toolchain (`rustup toolchain install nightly` adds one): RUSTC_BOOTSTRAP=1 with the one there is"
+    );
+    Ok(Toolchain::Bootstrap)
 }
 
 fn all_targets() -> Result<Vec<String>, String> {
@@ -45,7 +93,8 @@ fn all_targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Starts a target from the format's samples: `parse_heph` from `crates/heph/corpus`.
+/// Starts a target from its crate's samples: `parse_heph` from `crates/heph/corpus`, `object_symbols` from
+/// `crates/symbols/corpus`.
 fn seed_corpus(target: &str) -> Result<(), String> {
     let corpus = root().join("fuzz/corpus").join(target);
     fs::create_dir_all(&corpus).map_err(|error| error.to_string())?;

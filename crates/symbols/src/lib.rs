@@ -26,6 +26,8 @@ pub mod layouts;
 mod object_file;
 mod relocate;
 mod symbol_table;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use binary::Binary;
 pub use debug_data::{DebugData, Frame, Lines};
