@@ -43,7 +43,8 @@ pub(super) fn make(target: &Target<'_>, samples: &Samples, random: &mut Random) 
     let case = &mut maker.case;
     if !case.outputs.is_empty() && random.one_in(4) {
         case.outputs_exist = true;
-        if !random.one_in(4) {
+        let has_force = target.verb.options.iter().any(|option| option.name == "--force");
+        if has_force && !random.one_in(4) {
             case.arguments.push("--force".to_owned());
             case.options.push("--force".to_owned());
         }
@@ -85,6 +86,10 @@ impl Maker<'_> {
         for (name, times) in [("--format", 2), ("--to", 1), ("--output", 2), ("--plot", 6)] {
             let found = all.iter().find(|one| one.name == name);
             chosen.extend(found.filter(|_| random.one_in(times)));
+        }
+        if let Some((_, names)) = rows::MOSTLY.iter().find(|(of, _)| of == verb) {
+            let name = random.pick(names);
+            chosen.extend(all.iter().find(|one| one.name == *name).filter(|_| !random.one_in(10)));
         }
         for _ in 0..many.min(all.len()) {
             let choice = random.pick(&all);

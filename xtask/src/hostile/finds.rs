@@ -103,7 +103,8 @@ pub(super) fn shape(what: &str) -> String {
             shape.push(if is_digit { '#' } else { c });
         }
     }
-    shape.chars().take(160).collect()
+    let words = shape.split(' ').map(|word| if word.starts_with("in#") { "INPUT" } else { word });
+    words.collect::<Vec<_>>().join(" ").chars().take(160).collect()
 }
 
 /// FNV-1a, for names of folders.
@@ -124,6 +125,7 @@ mod tests {
     #[test]
     fn finds_of_one_class_have_one_shape() {
         assert_eq!(shape("byte 0x1f40 of \"a.heph\": 17 left"), "byte #x#f# of \"\": # left");
+        assert_eq!(shape("in0.heph: none of 3"), shape("in12.trace: none of 40"));
         assert_eq!(shape("byte 0x2f99 of \"b\": 3 left"), shape("byte 0x1f1 of \"a.heph\": 17 left"));
     }
 

@@ -59,6 +59,8 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
         "casemate check" if case.has_any(REFERENCE_TEXT) => Form::Any,
         // What the peer prints of an empty trace is no document of any form.
         "xray convert" | "xray stack" | "xray graph" | "xray graph-diff" if case.has_any(&["--compat"]) => Form::Any,
+        // Frames by their calls are a list for people, whatever else is asked for.
+        "apitrace gltrim" if case.has_any(&["--top-calls-per-frame"]) => Form::Any,
         "heph replay" if case.option("--to") == Some("-") => Form::Any,
         // With the result on standard output, words about it would be in its way.
         _ if output == Some("-") && row.results == Results::Stdout => Form::Any,

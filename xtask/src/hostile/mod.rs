@@ -202,7 +202,9 @@ fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path,
         done.runs += 1;
         *done.codes.entry(judged.code).or_default() += 1;
         if judged.code == Some(2) {
-            let said = judged.stderr.lines().find(|line| line.contains("error")).unwrap_or("");
+            // The program's own error, not those of the trace.
+            let is_own = |line: &&str| line.starts_with("anytrace: error") || line.starts_with("error");
+            let said = judged.stderr.lines().rfind(is_own).unwrap_or("");
             *done.failures.entry(format!("{}: {}", case.verb, finds::shape(said))).or_default() += 1;
         }
         for option in &case.options {

@@ -146,6 +146,17 @@ pub(super) const NOT_RUN: &[&str] = &[
     "cacheray record",
 ];
 
+/// Options of which a verb does nothing without one, as a rule: one is passed in most runs.
+pub(super) const MOSTLY: &[(&str, &[&str])] = &[
+    ("trim", &["--records", "--thread", "--name"]),
+    ("apitrace gltrim", &["--frames"]),
+    ("apitrace sed", &["-e", "--property"]),
+    ("apitrace trim", &["--calls", "--frames"]),
+    ("cacheray compare", &["--config"]),
+    ("cacheray sim", &["--config"]),
+    ("casemate timeline", &["--all-unclean", "--location"]),
+];
+
 /// Options that are passed over: they wait for others, or for a person.
 pub(super) const NOT_PASSED: &[(&str, &str)] = &[
     ("heph collect", "--listen"),
