@@ -58,6 +58,14 @@ fn assert_same(name: &str, found: &[u8], expected: &[u8]) {
 }
 
 #[test]
+fn trace_events_of_an_input_without_a_header_are_a_document_without_events() {
+    for bytes in [&b""[..], b"\x05\0", b"\x03\0\x63\x6e\0\0\0\0aaaaaaaabbbbbbbbbbbbbbbb"] {
+        assert_eq!(json(bytes)["traceEvents"], Value::Array(Vec::new()), "{bytes:?}");
+        assert!(text(bytes, ConvertForm::Yaml).is_empty(), "{bytes:?}");
+    }
+}
+
+#[test]
 fn compat_is_the_peers_output_of_samples() {
     let path = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/peer").join(name);
     let mut compared = 0;

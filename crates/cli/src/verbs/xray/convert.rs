@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anytrace_core::span::Symbols;
 use anytrace_xray::Xray;
-use anytrace_xray::tools::convert::{ConvertForm, ConvertOptions, convert};
+use anytrace_xray::tools::convert::{ConvertForm, ConvertOptions, convert, write_nothing};
 use anytrace_xray::tools::map;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
@@ -85,11 +85,12 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
 fn write(options: &ConvertArguments, form: ConvertForm, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let Opened { input, mut reporter, is_empty, .. } = reading::open(&options.file, &options.input)?;
+    let convert_options = ConvertOptions { form, sort: options.sort && !options.no_sort, compat: options.compat };
     if is_empty {
+        write_nothing(&convert_options, out).map_err(|error| Failure::of(&name, &error))?;
         return Ok(reporter.verdict());
     }
     let _progress = Progress::watch(&input);
-    let convert_options = ConvertOptions { form, sort: options.sort && !options.no_sort, compat: options.compat };
     let open_options = open::open_options(&options.input);
     let symbols = symbols(options)?;
     let converted = convert(input, &open_options, &convert_options, symbols.as_deref(), out, &mut reporter)

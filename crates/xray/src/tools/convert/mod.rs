@@ -63,7 +63,8 @@ pub struct Converted {
 
 /// Writes a trace in another form. `symbols` name its functions; [`OpenOptions::threads`] is how many threads may work.
 ///
-/// An input without a readable header gives no output.
+/// An input without a readable header gives no output but in [`ConvertForm::TraceEvent`], where it gives a document without
+/// events: who parses the output must not fail at its first byte.
 ///
 /// # Errors
 /// I/O, and what the sink returns.
@@ -80,6 +81,7 @@ pub fn convert(
     if facts.form == SourceForm::Nothing {
         let mut nothing = Feeder { feed: Nothing };
         let summary = ordered.by_thread(&mut nothing, sink)?;
+        write_nothing(options, out)?;
         return Ok(Converted { summary, notes: Vec::new() });
     }
     let ConvertOptions { form, sort, compat } = *options;
@@ -128,6 +130,18 @@ pub fn convert(
     })?;
     out.flush()?;
     Ok(Converted { summary, notes: counts.notes() })
+}
+
+/// Writes the form of a trace without anything in it.
+///
+/// # Errors
+/// I/O.
+pub fn write_nothing(options: &ConvertOptions, out: &mut dyn Write) -> Result<(), Error> {
+    if options.form == ConvertForm::TraceEvent && !options.compat {
+        out.write_all(trace_event::NOTHING)?;
+    }
+    out.flush()?;
+    Ok(())
 }
 
 fn run<F: Feed>(ordered: Ordered, mut feed: F, sort: bool, sink: &mut dyn Sink) -> Result<(Summary, Counts), Error> {

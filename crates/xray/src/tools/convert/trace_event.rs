@@ -411,6 +411,9 @@ impl<'a> TraceEvents<'a> {
 /// What stands in front of all entries.
 const HEAD: &[u8] = b"{\n  \"traceEvents\": [\n";
 
+/// A document without events.
+pub(super) const NOTHING: &[u8] = b"{\n  \"traceEvents\": [\n  ],\n  \"displayTimeUnit\": \"ns\"\n}\n";
+
 impl Feed for TraceEvents<'_> {
     fn begin(&mut self) -> Result<(), Error> {
         self.stage.put(HEAD)
