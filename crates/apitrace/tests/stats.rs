@@ -256,7 +256,8 @@ fn calls_left_behind_the_last_wanted_one_are_told() {
 
 fn printed(found: &Statistics, by: By, sort: Option<Column>, top: Option<usize>, form: StatsForm) -> String {
     let mut out = Vec::new();
-    write(found, &Printed { file: "x,\"y\"", by, sort, top, lost: 0, cells: Cells::Guarded }, form, true, &mut out).unwrap();
+    write(found, &Printed { file: "x,\"y\"", by, sort, top, lost: 0, cells: Cells::Guarded }, form, true, &mut out)
+        .unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -153,9 +153,6 @@ fn an_interrupted_verb_leaves_no_temporary_file() {
         ("TERM", "convert -o out.json --to chrome -"),
         ("INT", "convert -o out.json --to chrome -"),
         ("HUP", "convert -o out.json --to chrome -"),
-        // A pipe is put into a temporary file first.
-        ("TERM", "xray account -"),
-        ("INT", "xray stack -"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace"));

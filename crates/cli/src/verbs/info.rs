@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::results::print_json;
-use crate::{Verdict, for_each_file, open, terminal};
+use crate::{Verdict, for_each_file, open};
 
 /// How much of a file `--quick` looks at: enough for the first block of any container.
 const QUICK_BYTES: u64 = 4 << 20;

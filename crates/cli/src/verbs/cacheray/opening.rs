@@ -9,7 +9,7 @@ use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
-use crate::{Verdict, open, paint, terminal};
+use crate::{Verdict, open, paint};
 
 /// A trace to read, and where its damage is told.
 pub(super) struct Opened {

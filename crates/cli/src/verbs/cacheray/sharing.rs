@@ -11,7 +11,6 @@ use anytrace_analysis::sharing::{ALL_CORES, CORE_MAX, Cores, Found, LINE_BYTES_M
 use anytrace_core::layout::Layouts;
 use clap::Args;
 
-use super::opening;
 use super::schedules::ScheduleArguments;
 use super::type_data::TypeDataArguments;
 use crate::arguments::{InputArguments, ResultForm, byte_count};

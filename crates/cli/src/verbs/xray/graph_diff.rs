@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::graph::{GraphForm, StatName, pairing};
 use super::reading::{self, Opened, judge, put_out, say};
-use crate::arguments::InputArguments;
+use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
 use crate::results::with_lost;
 use crate::symbols::SymbolArguments;
