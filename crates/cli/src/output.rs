@@ -103,12 +103,9 @@ enum Place {
 impl Output {
     /// As [`Self::create`], but standard output gets the bytes as they come: no disk is needed, and whoever reads the
     /// first of them need not wait for the last. For forms whose bytes are never patched.
-    pub(crate) fn streaming(path: &Path, force: bool) -> Result<Self, Failure> {
-        if path.as_os_str() != "-" {
-            return Self::create(path, force);
-        }
+    pub(crate) fn streaming() -> Self {
         let writer = Writer::Stream(Stream::new(terminal::stdout()));
-        Ok(Self { writer, position: 0, place: Place::Stdout, may_replace: force })
+        Self { writer, position: 0, place: Place::Stdout, may_replace: false }
     }
 
     /// Starts a file. Refuses to replace one unless `force`.

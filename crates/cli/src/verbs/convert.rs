@@ -17,10 +17,16 @@ use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
+    let (path, force) = (&options.output.output, options.output.force);
+    // What is in the way of a file is found before the input is read, which may take long.
+    let file = if path.as_os_str() == "-" { None } else { Some(Output::create(path, force)?) };
     let opened = open::open(&options.file, &options.input)?;
     let target = options.target.target(extension::form(options, &opened)?.as_deref());
-    let create = if streams(&opened, &target) { Output::streaming } else { Output::create };
-    let mut output = create(&options.output.output, options.output.force)?;
+    let mut output = match file {
+        Some(file) => file,
+        None if streams(&opened, &target) => Output::streaming(),
+        None => Output::create(path, force)?,
+    };
     if let Some(chosen) = timeline::chosen(&opened, &target, options)? {
         return chosen.write(opened, options, output);
     }

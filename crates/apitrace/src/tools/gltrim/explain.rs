@@ -271,7 +271,7 @@ fn words(label: Label) -> Option<String> {
         Label::Attribute => "attribute".to_owned(),
         Label::Map => "mapping of a buffer".to_owned(),
         Label::Shown => "showing a window".to_owned(),
-        Label::WindowSize => "size of the window".to_owned(),
+        Label::WindowSize => "size".to_owned(),
         Label::Current(thread) => format!("context of thread {thread}"),
         Label::Holder => "a context's use".to_owned(),
         Label::PixelStore => "layout of pixels".to_owned(),
