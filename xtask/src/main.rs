@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         // Used by it, too: what reading alone takes.
         "read" => bench::measure::read(rest),
         "help" | "--help" | "-h" => {
-            print!("{HELP}  {}\n", hostile::USAGE);
+            println!("{HELP}  {}", hostile::USAGE);
             Ok(())
         }
         other => Err(format!("no chore is called {other}\n\n{HELP}  {}\n", hostile::USAGE)),

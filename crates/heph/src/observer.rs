@@ -110,11 +110,10 @@ impl Observer {
             self.findings.push(Finding { place, what: What::EndBeforeStart { start, end } });
         } else if let Some(lane) = lane
             && self.lanes.event(lane, start, end)
+            && self.first_overlap.is_none()
         {
-            if self.first_overlap.is_none() {
-                self.first_overlap = Some(place);
-                self.first_overlap_substream = header.substream;
-            }
+            self.first_overlap = Some(place);
+            self.first_overlap_substream = header.substream;
         }
         let (first, last) = self.times.unwrap_or((u64::MAX, 0));
         self.times = Some((first.min(start.min(end)), last.max(start.max(end))));

@@ -57,11 +57,11 @@ pub fn fuzz_debug_data(bytes: &[u8], scratch: &Path) {
     let binary = Binary::from_bytes("any", bytes.to_vec());
     if let Ok(object) = ObjectFile::parse(&binary, None) {
         let addresses = object.symbols().symbols().iter().take(64).map(|symbol| symbol.address).collect::<Vec<_>>();
-        if let Ok(data) = object.debug_data() {
-            if let Ok(lines) = data.lines() {
-                addresses.iter().for_each(|address| examine_lines(&lines, *address));
-                [0, 1, 0x40, u64::MAX].iter().for_each(|address| examine_lines(&lines, *address));
-            }
+        if let Ok(data) = object.debug_data()
+            && let Ok(lines) = data.lines()
+        {
+            addresses.iter().for_each(|address| examine_lines(&lines, *address));
+            [0, 1, 0x40, u64::MAX].iter().for_each(|address| examine_lines(&lines, *address));
         }
     }
     // Types are read from files, whose companions are looked for beside them.

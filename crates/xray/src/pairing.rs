@@ -223,7 +223,9 @@ mod tests {
     fn an_exit_deeper_than_is_searched_is_not_judged() {
         let codes = |depth: u32| {
             let mut pairing = Pairing::default();
-            (0..=depth).for_each(|id| drop(pairing.function(1, FunctionKind::Enter, id, AT)));
+            for id in 0..=depth {
+                pairing.function(1, FunctionKind::Enter, id, AT);
+            }
             // Everything above the first function is left at once.
             pairing.function(1, FunctionKind::Exit, 0, AT);
             let mut found = Collect::default();

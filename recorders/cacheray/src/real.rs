@@ -75,7 +75,11 @@ macro_rules! early {
             static CACHE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
             let mut found = CACHE.load(Relaxed);
             if found.is_null() {
-                found = if is_up() { look_up(&CACHE, unsafe { c_name(concat!(stringify!($name), "\0")) }) } else { null_mut() };
+                if is_up() {
+                    // SAFETY: the text ends with a zero byte and has no other.
+                    let name = unsafe { c_name(concat!(stringify!($name), "\0")) };
+                    found = look_up(&CACHE, name);
+                }
                 if found.is_null() {
                     return $other;
                 }

@@ -61,7 +61,7 @@ impl Log {
     /// One root with a table of each level, the last of which maps pages.
     fn tree(&mut self) {
         self.init(BASE, 64 * PAGE);
-        (0..3).for_each(|level| self.write(BASE + PAGE * level, BASE + PAGE * (level + 1) | 3));
+        (0..3).for_each(|level| self.write(BASE + PAGE * level, (BASE + PAGE * (level + 1)) | 3));
         self.event("sysreg-write", format_args!("(sysreg vttbr_el2) (value {BASE:#x})"));
     }
 }
@@ -82,7 +82,7 @@ fn unclean(count: u64) -> Vec<u8> {
     let mut log = empty();
     log.tree();
     let leaf = |i: u64| BASE + 3 * PAGE + 8 * (i % 512);
-    (0..512).for_each(|i| log.write(leaf(i), 0x8000_0000 + PAGE * i | 0x7c3));
+    (0..512).for_each(|i| log.write(leaf(i), (0x8000_0000 + PAGE * i) | 0x7c3));
     for i in 0..count {
         log.write(leaf(i), 0);
         log.event("tlbi", format_args!("vmalls12e1is"));
@@ -122,13 +122,13 @@ fn pages(count: u64) -> Vec<u8> {
 fn relinked(count: u64) -> Vec<u8> {
     let mut log = empty();
     log.tree();
-    (0..512).for_each(|i| log.write(BASE + 3 * PAGE + 8 * i, 0x8000_0000 + PAGE * i | 0x7c3));
+    (0..512).for_each(|i| log.write(BASE + 3 * PAGE + 8 * i, (0x8000_0000 + PAGE * i) | 0x7c3));
     for _ in 0..count {
         log.write(BASE + 2 * PAGE, 0);
         log.event("barrier", format_args!("dsb (kind ish)"));
         log.event("tlbi", format_args!("vmalls12e1is"));
         log.event("barrier", format_args!("dsb (kind ish)"));
-        log.write(BASE + 2 * PAGE, BASE + 3 * PAGE | 3);
+        log.write(BASE + 2 * PAGE, (BASE + 3 * PAGE) | 3);
     }
     log.text.into_bytes()
 }

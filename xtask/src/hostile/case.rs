@@ -167,11 +167,13 @@ impl Maker<'_> {
                     Reads::Pictures => self.pictures(number, random),
                     Reads::Output => self.value("@output", random),
                 };
-                if positional.may_be_stdin && self.case.files.len() > before && random.one_in(10) {
-                    if self.case.stdin.is_none() {
-                        self.case.stdin = Some(before);
-                        name = "-".to_owned();
-                    }
+                if positional.may_be_stdin
+                    && self.case.files.len() > before
+                    && random.one_in(10)
+                    && self.case.stdin.is_none()
+                {
+                    self.case.stdin = Some(before);
+                    name = "-".to_owned();
                 }
                 self.case.arguments.push(name);
             }

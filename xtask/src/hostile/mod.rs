@@ -122,7 +122,7 @@ fn campaign(options: &Options, program: &Path) -> Result<(), String> {
     let kept = root().join("target/hostile");
     // Where there is a folder in memory: outputs are forced to the disk, which is not what is looked for.
     let shm = Path::new("/dev/shm");
-    let work = if shm.is_dir() { shm } else { &*kept }.join(format!("anytrace-hostile-{}", std::process::id()));
+    let work = if shm.is_dir() { shm } else { &kept }.join(format!("anytrace-hostile-{}", std::process::id()));
     child::limit_memory(options.memory_mebibytes)?;
     let runner = Runner::new(program, options.cpu_max);
     let result = std::thread::scope(|scope| {
@@ -148,10 +148,11 @@ fn targets(verbs: &[Verb]) -> Result<Vec<Target<'_>>, String> {
             continue;
         };
         for option in verb.options.iter().filter(|option| case::is_passed(&verb.name, &option.name)) {
-            if let Value::Some { name, listed, .. } = &option.value {
-                if listed.is_empty() && rows::values(&verb.name, &option.name, name).is_none() {
-                    missing.push(format!("values of `{} {} <{name}>`", verb.name, option.name));
-                }
+            if let Value::Some { name, listed, .. } = &option.value
+                && listed.is_empty()
+                && rows::values(&verb.name, &option.name, name).is_none()
+            {
+                missing.push(format!("values of `{} {} <{name}>`", verb.name, option.name));
             }
         }
         targets.push(Target { verb, row });

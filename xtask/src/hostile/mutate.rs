@@ -80,7 +80,7 @@ fn change(bytes: &mut Vec<u8>, samples: &Samples, random: &mut Random) {
 }
 
 /// Writes a number over what is there: in either byte order, as a varint, or as decimal digits.
-fn number(bytes: &mut Vec<u8>, at: usize, random: &mut Random) {
+fn number(bytes: &mut [u8], at: usize, random: &mut Random) {
     let value = *random.pick(&NUMBERS);
     let value = if random.one_in(3) { value.wrapping_sub(random.below(16) as u64) } else { value };
     let mut written = match random.below(6) {
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_stream_in_chunks_is_taken_out_and_put_back() {
-        let raw: Vec<u8> = (0..40_000_u32).map(|n| (n * n >> 7) as u8).collect();
+        let raw: Vec<u8> = (0..40_000_u32).map(|n| ((n * n) >> 7) as u8).collect();
         assert_eq!(chunks_removed(&in_chunks(&raw)).unwrap(), raw);
         assert!(chunks_removed(b"at\x05\0\0\0abc").is_none());
     }

@@ -32,6 +32,7 @@ impl History {
         self.events.entry((core, line)).or_default().push((now, event));
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a model that has everything at hand")]
     fn touch(
         &mut self,
         now: usize,

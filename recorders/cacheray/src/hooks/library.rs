@@ -25,7 +25,7 @@ macro_rules! library {
         const _: () = {
             /// # Safety
             /// The contract of the library's function of this name.
-            #[allow(unused_variables, clippy::too_many_arguments, reason = "as the library has it")]
+            #[allow(unused_variables, unused_labels, clippy::too_many_arguments, reason = "as the library has it")]
             unsafe extern "C-unwind" fn body($($arg: $kind),*) -> $result {
                 static REAL: std::sync::atomic::AtomicPtr<std::ffi::c_void> =
                     std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
@@ -41,9 +41,9 @@ macro_rules! library {
                         }
                     )?
                     let real = $crate::real::function(&REAL, NAME);
+                    type Real = unsafe extern "C-unwind" fn($($kind),*) -> $result;
                     // SAFETY: the library's function of this name has this type.
-                    let real: unsafe extern "C-unwind" fn($($kind),*) -> $result =
-                        unsafe { std::mem::transmute(real) };
+                    let real: Real = unsafe { std::mem::transmute(real) };
                     // SAFETY: as the caller's.
                     unsafe { real($($arg),*) }
                 };

@@ -1,4 +1,11 @@
 //! Strings and blocks of bytes: `string.h`, `strings.h`, `wchar.h`, and the forms that check lengths.
+//!
+//! # Safety
+//!
+//! Each body has the contract of the library function whose name it has: the pointers are valid for what that function
+//! reads or wrote through them, and results say how much. Nothing else is dereferenced here.
+
+#![expect(clippy::undocumented_unsafe_blocks, reason = "one argument serves all: see Safety above")]
 
 use std::ffi::{c_char, c_int, c_void};
 
