@@ -4,7 +4,7 @@
 //! Time counts records. Reads before the first write are looked for in regions that the trace records as one element, as
 //! `malloc` gives them; what `calloc` gives is written by it, but one element of it looks as from `malloc`. A remove with
 //! an add of the type behind it is a `realloc`, which keeps what was written, by `calloc` too; regions that were not watched
-//! count as written. Where the recorder's name of a place says more ([`origin`]), that decides: `(calloc)` is written,
+//! count as written. Where the recorder's name of a place says more (module `origin`), that decides: `(calloc)` is written,
 //! `(realloc)` keeps what the thread removed last, and what code allocated whose writes are not recorded is unknown.
 //! Memory follows live and removed regions and, for what is written, their bytes, up to
 //! [`MASK_BYTES_MAX`].

@@ -4,7 +4,7 @@
 //! what identifies a span in its trace (Heph: stream and counter; else process, thread and record) and of the trace's
 //! name, format and epoch, so the same trace gives the same ids always, and so does a part of it. Attributes keep their
 //! types; a repeated key gets a number, because OTLP knows each key once. Instants are events of the span around them; those
-//! around which there is none, and those past [`EVENT_BYTES_MAX`], are spans of no length. What OTLP's spans cannot say,
+//! around which there is none, and those past 16 MiB of them, are spans of no length. What OTLP's spans cannot say,
 //! counters and flows, is left out. Times of a trace without an epoch count from 1970, which the
 //! resource's `anytrace.clock` says. Format: the proto3 JSON mapping of opentelemetry-proto, where ids are hexadecimal.
 
