@@ -65,7 +65,8 @@ impl Judge<'_> {
 
     /// Exit code 0, 1 or 2, and no panic; false where there is nothing more to judge.
     fn ending(&mut self, ended: &Ended) -> bool {
-        let panic = ended.stderr.lines().find(|line| line.contains("panicked at"));
+        // A diagnostic quotes text of the trace, which may be a panic's; the report of a panic begins its line.
+        let panic = ended.stderr.lines().find(|line| line.starts_with("thread '") && line.contains("panicked at"));
         if let Some(stopped) = ended.stopped {
             self.breach("time", stopped);
         } else if let Some(panic) = panic {
@@ -117,8 +118,9 @@ impl Judge<'_> {
                     if is_failed { "exit code 2, and the old file is gone" } else { "replaced without --force" },
                 );
             }
-            let is_written =
-                case.option("--output") == Some(name) && !case.has_any(&["--top-calls-per-frame", "--show"]);
+            // A repair that may lose all of it writes no file then.
+            let is_written = case.option("--output") == Some(name)
+                && !case.has_any(&["--top-calls-per-frame", "--show", "--allow-loss"]);
             if ended.code == Some(0) && is_written && (is_old || !self.folder.join(name).exists()) {
                 self.breach("files", "exit code 0, and no output");
             }
