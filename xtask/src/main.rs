@@ -24,8 +24,9 @@ const HELP: &str = "cargo xtask CHORE
 
   test [--no-install]          install what the tests need (Debian, root) and run every test
   properties [--rounds N]      run the property tests N times (10), each time with another random seed
-  bench [NAME…] [--megabytes N] [--keep] [--peers]
-                               make the benchmark inputs, run the verbs on them, print a table
+  bench [NAME…] [--megabytes N] [--keep] [--peers] [--against PROGRAM]
+                               make the benchmark inputs, run the verbs on them, print a table; with --against run
+                               each job by another build, too, and fail where this one takes over 5 % more CPU time
                                (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
                                 --megabytes: size of each input)
   complexity [--scale F] [--all] [--verb TEXT] [--binary PATH] [SHAPE…]

@@ -8,6 +8,8 @@ use crate::shell::{has_program, run};
 const PEERS: &[(&str, &[&str])] = &[
     ("llvm-xray", &["llvm"]),
     ("apitrace", &["apitrace"]),
+    // What its `diff-images` needs and its package does not bring.
+    ("/usr/lib/python3/dist-packages/PIL/Image.py", &["python3-pil"]),
     ("Xvfb", &["xvfb"]),
     ("clang-14", &["clang-14", "libclang-rt-14-dev"]),
     ("make", &["make"]),

@@ -40,7 +40,8 @@ pub(crate) fn has_program(name: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()))
 }
 
-fn shown(command: &Command) -> String {
+/// The command as a user would type it.
+pub(crate) fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
     command.get_args().fold(name, |text, argument| text + " " + &argument.to_string_lossy())

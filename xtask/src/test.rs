@@ -1,5 +1,8 @@
 //! `cargo xtask test`: every test there is.
 
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::process::{Command, Stdio};
+
 use crate::packages;
 use crate::properties::SEED;
 use crate::shell::{self, cargo};
@@ -18,7 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if std::env::var_os(SEED).is_none() {
         tests.env(SEED, "20210423");
     }
-    shell::run(&mut tests)?;
+    let skipped = run_tests(&mut tests)?;
     // Every verb on damaged samples, as the tests above built it.
     shell::run(cargo().args([
         "build",
@@ -35,7 +38,34 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let mut job = cargo();
     job.args(["run", "--quiet", "--locked", "--package", "anytrace-cli", "--", "info"]);
     job.args(examples()?);
-    shell::run(&mut job)
+    shell::run(&mut job)?;
+    match skipped {
+        0 => println!("\nno test was skipped"),
+        n => println!("\n{n} tests or parts of tests were skipped: see the lines `skipped: ...` above"),
+    }
+    Ok(())
+}
+
+/// Runs the tests and counts the lines in which one says that it was skipped.
+fn run_tests(tests: &mut Command) -> Result<u64, String> {
+    let failed = |error: std::io::Error| format!("cargo test: {error}");
+    if std::io::stderr().is_terminal() {
+        tests.args(["--color", "always"]);
+    }
+    println!("$ {}", shell::shown(tests));
+    let mut child = tests.stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let mut skipped = 0;
+    if let Some(lines) = child.stderr.take() {
+        let mut lines = BufReader::new(lines);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+            skipped += u64::from(line.starts_with(b"skipped: "));
+            std::io::stderr().write_all(&line).map_err(failed)?;
+            line.clear();
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    if status.success() { Ok(skipped) } else { Err(format!("cargo test: {status}")) }
 }
 
 /// The traces in `examples/traces`.

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::gltrim::{GltrimOptions, plan};
+use anytrace_core::testing::{has_program, skip};
 use anytrace_core::{Collect, Input, MemoryTarget, OpenOptions};
 
 use display::{Display, frame_ends};
@@ -123,13 +124,13 @@ fn compare(program: &Program, display: &Display, folder: &Path) -> (usize, Vec<u
 #[test]
 fn frames_of_real_programs_look_the_same_whole_and_trimmed() {
     let Some(display) = Display::open() else { return };
-    if Command::new("apitrace").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        return say("skipped: apitrace is not installed");
+    if !has_program("apitrace") {
+        return;
     }
     let (mut wrong, mut looked_at, mut missing) = (Vec::new(), 0, 0);
     for program in &PROGRAMS {
         if !Path::new(program.path).exists() {
-            say(&format!("skipped: {} is not installed", program.path));
+            skip(&format!("{} is not installed", program.path));
             missing += 1;
             continue;
         }

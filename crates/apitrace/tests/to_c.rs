@@ -6,14 +6,13 @@
 mod build;
 mod display;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::to_c::{ToCOptions, to_c};
-use anytrace_core::testing::shared_corpus;
+use anytrace_core::testing::{has_program, shared_corpus, skip};
 use anytrace_core::{Collect, Input, Limits, OpenOptions, Outcome};
 
 use build::{Build, blob, enum_known, enum_new, leb, string, uint};
@@ -29,14 +28,6 @@ fn exported(bytes: &[u8], options: &ToCOptions) -> (tempfile::TempDir, Outcome, 
 
 fn source(folder: &tempfile::TempDir, name: &str) -> String {
     std::fs::read_to_string(folder.path().join(name)).unwrap_or_default()
-}
-
-fn is_missing(program: &str) -> bool {
-    let status = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if status.is_err() {
-        let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed");
-    }
-    status.is_err()
 }
 
 /// True when the compiler takes all files.
@@ -161,7 +152,7 @@ fn a_small_program_is_written_as_people_would() {
     assert!(source(&folder, "functions.c").contains("    {40, 30},\n"));
     assert_eq!(source(&folder, "data.bin"), "abcd");
     assert_eq!((outcome.records_read, outcome.notes.len()), (15, 1));
-    assert!(is_missing("cc") || compiles(folder.path()));
+    assert!(!has_program("cc") || compiles(folder.path()));
 }
 
 #[test]
@@ -303,7 +294,7 @@ fn no_trace_gets_its_own_words_into_the_source() {
             // Within strings they may stand; nowhere else does such a line begin.
             assert!(!text.lines().any(|line| line.trim_start().starts_with("#error")), "{seed} {name}");
         }
-        assert!(is_missing("cc") || compiles(folder.path()), "{seed}");
+        assert!(!has_program("cc") || compiles(folder.path()), "{seed}");
     }
 }
 
@@ -345,7 +336,7 @@ fn pictures(trace: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
         // A machine without drivers is no fault of the program.
         let is_bare = said.contains("libEGL") || said.contains("no display") || said.contains("no configuration");
         assert!(is_bare, "{}: {said}", trace.display());
-        let _ = writeln!(std::io::stderr(), "skipped: {said}");
+        skip(&said);
         return None;
     }
     let picture = |call: u64| std::fs::read(format!("{}{call:010}.ppm", prefix.display())).ok();
@@ -383,7 +374,7 @@ fn traces() -> Vec<(PathBuf, usize)> {
 
 #[test]
 fn frames_look_as_those_of_glretrace() {
-    if is_missing("cc") || is_missing("make") {
+    if !has_program("cc") || !has_program("make") {
         return;
     }
     let Some(display) = Display::open() else { return };

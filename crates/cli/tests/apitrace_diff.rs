@@ -2,12 +2,13 @@
 //!
 //! `cargo xtask test` installs apitrace; where it is missing a test says that it is skipped.
 
-#![expect(clippy::disallowed_methods, reason = "a test names what it skips past the harness; no text of a trace")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use anytrace_core::testing::{has_program, skip};
 
 fn corpus(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../apitrace/corpus").join(name).display().to_string()
@@ -15,12 +16,7 @@ fn corpus(name: &str) -> String {
 
 /// Runs a program of apitrace's; `None` when it is not there.
 fn peer(arguments: &[&str]) -> Option<Output> {
-    let output = Command::new("apitrace").args(arguments).output().ok();
-    if output.is_none() {
-        // Not by a print macro, which the test harness would swallow.
-        let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
-    }
-    output
+    has_program("apitrace").then(|| Command::new("apitrace").args(arguments).output().unwrap())
 }
 
 fn ours(arguments: &[&str]) -> Output {
@@ -149,15 +145,14 @@ fn images_that_differ_are_shown_and_nothing_is_replaced() {
 fn marked_images_have_the_pixels_of_apitrace_s() {
     let (theirs, own) = (images(), images());
     // Pillow is no dependency of apitrace's package: without it the peer fails.
-    let Ok(output) =
-        Command::new("apitrace").current_dir(theirs.path()).args(["diff-images", "-f", "0.01", "a/", "b/"]).output()
-    else {
+    if !has_program("apitrace") {
         return;
-    };
+    }
+    let mut peer = Command::new("apitrace");
+    let output = peer.current_dir(theirs.path()).args(["diff-images", "-f", "0.01", "a/", "b/"]).output().unwrap();
     let path = |folder: &tempfile::TempDir| -> PathBuf { folder.path().join("b/f.0000000055.diff.png") };
     if !path(&theirs).exists() {
-        let _ = writeln!(std::io::stderr(), "skipped: {}", String::from_utf8_lossy(&output.stderr));
-        return;
+        return skip(&String::from_utf8_lossy(&output.stderr));
     }
     in_folder(own.path(), &["-f", "0.01", "a/", "b/"]);
     let read = |folder: &tempfile::TempDir| {

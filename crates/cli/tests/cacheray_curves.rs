@@ -1,10 +1,11 @@
 //! `anytrace cacheray mrc` and `sharing` through the program.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail by panicking, and says what it skips")]
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
+use anytrace_core::testing::has_program;
 use serde_json::Value;
 
 const FALSE_SHARING: &str = "crates/cacheray/corpus/curves/falseshare.rh14-O0.trace.gz";
@@ -176,10 +177,7 @@ fn program(folder: &Path) -> Option<String> {
         struct Slot { unsigned hits; struct { short x, y; } at; long total; } *slots;\n\
         struct Counters { long a, b, pad[14], c; } *counters;\n\
         int main(void) { slots = malloc(10 * sizeof *slots); counters = malloc(sizeof *counters); return !slots; }\n";
-    if Command::new("gcc").arg("--version").output().is_err() {
-        #[expect(clippy::disallowed_methods, reason = "past the harness; no text of a trace")]
-        let mut err = std::io::stderr();
-        let _ = std::io::Write::write_all(&mut err, b"skipped: gcc is missing: names of fields are not tried\n");
+    if !has_program("gcc") {
         return None;
     }
     let (source, program) = (folder.join("slots.c"), folder.join("slots"));

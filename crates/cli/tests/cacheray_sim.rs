@@ -5,20 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use anytrace_core::testing::shared_corpus;
 use serde_json::Value;
 use tempfile::TempDir;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../cacheray/corpus")
-}
-
-/// The whole corpus, where it is: see `anytrace_core::testing::shared_corpus`.
-fn shared() -> Option<PathBuf> {
-    let root = match std::env::var_os("ANYTRACE_CORPUS") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-    };
-    Some(root.join("cacheray")).filter(|folder| folder.is_dir())
 }
 
 fn run(words: &[&str]) -> Output {
@@ -96,7 +88,7 @@ fn every_number_is_the_oracles() {
 
 #[test]
 fn every_number_is_the_oracles_in_the_whole_corpus() {
-    if let Some(root) = shared() {
+    if let Some(root) = shared_corpus("cacheray") {
         assert!(compare_corpus(&root, "1") >= 17);
         assert!(compare_corpus(&root, "2") >= 17);
     }
@@ -104,7 +96,7 @@ fn every_number_is_the_oracles_in_the_whole_corpus() {
 
 #[test]
 fn coherence_is_counted_as_the_oracle_does() {
-    let Some(root) = shared() else { return };
+    let Some(root) = shared_corpus("cacheray") else { return };
     let files = TempDir::new().unwrap();
     let config = files.path().join("mesi.json");
     std::fs::write(&config, r#"{"levels": [{"size": 4096, "ways": 4, "private": true}]}"#).unwrap();

@@ -3,25 +3,15 @@
 //! `cargo xtask test` installs them from Debian (llvm, apitrace); where they are missing a test says
 //! that it is skipped.
 
-#![expect(clippy::disallowed_methods, reason = "a test names what it skips past the harness; no text of a trace")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anytrace_core::testing::has_program;
+
 fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces").join(name).display().to_string()
-}
-
-/// True when the program is there; says so when it is not.
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--help").output().is_ok();
-    if !found {
-        // Not by a print macro, which the test harness would swallow.
-        let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed");
-    }
-    found
 }
 
 /// Runs a program that must succeed; its standard output.
@@ -64,7 +54,7 @@ fn yaml_records(text: &str) -> Vec<String> {
 
 #[test]
 fn llvm_xray_reads_every_version_we_write_as_the_same_records() {
-    if !has("llvm-xray") {
+    if !has_program("llvm-xray") {
         return;
     }
     let folder = Folder::new();
@@ -81,7 +71,7 @@ fn llvm_xray_reads_every_version_we_write_as_the_same_records() {
 
 #[test]
 fn our_yaml_holds_the_records_of_llvm_xrays() {
-    if !has("llvm-xray") {
+    if !has_program("llvm-xray") {
         return;
     }
     let folder = Folder::new();
@@ -93,7 +83,7 @@ fn our_yaml_holds_the_records_of_llvm_xrays() {
 
 #[test]
 fn llvm_xray_takes_a_trimmed_and_a_repaired_trace() {
-    if !has("llvm-xray") {
+    if !has_program("llvm-xray") {
         return;
     }
     let folder = Folder::new();
@@ -112,7 +102,7 @@ fn llvm_xray_takes_a_trimmed_and_a_repaired_trace() {
 
 #[test]
 fn apitrace_dumps_every_container_we_write_alike() {
-    if !has("apitrace") {
+    if !has_program("apitrace") {
         return;
     }
     let folder = Folder::new();
@@ -133,7 +123,7 @@ fn apitrace_dumps_every_container_we_write_alike() {
 
 #[test]
 fn apitrace_dumps_a_trimmed_and_a_repaired_trace() {
-    if !has("apitrace") {
+    if !has_program("apitrace") {
         return;
     }
     let folder = Folder::new();
@@ -186,7 +176,7 @@ fn random_call_set(state: &mut u64) -> String {
 
 #[test]
 fn apitrace_dump_prints_what_apitrace_prints_for_any_set_of_calls() {
-    if !has("apitrace") {
+    if !has_program("apitrace") {
         return;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apitrace/corpus");

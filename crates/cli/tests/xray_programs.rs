@@ -3,27 +3,18 @@
 //! `cargo xtask test` installs clang and its XRay runtime from Debian; where they are missing a test says that it is
 //! skipped.
 
-#![expect(clippy::disallowed_methods, reason = "a test names what it skips past the harness; no text of a trace")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use anytrace_core::testing::{has_program, skip};
 
 /// Versions of clang that may be there, newest first; each with the peer of its version.
 const CLANGS: [&str; 10] = ["-22", "-21", "-20", "-19", "-18", "-17", "-16", "-15", "-14", ""];
 
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../xray/tests/programs")
-}
-
-fn note(message: &str) {
-    // Not by a print macro, which the test harness would swallow.
-    let _ = writeln!(std::io::stderr(), "{message}");
-}
-
-fn is_there(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 /// Runs what must succeed.
@@ -53,7 +44,7 @@ fn clangs(folder: &Path) -> Vec<&'static str> {
     };
     let found: Vec<_> = CLANGS.into_iter().filter(links).collect();
     if found.is_empty() {
-        note("skipped: no clang with the XRay runtime is installed (clang-14, libclang-rt-14-dev)");
+        skip("no clang with the XRay runtime is installed (clang-14, libclang-rt-14-dev)");
     }
     // The unnumbered one is one of the others, where there are others.
     if found.len() > 1 { found.into_iter().filter(|version| !version.is_empty()).collect() } else { found }
@@ -114,7 +105,7 @@ fn read_by_every_verb(trace: &str, program: &str, named: &[&str]) {
 fn extracts_as_peer(version: &str, program: &str) {
     let peer = [format!("llvm-xray{version}"), format!("/usr/lib/llvm{version}/bin/llvm-xray")];
     let Some(peer) = peer.iter().find(|peer| Command::new(peer).arg("--help").output().is_ok()) else {
-        note(&format!("not compared: llvm-xray{version} is not installed"));
+        skip(&format!("llvm-xray{version} is not installed"));
         return;
     };
     for options in [&[][..], &["--symbolize"], &["-s", "--no-demangle"], &["-s", "--demangle"], &["-no-demangle"]] {
@@ -162,8 +153,7 @@ fn a_cpp_program_is_recorded_and_named() {
 fn a_rust_program_is_recorded_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let Some(&version) = clangs(folder.path()).first() else { return };
-    if !is_there("rustc") {
-        note("skipped: rustc is not installed");
+    if !has_program("rustc") {
         return;
     }
     let program = folder.path().join("calls");

@@ -21,9 +21,37 @@ pub fn shared_corpus(format: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    // Not by a print macro, which the test harness would swallow: a skipped test must say why.
-    let _ = writeln!(std::io::stderr(), "skipped: no shared corpus at {} (set ANYTRACE_CORPUS)", folder.display());
+    skip(&format!("no shared corpus at {} (set ANYTRACE_CORPUS)", folder.display()));
     None
+}
+
+/// Reports that a test, or a part of one, is skipped: one line `skipped: WHY` on stderr, past the test harness, which
+/// captures what print macros write. Where `ANYTRACE_REQUIRE_ALL` is set (and neither empty nor `0`) the test fails
+/// with that text instead.
+///
+/// # Panics
+///
+/// With `ANYTRACE_REQUIRE_ALL`.
+#[track_caller]
+pub fn skip(why: &str) {
+    let requires_all = std::env::var_os("ANYTRACE_REQUIRE_ALL").is_some_and(|value| !value.is_empty() && value != "0");
+    assert!(!requires_all, "skipped: {why}");
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// True when a program is installed: a path, or a name that is searched in `PATH`. If it is not, the test is skipped.
+///
+/// # Panics
+///
+/// With `ANYTRACE_REQUIRE_ALL`, see [`skip`].
+#[track_caller]
+pub fn has_program(name: &str) -> bool {
+    let is_there = |folder: PathBuf| folder.join(name).is_file();
+    let has = std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(is_there));
+    if !has {
+        skip(&format!("{name} is not installed"));
+    }
+    has
 }
 
 /// An input that gives a cursor at most `at_once` bytes at a time.
@@ -266,4 +294,43 @@ pub fn same_records(format: &dyn Format, a: &[u8], b: &[u8]) -> bool {
         out
     };
     records(a) == records(b)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::process::{Command, Output};
+
+    use super::has_program;
+
+    const CHILD: &str = "ANYTRACE_TEST_OF_SKIPS";
+
+    /// Runs only in a process of the test below.
+    #[test]
+    fn child_that_skips() {
+        if std::env::var_os(CHILD).is_some() {
+            assert!(has_program("ls"));
+            assert!(!has_program("no such program"));
+        }
+    }
+
+    fn child(requires_all: &str) -> Output {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["testing::tests::child_that_skips", "--exact"]).env(CHILD, "1");
+        command.env("ANYTRACE_REQUIRE_ALL", requires_all).output().unwrap()
+    }
+
+    #[test]
+    fn a_skip_is_a_line_past_the_harness_or_a_failure() {
+        for requires_all in ["", "0"] {
+            let output = child(requires_all);
+            assert!(output.status.success());
+            assert_eq!(String::from_utf8(output.stderr).unwrap(), "skipped: no such program is not installed\n");
+        }
+        let output = child("1");
+        assert!(!output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("skipped: no such program is not installed"), "{text}");
+    }
 }

@@ -1,7 +1,6 @@
 //! Layouts from debug data beside what the compiled program says of itself.
 
 #![allow(missing_docs)]
-#![allow(clippy::print_stdout, reason = "says what is not tried")]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anytrace_core::InputOptions;
 use anytrace_core::layout::{Layout, Layouts, Role};
+use anytrace_core::testing::has_program;
 use anytrace_symbols::layouts::{TypeData, with_type_data};
 
 fn source(name: &str) -> PathBuf {
@@ -20,8 +20,7 @@ fn source(name: &str) -> PathBuf {
 fn compiled(compiler: &str, options: &[&str], from: &str, to: &str) -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    if Command::new(compiler).arg("--version").output().is_err() {
-        println!("{compiler} is missing: {from} is not tried with it");
+    if !has_program(compiler) {
         return None;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layouts").join(to);

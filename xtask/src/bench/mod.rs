@@ -4,6 +4,7 @@
 //! times on one thread; the row shows the run with the least CPU time. `--peers` also runs the formats' own
 //! tools where they are installed.
 
+mod against;
 mod apitrace;
 mod bars;
 mod cacheray;
@@ -54,6 +55,9 @@ const INPUTS: &[Input] = &[
     Input { name: "casemate-wider", generate: casemate::generate_wide, megabytes: 46 },
 ];
 
+const HEAD: &str = "| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|";
+const HEAD_AGAINST: &str = "| job | CPU s | CPU s of the other | ratio |\n|---|---|---|---|";
+
 /// Runs counted for each row; the best is shown.
 const RUNS: usize = 3;
 
@@ -62,15 +66,20 @@ struct Options {
     megabytes: Option<u64>,
     keep: bool,
     peers: bool,
+    /// Another build of the command, to compare with.
+    against: Option<String>,
 }
 
 fn options(arguments: &[String]) -> Result<Options, String> {
-    let mut options = Options { names: Vec::new(), megabytes: None, keep: false, peers: false };
+    let mut options = Options { names: Vec::new(), megabytes: None, keep: false, peers: false, against: None };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--keep" => options.keep = true,
             "--peers" => options.peers = true,
+            "--against" => {
+                options.against = Some(rest.next().ok_or("--against takes a program")?.clone());
+            }
             "--megabytes" => {
                 let value = rest.next().ok_or("--megabytes takes a number")?;
                 options.megabytes =
@@ -97,24 +106,24 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let mut missed = Vec::new();
-    println!("| job | CPU s | wall s | peak MiB | rate | at least |\n|---|---|---|---|---|---|");
+    println!("{}", if options.against.is_some() { HEAD_AGAINST } else { HEAD });
     for input in INPUTS {
         if !options.names.is_empty() && !options.names.iter().any(|name| name == input.name) {
             continue;
         }
         let path = make(input, &folder, options.megabytes)?;
-        bench(input, &path, &options, &mut missed)?;
-        if input.name == "apitrace" {
-            late::bench(&path, &options, &mut missed)?;
-        }
-        if input.name == "heph" {
-            live::bench(&path, &mut missed)?;
+        if let Some(other) = &options.against {
+            let this = root().join("target/dist/anytrace").display().to_string();
+            against::bench(input.name, &path.display().to_string(), [&this, other], &mut missed)?;
+        } else {
+            bench(input, &path, &options, &mut missed)?;
         }
         if !options.keep {
             std::fs::remove_file(&path).map_err(|error| error.to_string())?;
         }
     }
-    if options.names.is_empty() || options.names.iter().any(|name| name == recorder::NAME) {
+    let has_recorder = options.names.is_empty() || options.names.iter().any(|name| name == recorder::NAME);
+    if has_recorder && options.against.is_none() {
         recorder::bench()?;
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", missed.join("; "))) }
@@ -186,7 +195,11 @@ fn bench(input: &Input, path: &Path, options: &Options, missed: &mut Vec<String>
             peer(&words, &file, &size);
         }
     }
-    Ok(())
+    match input.name {
+        "apitrace" => late::bench(path, options, missed),
+        "heph" => live::bench(path, missed),
+        _ => Ok(()),
+    }
 }
 
 /// What it takes to read the input and do nothing with it.

@@ -2,12 +2,13 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::flags::{CallFlags, call_flags};
+use anytrace_core::testing::{has_program, skip};
 use anytrace_core::{Collect, Input, OpenOptions};
 
 /// A display that ends with the test.
@@ -17,12 +18,11 @@ pub struct Display {
 }
 
 impl Display {
-    /// `None` where the programs are missing, which is said.
+    /// `None` where the programs are not installed; the test is skipped.
     #[allow(clippy::zombie_processes, reason = "dropping waits")]
     pub fn open() -> Option<Self> {
         for program in ["Xvfb", "glretrace"] {
-            if Command::new(program).arg("-help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-                let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed");
+            if !has_program(program) {
                 return None;
             }
         }
@@ -34,9 +34,9 @@ impl Display {
         let _ = server.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
         let name = format!(":{}", line.trim());
         if name.len() == 1 {
-            let _ = writeln!(std::io::stderr(), "skipped: Xvfb does not start");
             let _ = server.kill();
             let _ = server.wait();
+            skip("Xvfb does not start");
             return None;
         }
         Some(Self { server, name })

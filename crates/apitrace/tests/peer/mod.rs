@@ -2,24 +2,19 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use anytrace_core::testing::has_program;
 use tempfile::TempDir;
 
 /// The program, and a folder for its files.
 pub struct Peer(TempDir);
 
 impl Peer {
-    /// `None`, and a word about it, where it is not installed.
+    /// `None` where it is not installed; the test is skipped.
     pub fn installed() -> Option<Self> {
-        if Command::new("apitrace").arg("help").output().is_err() {
-            // Not `eprintln`, which is kept back where the test succeeds.
-            let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
-            return None;
-        }
-        Some(Self(tempfile::tempdir().unwrap()))
+        has_program("apitrace").then(|| Self(tempfile::tempdir().unwrap()))
     }
 
     /// Where a file of a name is in its folder.
