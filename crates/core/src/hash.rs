@@ -16,7 +16,7 @@
 //! ```
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 
 use foldhash::SharedSeed;
@@ -35,8 +35,7 @@ pub struct Seeded(SeedableRandomState);
 
 impl Default for Seeded {
     fn default() -> Self {
-        static SHARED: OnceLock<SharedSeed> = OnceLock::new();
-        Self(SeedableRandomState::with_seed(random(), SHARED.get_or_init(|| SharedSeed::from_u64(random()))))
+        Self(SeedableRandomState::with_seed(random(), shared()))
     }
 }
 
@@ -47,6 +46,13 @@ impl BuildHasher for Seeded {
     fn build_hasher(&self) -> Self::Hasher {
         self.0.build_hasher()
     }
+}
+
+/// What all hashers of the process share; drawn when the first is made.
+#[inline]
+fn shared() -> &'static SharedSeed {
+    static SHARED: OnceLock<SharedSeed> = OnceLock::new();
+    SHARED.get_or_init(|| SharedSeed::from_u64(random()))
 }
 
 /// A number that differs in each process and each call. The standard library asks the system once a thread.
@@ -94,15 +100,12 @@ impl Key {
     }
 
     /// The hash of bytes.
+    #[inline]
     pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        let start = self.hash(bytes.len() as u64);
-        let hash = words.iter().fold(start, |hash, word| self.hash_pair(hash, u64::from_le_bytes(*word)));
-        self.hash_pair(hash, u64::from_le_bytes(last))
+        let mut hasher = FoldHasher::with_seed(self.seed, shared());
+        hasher.write(bytes);
+        // Rows of numbers differ in few bits: one product more spreads them over all bits.
+        self.hash_pair(hasher.finish(), bytes.len() as u64)
     }
 }
 

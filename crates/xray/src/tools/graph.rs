@@ -251,10 +251,9 @@ impl Counter {
             self.oddities.too_deep += 1;
             return;
         }
-        let (mut open, mut search) = (std::mem::take(&mut thread.open), std::mem::take(&mut thread.search));
-        if let Some(depth) = self.depth_of(&open, &mut search, moment.function) {
+        let mut open = std::mem::take(&mut thread.open);
+        if let Some(depth) = self.depth_of(&open, at, moment.function) {
             let mut n = 0;
-            search.left(depth);
             while open.len() > depth {
                 let Some(call) = open.pop() else { break };
                 let caller = open.last().map_or(ROOT, |outer| outer.function);
@@ -266,21 +265,23 @@ impl Counter {
             self.oddities.deduced += u64::from(n.saturating_sub(1));
         }
         if let Some(thread) = self.threads.get_mut(at) {
-            (thread.open, thread.search) = (open, search);
+            thread.search.left(open.len());
+            thread.open = open;
         }
     }
 
-    /// How many calls stay open when a function is left; `None` when the exit fits none.
+    /// How many calls of a thread remain open when a function is left; `None` when the exit fits none.
     #[inline]
-    fn depth_of(&mut self, open: &[Open], search: &mut OpenSearch, function: u32) -> Option<usize> {
+    fn depth_of(&mut self, open: &[Open], thread: usize, function: u32) -> Option<usize> {
         match open.last() {
             Some(call) if call.function == function => Some(open.len() - 1),
-            _ => self.depth_of_outer(open, search, function),
+            _ => self.depth_of_outer(open, thread, function),
         }
     }
 
     #[cold]
-    fn depth_of_outer(&mut self, open: &[Open], search: &mut OpenSearch, function: u32) -> Option<usize> {
+    fn depth_of_outer(&mut self, open: &[Open], thread: usize, function: u32) -> Option<usize> {
+        let search = &mut self.threads.get_mut(thread)?.search;
         let found = search.find(function, open.len(), |at| open.get(at).map(|call| call.function));
         let failure = match self.pairing {
             Pairing::Right => None,
