@@ -18,6 +18,7 @@ mod table;
 mod terminal;
 mod units;
 mod verbs;
+mod written;
 
 use std::io::Write;
 use std::process::ExitCode;
