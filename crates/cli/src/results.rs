@@ -61,8 +61,14 @@ fn failure(message: &str) -> Value {
 
 /// Prints one object for one file, an array for several; where the only file failed, an object that says why.
 pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
-    if !is_array && objects.is_empty() {
-        objects.extend(ledger().failures.iter().map(|message| failure(message)));
+    if !is_array {
+        let failures = ledger().failures.clone();
+        if objects.is_empty() {
+            objects.extend(failures.iter().map(|message| failure(message)));
+        } else if let ([Value::Object(only)], Some(first)) = (objects.as_mut_slice(), failures.first()) {
+            // A result of all files together, of which one could not be read.
+            only.entry("error").or_insert_with(|| Value::from(first.as_str()));
+        }
     }
     print_as_they_are(objects, is_array)
 }
