@@ -190,6 +190,18 @@ pub struct Totals {
     pub lost_bytes: u64,
     /// Bytes of the trace as it stands in the file, without gzip or zstd.
     pub trace_bytes: u64,
+    /// Reading ended before the end, because no more was wanted. Nobody looked at what follows.
+    pub ends_early: bool,
+}
+
+impl Totals {
+    /// How far the trace was read, for results: `to the end`, or `up to call N`.
+    pub fn extent(&self) -> String {
+        match self.calls.checked_sub(1).filter(|_| self.ends_early) {
+            Some(call) => format!("up to call {call}"),
+            None => "to the end".to_owned(),
+        }
+    }
 }
 
 /// Reads a trace.
@@ -225,6 +237,8 @@ pub struct Reader {
     /// What looking for events behind damage has cost so far.
     pub(crate) effort: u64,
     pub(crate) walker: Walker,
+    /// No more was wanted before the end.
+    ends_early: bool,
 }
 
 /// Why an event could not be read to its end.
@@ -274,6 +288,7 @@ impl Reader {
             frame: 0,
             thread_max: 0,
             effort: 0,
+            ends_early: false,
         }
     }
 
@@ -294,6 +309,7 @@ impl Reader {
                 }
                 let place = (self.stream.offset(), self.seq);
                 if visitor.is_done() {
+                    self.ends_early = true;
                     break;
                 }
                 if !self.step(visitor, sink)? {
@@ -548,6 +564,7 @@ impl Reader {
             raw_bytes: self.stream.offset(),
             lost_bytes: self.lost_bytes,
             trace_bytes: self.stream.trace_bytes(),
+            ends_early: self.ends_early,
         })
     }
 }

@@ -60,6 +60,8 @@ enum Source {
     Chunks(Box<Chunks>),
     Ahead(Ahead),
     Brotli(Box<Brotli>),
+    #[cfg(feature = "tools")]
+    Pieces(crate::tools::repack::Pieces),
 }
 
 impl Stream {
@@ -113,6 +115,12 @@ impl Stream {
             _ => Source::Ahead(Ahead::start(chunks)?),
         };
         Ok(Self::of_source(source, layers, base, Container::Snappy))
+    }
+
+    /// A raw stream that comes in pieces from elsewhere.
+    #[cfg(feature = "tools")]
+    pub(crate) fn of_pieces(pieces: crate::tools::repack::Pieces) -> Self {
+        Self::of_source(Source::Pieces(pieces), Vec::new(), 0, Container::Raw)
     }
 
     fn of_source(source: Source, layers: Vec<Layer>, base: u64, own: Container) -> Self {
@@ -310,6 +318,8 @@ impl Source {
             }
             Self::Ahead(ahead) => ahead.next(buffer, at, damage, file_bytes),
             Self::Brotli(brotli) => brotli.next(buffer, at, damage, file_bytes),
+            #[cfg(feature = "tools")]
+            Self::Pieces(pieces) => Ok(pieces.next(buffer, at, damage, file_bytes)),
         }
     }
 }

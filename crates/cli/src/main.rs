@@ -18,6 +18,7 @@ mod table;
 mod terminal;
 mod units;
 mod verbs;
+mod written;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -39,7 +40,12 @@ fn main() -> ExitCode {
     // A file that was cut short while it was mapped or decompressed: what was made of it counts for nothing.
     let cut = anytrace_core::cut_short().map(|(name, error)| Failure::of(&name, &error));
     match (result, cut) {
-        (Ok(verdict), None) => ExitCode::from(verdict.code()),
+        (Ok(verdict), None) => {
+            if is_json {
+                results::print_failure();
+            }
+            ExitCode::from(verdict.code())
+        }
         (Err(failure), _) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         (Err(failure), None) => fail(&failure, is_json),
         (result, Some(cut)) => {
@@ -53,7 +59,7 @@ fn main() -> ExitCode {
 fn fail(failure: &Failure, is_json: bool) -> ExitCode {
     failure.print();
     if is_json {
-        results::print_failure(failure.message());
+        results::print_failure();
     }
     ExitCode::from(failure.code())
 }
@@ -66,14 +72,11 @@ fn parse(given: &[std::ffi::OsString], is_json: &mut bool) -> Result<Arguments, 
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// True where a verb was asked for JSON on standard output. The group `apitrace` writes its JSON as it reads, and says
-/// itself what it failed at.
+/// True where a verb was asked for JSON on standard output.
 fn wants_json(matches: &clap::ArgMatches) -> bool {
-    let mut leaf = matches;
+    let (mut leaf, mut path) = (matches, Vec::new());
     while let Some((name, inner)) = leaf.subcommand() {
-        if name == "apitrace" {
-            return false;
-        }
+        path.push(name);
         leaf = inner;
     }
     let has = |option: &str, wanted: &str| {
@@ -85,7 +88,9 @@ fn wants_json(matches: &clap::ArgMatches) -> bool {
         || leaf.try_contains_id("output").unwrap_or(false)
             && leaf.value_source("output") == Some(clap::parser::ValueSource::CommandLine)
             && has("output", "-");
-    has("format", "json") && !is_elsewhere
+    // One verb has no other form, another says its reasons in JSON.
+    let is_json = has("format", "json") || has("explain", "json") || path == ["apitrace", "info"];
+    is_json && !is_elsewhere
 }
 
 /// Prints help and versions, which are results, or a complaint about the command line.

@@ -1,5 +1,6 @@
 //! Output files that appear whole or not at all.
 
+mod aside;
 mod stream;
 
 use std::fs::{self, File};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anytrace_core::Target;
+pub(crate) use aside::{Aside, commit_all};
 use stream::Stream;
 use tempfile::NamedTempFile;
 
@@ -162,11 +164,15 @@ impl Output {
 
     /// The temporary file with all that was written so far, to be read again.
     pub(crate) fn staged(&mut self) -> Result<&Path, Failure> {
-        let Writer::File(writer) = &mut self.writer else {
-            return Err(Failure::output(&io::Error::from(io::ErrorKind::Unsupported)));
-        };
+        let unsupported = || Failure::output(&io::Error::from(io::ErrorKind::Unsupported));
+        self.staged_file()?.ok_or_else(unsupported)
+    }
+
+    /// The same; `None` where the bytes go out as they come.
+    pub(crate) fn staged_file(&mut self) -> Result<Option<&Path>, Failure> {
+        let Writer::File(writer) = &mut self.writer else { return Ok(None) };
         writer.flush().map_err(|error| Failure::output(&error))?;
-        Ok(writer.get_ref().file.path())
+        Ok(Some(writer.get_ref().file.path()))
     }
 
     /// Gives the file its name, or copies it where it belongs, and returns the verdict. Without a result there is

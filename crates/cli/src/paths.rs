@@ -43,3 +43,29 @@ fn every_path_is_listed_as_read_or_written() {
     let gone: Vec<_> = listed.difference(&found).collect();
     assert!(gone.is_empty(), "tests/paths.tsv lists what no verb has: {gone:?}");
 }
+
+/// Verbs with a choice that has `json`.
+fn with_json(command: &clap::Command, verb: &str, found: &mut BTreeSet<String>) {
+    let has_json = command
+        .get_arguments()
+        .any(|argument| argument.get_possible_values().iter().any(|value| value.get_name() == "json"));
+    if has_json {
+        found.insert(verb.to_owned());
+    }
+    for inner in command.get_subcommands() {
+        with_json(inner, format!("{verb} {}", inner.get_name()).trim(), found);
+    }
+}
+
+#[test]
+fn every_verb_with_json_is_listed() {
+    /// They read no trace, or go on for as long as it does.
+    const ELSEWHERE: [&str; 3] = ["casemate rules", "heph collect", "heph replay"];
+    let mut found = BTreeSet::new();
+    with_json(&Arguments::command(), "", &mut found);
+    let rows = include_str!("../tests/json.tsv").lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeSet<_> = rows.filter_map(|line| line.split('\t').next()).collect();
+    let unlisted: Vec<_> =
+        found.iter().filter(|verb| !listed.contains(verb.as_str()) && !ELSEWHERE.contains(&verb.as_str())).collect();
+    assert!(unlisted.is_empty(), "say in tests/json.tsv how these print JSON: {unlisted:?}");
+}

@@ -5,7 +5,6 @@
 //! with `error`, so that what is printed is JSON in any case.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anytrace_export::json::VERSION;
@@ -23,9 +22,6 @@ struct Ledger {
 }
 
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger { lost: Vec::new(), failures: Vec::new() });
-
-/// True once a JSON result went out.
-static IS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 fn ledger() -> MutexGuard<'static, Ledger> {
     // A poisoned lock only means that another thread panicked between two plain stores.
@@ -65,8 +61,14 @@ fn failure(message: &str) -> Value {
 
 /// Prints one object for one file, an array for several; where the only file failed, an object that says why.
 pub(crate) fn print_json(mut objects: Vec<Value>, is_array: bool) -> Result<(), Failure> {
-    if !is_array && objects.is_empty() {
-        objects.extend(ledger().failures.iter().map(|message| failure(message)));
+    if !is_array {
+        let failures = ledger().failures.clone();
+        if objects.is_empty() {
+            objects.extend(failures.iter().map(|message| failure(message)));
+        } else if let ([Value::Object(only)], Some(first)) = (objects.as_mut_slice(), failures.first()) {
+            // A result of all files together, of which one could not be read.
+            only.entry("error").or_insert_with(|| Value::from(first.as_str()));
+        }
     }
     print_as_they_are(objects, is_array)
 }
@@ -99,7 +101,6 @@ fn print_as_they_are(mut objects: Vec<Value>, is_array: bool) -> Result<(), Fail
 
 /// Prints a document that is no result of ours, or of no trace.
 pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
-    IS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::BufWriter::new(crate::terminal::stdout().json(true));
     serde_json::to_writer_pretty(&mut out, value).map_err(|error| Failure::output(&error.into()))?;
     out.write_all(b"\n")?;
@@ -107,11 +108,13 @@ pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the result of a verb that failed, where JSON was asked for and none went out yet.
-pub(crate) fn print_failure(message: &str) {
-    if !IS_PRINTED.load(Ordering::Relaxed) {
+/// Prints the result of a verb that failed, where JSON was asked for and nothing went out yet: whoever reads JSON gets
+/// some, whatever the input. Nothing where nothing failed.
+pub(crate) fn print_failure() {
+    let first = ledger().failures.first().cloned();
+    if let Some(message) = first.filter(|_| !crate::terminal::has_result()) {
         // The exit code says what happened; nothing can be done where standard output is gone.
-        let _ = print_as_they_are(vec![failure(message)], false);
+        let _ = print_as_they_are(vec![failure(&message)], false);
     }
 }
 
@@ -125,7 +128,6 @@ pub(crate) struct LostLast<W: Write> {
 
 impl<W: Write> LostLast<W> {
     pub(crate) fn new(inner: W) -> Self {
-        IS_PRINTED.store(true, Ordering::Relaxed);
         Self { inner, pending: Vec::new() }
     }
 

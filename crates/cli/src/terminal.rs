@@ -12,6 +12,7 @@
 mod guard;
 
 use std::io::{self, IsTerminal, StderrLock, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 
@@ -22,6 +23,16 @@ use guard::{Colors, Escapes, Guard};
 pub(crate) struct Stream<W: Write> {
     inner: W,
     guard: Guard,
+    /// It is standard output, and nothing was written to it before.
+    is_unused: bool,
+}
+
+/// More than white space was written to standard output.
+static HAS_RESULT: AtomicBool = AtomicBool::new(false);
+
+/// True once more than white space went to standard output.
+pub(crate) fn has_result() -> bool {
+    HAS_RESULT.load(Ordering::Relaxed)
 }
 
 /// Standard output.
@@ -34,14 +45,14 @@ pub(crate) type Stderr = Stream<StderrLock<'static>>;
 pub(crate) fn stdout() -> Stdout {
     let inner = io::stdout().lock();
     let guard = guard(inner.is_terminal(), AutoStream::choice(&inner));
-    Stream { inner, guard }
+    Stream { inner, guard, is_unused: !has_result() }
 }
 
 /// Standard error, locked.
 pub(crate) fn stderr() -> Stderr {
     let inner = io::stderr().lock();
     let guard = guard(inner.is_terminal(), AutoStream::choice(&inner));
-    Stream { inner, guard }
+    Stream { inner, guard, is_unused: false }
 }
 
 fn guard(is_terminal: bool, choice: ColorChoice) -> Guard {
@@ -116,6 +127,10 @@ impl<W: Write> Stream<W> {
 
 impl<W: Write> Write for Stream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_unused && !bytes.trim_ascii().is_empty() {
+            self.is_unused = false;
+            HAS_RESULT.store(true, Ordering::Relaxed);
+        }
         if self.guard.passes(bytes) {
             return self.inner.write(bytes);
         }

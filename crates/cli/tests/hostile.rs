@@ -136,3 +136,19 @@ fn json_lines_lead_back_to_the_same_records() {
         fs::remove_file(back).unwrap();
     });
 }
+
+/// The damage is behind the last call wanted: nobody looked at it, and JSON says how far reading went.
+#[test]
+fn reading_that_ends_early_says_so() {
+    each("early", |row, output, out| {
+        assert_eq!(output.status.code(), Some(0), "{row}");
+        let check = anytrace(&["check", row.split('\t').next().unwrap()]);
+        assert_eq!(check.status.code(), Some(1), "{row}");
+        if row.contains("json ") {
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(value["read"].as_str().unwrap().starts_with("up to call "), "{row}: {value:#}");
+        }
+        let is_clean = || anytrace(&["check", out.to_str().unwrap()]).status.success();
+        assert!(!out.exists() || is_clean(), "{row}");
+    });
+}

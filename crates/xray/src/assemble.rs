@@ -12,7 +12,7 @@ use crate::record::{
 };
 use crate::writer::{Out, put_basic, put_function, put_header, put_metadata};
 use crate::yaml::YamlHeader;
-use crate::yaml_write::{put_entry, put_yaml_end, put_yaml_header};
+use crate::yaml_write::{put_moment, put_yaml_end, put_yaml_header};
 
 /// Size of the buffers made for FDR: the runtime's default.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -155,7 +155,7 @@ impl Moments for Assembler<'_, '_> {
         let has_name = !moment.name.is_empty() && moment.name != moment.function.to_string().as_bytes();
         match &mut self.shape {
             Shape::Yaml { is_always_named } => {
-                put_entry(&mut self.out.buffer, moment, *is_always_named);
+                put_moment(&mut self.out.buffer, moment, *is_always_named);
                 self.outcome.records_written += 1;
             }
             Shape::Basic { endian, version } => {

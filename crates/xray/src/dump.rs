@@ -7,10 +7,11 @@ use anytrace_core::{Diagnostic, DumpForm, Error, Selection, Sink};
 
 use crate::basic::BasicVisitor;
 use crate::jsonl;
-use crate::moment::{Clock, Moment, MomentKind, Moments};
+use crate::moment::{Clock, MomentKind};
 use crate::pick::Picker;
 use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{BasicBody, BasicRecord, Body, CustomTime, Function, FunctionKind, Metadata};
+use crate::yaml::{YamlEntry, YamlHeader, YamlVisitor};
 
 /// How much is gathered before it is written.
 const FLUSH_BYTES: usize = 64 * 1024;
@@ -238,23 +239,31 @@ impl BasicVisitor for Printer<'_> {
     }
 }
 
-impl Moments for Printer<'_> {
-    fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
-        self.pick.see_time(moment.tsc);
-        let is_function = matches!(moment.kind, MomentKind::Function(_));
-        let is_wanted = self.pick.has_place(moment.at.seq, moment.thread, 0)
-            && self.pick.has_time(moment.tsc)
-            && (!self.pick.has_name_condition() || (is_function && self.pick.has_name(moment.function, moment.name)));
+impl YamlVisitor for Printer<'_> {
+    fn header(&mut self, header: &YamlHeader) -> Result<(), Error> {
+        if self.is_jsonl() {
+            jsonl::push_yaml_header(&mut self.buffer, header);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &YamlEntry, at: At, _line: u64) -> Result<(), Error> {
+        self.pick.see_time(entry.tsc);
+        let is_function = matches!(entry.kind, MomentKind::Function(_));
+        let id = entry.function.cast_unsigned();
+        let is_wanted = self.pick.has_place(at.seq, entry.thread, 0)
+            && self.pick.has_time(entry.tsc)
+            && (!self.pick.has_name_condition() || (is_function && self.pick.has_name(id, &entry.name)));
         if !is_wanted {
             return Ok(());
         }
-        self.begin(moment.at);
+        self.begin(at);
         if self.is_jsonl() {
-            jsonl::push_moment(&mut self.buffer, moment);
+            jsonl::push_entry(&mut self.buffer, entry);
         } else {
-            push_moment(&mut self.buffer, moment);
+            push_entry(&mut self.buffer, entry);
         }
-        self.end(moment.at)
+        self.end(at)
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
@@ -358,28 +367,30 @@ fn push_basic(out: &mut Vec<u8>, record: &BasicRecord, version: u16) {
     }
 }
 
-fn push_moment(out: &mut Vec<u8>, moment: &Moment<'_>) {
-    out.extend_from_slice(moment.kind.name().as_bytes());
-    if let MomentKind::Function(_) = moment.kind {
+fn push_entry(out: &mut Vec<u8>, entry: &YamlEntry) {
+    out.extend_from_slice(entry.kind.name().as_bytes());
+    let is_function = matches!(entry.kind, MomentKind::Function(_));
+    // Events have no function, but an entry of llvm-xray's names the last one.
+    if is_function || entry.function != 0 || !entry.name.is_empty() {
         out.extend_from_slice(b" #");
-        push_dec(out, moment.function.cast_signed());
-        if !moment.name.is_empty() {
+        push_dec(out, entry.function);
+        if !entry.name.is_empty() {
             out.push(b' ');
-            push_quoted(out, moment.name);
+            push_quoted(out, &entry.name);
         }
     }
-    if let MomentKind::Typed(event_type) = moment.kind {
-        push_field(out, "type", event_type);
+    if matches!(entry.kind, MomentKind::Typed(_)) || entry.event_type != 0 {
+        push_field(out, "type", entry.event_type);
     }
-    push_field(out, "cpu", moment.cpu);
-    push_field(out, "thread", moment.thread);
-    push_field(out, "process", moment.process);
-    push_field(out, "tsc", moment.tsc);
-    for value in moment.arguments {
+    push_field(out, "cpu", entry.cpu);
+    push_field(out, "thread", entry.thread);
+    push_field(out, "process", entry.process);
+    push_field(out, "tsc", entry.tsc);
+    for value in &entry.arguments {
         push_value(out, *value);
     }
-    if !moment.data.is_empty() {
-        push_data(out, moment.data);
+    if !entry.data.is_empty() {
+        push_data(out, &entry.data);
     }
 }
 

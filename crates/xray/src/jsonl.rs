@@ -8,14 +8,13 @@ use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 use anytrace_core::{Endian, Error, Input, Limits};
 
 use crate::dump::push_json;
-use crate::moment::{Moment, MomentKind};
-use crate::reader::At;
+use crate::moment::MomentKind;
 use crate::record::{
     BasicBody, BasicRecord, BitOrder, Body, CustomTime, FDR_ID_MAX, Function, FunctionKind, Header, KIND_NAMES, Layout,
     Metadata, Record, TYPE_BASIC, kind,
 };
 use crate::writer::{put_basic, put_function, put_header, put_metadata};
-use crate::yaml::YamlHeader;
+use crate::yaml::{YamlEntry, YamlHeader};
 use crate::yaml_write::{put_entry, put_yaml_end, put_yaml_header};
 
 /// Most zero bytes one gap line stands for.
@@ -171,29 +170,33 @@ pub(crate) fn push_basic(out: &mut Vec<u8>, record: &BasicRecord) {
     push_rubbish(out, "padding", &record.padding);
 }
 
-pub(crate) fn push_moment(out: &mut Vec<u8>, moment: &Moment<'_>) {
-    push_kind(out, moment.kind.name());
-    match moment.kind {
-        MomentKind::Function(_) => {
-            push_num(out, "id", moment.function.cast_signed());
-            push_json(out, "function", moment.name);
-            if !moment.arguments.is_empty() {
-                push_key(out, "args");
-                for (n, value) in moment.arguments.iter().enumerate() {
-                    out.push(if n == 0 { b'[' } else { b',' });
-                    push_dec(out, *value);
-                }
-                out.push(b']');
-            }
-        }
-        MomentKind::Typed(event_type) => push_num(out, "type", event_type),
-        MomentKind::Custom => {}
+/// A YAML entry. What an entry of its kind should not have (llvm-xray writes the function and the type of an earlier
+/// entry) is there where it is not 0 or empty.
+pub(crate) fn push_entry(out: &mut Vec<u8>, entry: &YamlEntry) {
+    push_kind(out, entry.kind.name());
+    let is_function = matches!(entry.kind, MomentKind::Function(_));
+    if is_function || entry.function != 0 {
+        push_num(out, "id", entry.function);
     }
-    push_num(out, "cpu", moment.cpu);
-    push_num(out, "thread", moment.thread);
-    push_num(out, "process", moment.process);
-    push_num(out, "tsc", moment.tsc);
-    push_json(out, "data", moment.data);
+    if is_function || !entry.name.is_empty() {
+        push_json(out, "function", &entry.name);
+    }
+    if !entry.arguments.is_empty() {
+        push_key(out, "args");
+        for (n, value) in entry.arguments.iter().enumerate() {
+            out.push(if n == 0 { b'[' } else { b',' });
+            push_dec(out, *value);
+        }
+        out.push(b']');
+    }
+    if matches!(entry.kind, MomentKind::Typed(_)) || entry.event_type != 0 {
+        push_num(out, "type", entry.event_type);
+    }
+    push_num(out, "cpu", entry.cpu);
+    push_num(out, "thread", entry.thread);
+    push_num(out, "process", entry.process);
+    push_num(out, "tsc", entry.tsc);
+    push_json(out, "data", &entry.data);
 }
 
 /// What the header line says.
@@ -256,7 +259,7 @@ impl Bytes {
                 Ok(())
             }
             Form::Fdr(layout, version) => put_fdr(&mut self.made, &object, *layout, *version),
-            Form::Yaml => put_yaml(&mut self.made, &object, self.entries),
+            Form::Yaml => put_yaml(&mut self.made, &object),
         }
     }
 }
@@ -415,7 +418,7 @@ fn read_record<'a>(object: &Object, data: &'a [u8], reserved: &'a [u8], version:
     Ok(Record::Metadata(Metadata { body, reserved }))
 }
 
-fn put_yaml(out: &mut Vec<u8>, object: &Object, line: u64) -> Result<(), Error> {
+fn put_yaml(out: &mut Vec<u8>, object: &Object) -> Result<(), Error> {
     let kind = match (function_kind(object)?, object.str("kind")?) {
         (Some(kind), _) => MomentKind::Function(kind),
         (None, "custom-event") => MomentKind::Custom,
@@ -423,30 +426,28 @@ fn put_yaml(out: &mut Vec<u8>, object: &Object, line: u64) -> Result<(), Error> 
         (None, other) => return Err(object.wrong("kind", "a kind of YAML entry", other)),
     };
     let is_function = matches!(kind, MomentKind::Function(_));
-    let function = if is_function { object.int::<i32>("id")?.cast_unsigned() } else { 0 };
-    let name = if is_function { object.bytes("function")? } else { Vec::new() };
-    let mut arguments = Vec::new();
+    let mut entry = YamlEntry { kind, ..YamlEntry::default() };
+    // Events may have these fields, too: see `push_entry`.
+    if is_function || object.has("id") {
+        entry.function = object.int("id")?;
+    }
+    if is_function || object.has("function") {
+        entry.name = object.bytes("function")?;
+    }
+    if object.has("type") {
+        entry.event_type = object.uint("type")?;
+    }
     if object.has("args") {
         for value in object.array("args")? {
-            arguments.push(value.as_u64().ok_or_else(|| object.wrong("args", "unsigned numbers", value.to_string()))?);
+            let number = value.as_u64().ok_or_else(|| object.wrong("args", "unsigned numbers", value.to_string()))?;
+            entry.arguments.push(number);
         }
     }
-    put_entry(
-        out,
-        &Moment {
-            kind,
-            function,
-            name: &name,
-            arguments: &arguments,
-            cpu: object.uint("cpu")?,
-            thread: object.uint("thread")?,
-            process: object.uint("process")?,
-            tsc: object.u64("tsc")?,
-            data: &object.bytes("data")?,
-            at: At { offset: 0, seq: line },
-            buffer: 0,
-        },
-        false,
-    );
+    entry.cpu = object.uint("cpu")?;
+    entry.thread = object.uint("thread")?;
+    entry.process = object.uint("process")?;
+    entry.tsc = object.u64("tsc")?;
+    entry.data = object.bytes("data")?;
+    put_entry(out, &entry);
     Ok(())
 }

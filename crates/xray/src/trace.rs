@@ -485,14 +485,7 @@ fn print_yaml(
     let window = cursor.window();
     let frequency = rewrite::yaml_frequency(window.get(..4096).unwrap_or(window));
     let mut printer = Printer::new(print, frequency, 0, false, out, sink)?;
-    let on_header = |printer: &mut Printer<'_>, header: &YamlHeader| {
-        if printer.is_jsonl() {
-            jsonl::push_yaml_header(printer.text(), header);
-        }
-        Ok(())
-    };
-    let mut moments = YamlMoments { moments: &mut printer, on_header };
-    let (records, cursor) = walk_yaml(cursor, limits, &mut moments)?;
+    let (records, cursor) = walk_yaml(cursor, limits, &mut printer)?;
     printer.finish()?;
     Ok((records, printer.printed(), cursor))
 }

@@ -3,7 +3,8 @@
 use anytrace_core::text::push_dec;
 
 use crate::moment::{Moment, MomentKind};
-use crate::yaml::YamlHeader;
+use crate::reader::At;
+use crate::yaml::{YamlEntry, YamlHeader};
 use crate::yaml_scan::push_base64;
 
 /// Appends the start of the document.
@@ -29,13 +30,23 @@ pub fn put_yaml_end(out: &mut Vec<u8>, entries: u64) {
 
 /// Appends one entry, as the peer does with the id in place of a name that is not known.
 pub fn put_yaml_entry(out: &mut Vec<u8>, moment: &Moment<'_>) {
-    put_entry(out, moment, true);
+    put_moment(out, moment, true);
 }
 
 /// Appends one entry; without the field `function` where there is no name and `is_always_named` is false.
-pub(crate) fn put_entry(out: &mut Vec<u8>, moment: &Moment<'_>, is_always_named: bool) {
+pub(crate) fn put_moment(out: &mut Vec<u8>, moment: &Moment<'_>, is_always_named: bool) {
     let event_type = if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 };
-    put_function(out, event_type, moment.function, moment.name, is_always_named);
+    put_function(out, u32::from(event_type), moment.function, moment.name, is_always_named);
+    put_rest(out, moment);
+}
+
+/// Appends one entry with all its fields as they are; without the field `function` where there is no name.
+pub(crate) fn put_entry(out: &mut Vec<u8>, entry: &YamlEntry) {
+    put_function(out, entry.event_type, entry.function.cast_unsigned(), &entry.name, false);
+    put_rest(out, &entry.moment(At { offset: 0, seq: 0 }));
+}
+
+fn put_rest(out: &mut Vec<u8>, moment: &Moment<'_>) {
     put_arguments(out, moment.arguments);
     out.extend_from_slice(b", cpu: ");
     push_dec(out, moment.cpu);
@@ -46,7 +57,7 @@ pub(crate) fn put_entry(out: &mut Vec<u8>, moment: &Moment<'_>, is_always_named:
 }
 
 /// The parts of an entry, for writers that keep them ready: up to the name,
-pub(crate) fn put_function(out: &mut Vec<u8>, event_type: u16, function: u32, name: &[u8], is_always_named: bool) {
+pub(crate) fn put_function(out: &mut Vec<u8>, event_type: u32, function: u32, name: &[u8], is_always_named: bool) {
     out.extend_from_slice(b"\n  - { type: ");
     push_dec(out, event_type);
     out.extend_from_slice(b", func-id: ");

@@ -260,3 +260,20 @@ fn fields_that_are_not_known_are_no_harm() {
     let marked = lines.replace("}\n", ",\"offset\":5,\"comment\":\"}\"}\n").replace('\n', "\r\n");
     assert_eq!(import(&marked).unwrap(), source);
 }
+
+/// llvm-xray writes the function and the type of an earlier entry on events: no verb believes them, and none loses them.
+#[test]
+fn json_lines_have_every_field_of_a_yaml_entry() {
+    let yaml = "---\nheader:\n  version:         3\n  type:            1\n  constant-tsc:    true\n  nonstop-tsc:     true\n  \
+                cycle-frequency: 3000000000\nrecords:\n  \
+                - { type: 9, func-id: 2, function: f, args: [ 99 ], cpu: 3, thread: 77, process: 66, kind: function-enter-arg, tsc: 1, data: '' }\n  \
+                - { type: 7, func-id: 2, function: '2', cpu: 3, thread: 77, process: 66, kind: typed-event, tsc: 2, data: abc }\n  \
+                - { type: 7, func-id: -2, function: f, args: [ 1 ], cpu: 3, thread: 77, kind: custom-event, tsc: 3, data: abc }\n  \
+                - { type: 0, func-id: 0, cpu: 3, thread: 77, kind: custom-event, tsc: 4, data: abc }\n...\n";
+    let lines = String::from_utf8(convert(yaml.as_bytes(), target(Some("jsonl"), None, None))).unwrap();
+    let expected = r#"{"kind":"typed-event","id":2,"function":"2","type":7,"cpu":3,"#;
+    assert!(lines.lines().nth(2).unwrap().starts_with(expected), "{lines}");
+    assert!(lines.lines().nth(4).unwrap().starts_with(r#"{"kind":"custom-event","cpu":3,"#), "{lines}");
+    let back = through_jsonl(&Xray, &OpenOptions::default(), yaml.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(back).unwrap(), yaml);
+}

@@ -1,13 +1,23 @@
 //! A trace in another container: the same raw stream to the byte, whatever it holds.
+//!
+//! The bytes are copied as they are. A second thread reads the events in them meanwhile, so that a copy of a damaged
+//! trace is reported as one.
 
-use anytrace_core::{Error, Sink, Target};
+mod reading;
+
+use anytrace_core::{Diagnostic, Error, Severity, Sink, Target};
 
 use crate::container::Container;
 use crate::reader::Reader;
 use crate::wrap::Wrapper;
+pub(crate) use reading::Pieces;
+use reading::Reading;
 
 /// Most threads that compress: each takes two pieces and its tables.
 const WORKERS_MAX: usize = 4;
+
+/// Longest piece of the raw stream that is copied at once.
+const PIECE_BYTES_MAX: usize = 1 << 20;
 
 /// Options of [`repack`].
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +26,8 @@ pub struct RepackOptions {
     pub container: Container,
     /// Its level of compression; `None`: the container's usual one.
     pub level: Option<i32>,
-    /// Compress in so many threads besides the one that reads, at most 4; Brotli and none are written in that one.
-    /// The bytes written are the same.
+    /// Compress in so many threads besides the one that copies and the one that reads the events, at most 4; Brotli and
+    /// none are written in the thread that copies. The bytes written are the same.
     pub workers: usize,
 }
 
@@ -28,10 +38,16 @@ pub struct Repacked {
     pub raw_bytes: u64,
     /// Where in the raw stream bytes are missing because the source is damaged.
     pub gaps: Vec<u64>,
+    /// The raw stream begins with a header, if only of a version to come. Without one it is no trace.
+    pub has_header: bool,
+    /// How many errors went to the sink.
+    pub errors: u64,
+    /// Where the first of them is, in words.
+    pub first_error: Option<String>,
 }
 
-/// Writes the raw stream of a trace into another container. What the source has lost goes to the sink; what stands
-/// before and behind it is written, joined where it is missing.
+/// Writes the raw stream of a trace into another container. Damage of the source and of the events in it goes to the sink;
+/// all that can be read is written, joined where bytes are missing.
 ///
 /// ```
 /// use anytrace_apitrace::tools::repack::{RepackOptions, repack};
@@ -43,7 +59,7 @@ pub struct Repacked {
 /// let options = RepackOptions { container: Container::Snappy, level: None, workers: 0 };
 /// let mut out = MemoryTarget::default();
 /// let done = repack(reader, &options, &mut out, &mut Collect::default()).unwrap();
-/// assert_eq!((done.raw_bytes, &out.0[..2]), (13, &b"at"[..]));
+/// assert_eq!((done.raw_bytes, done.errors, &out.0[..2]), (13, 0, &b"at"[..]));
 /// ```
 ///
 /// # Errors
@@ -57,21 +73,51 @@ pub fn repack(
     let workers = options.workers.min(WORKERS_MAX);
     let mut wrapper = Wrapper::with_workers(out, options.container, options.level, workers)?;
     let mut done = Repacked::default();
+    let mut sink = Counting { inner: sink, errors: 0, first: None };
+    let mut reading = Reading::start(&reader.limits)?;
     loop {
         while reader.stream.fill(1)? > 0 {
             let window = reader.stream.window();
-            let length = window.len();
-            wrapper.write(window)?;
+            let length = window.len().min(PIECE_BYTES_MAX);
+            let piece = window.get(..length).unwrap_or_default();
+            wrapper.write(piece)?;
+            reading.give(piece, &mut sink)?;
             done.raw_bytes += length as u64;
             reader.stream.advance(length);
         }
-        reader.report_container(sink)?;
+        let damage = reader.stream.take_damage();
+        let file_bytes = reader.stream.trace_bytes();
         if !reader.stream.next_segment() {
+            reading.give_end(damage, file_bytes, &mut sink)?;
             break;
         }
+        reading.give_gap(damage, &mut sink)?;
         done.gaps.push(done.raw_bytes);
     }
-    reader.finish(sink)?;
+    done.has_header = reading.finish(&mut sink)?;
+    // What is left to report are the layers of compression.
+    reader.finish(&mut sink)?;
+    (done.errors, done.first_error) = (sink.errors, sink.first);
     wrapper.finish(options.container == Container::ZstdSeekable)?;
     Ok(done)
+}
+
+/// Counts errors on their way.
+struct Counting<'a> {
+    inner: &'a mut dyn Sink,
+    errors: u64,
+    first: Option<String>,
+}
+
+impl Sink for Counting<'_> {
+    fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
+        if diagnostic.severity == Severity::Error {
+            self.errors += 1;
+            self.first.get_or_insert_with(|| {
+                let of = diagnostic.within.map_or(String::new(), |stream| format!(" of the {stream}"));
+                format!("byte {:#x}{of}", diagnostic.offset)
+            });
+        }
+        self.inner.report(diagnostic)
+    }
 }

@@ -15,6 +15,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
+use crate::written::must_open;
 
 pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
     let (path, force) = (&options.output.output, options.output.force);
@@ -34,6 +35,7 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         return chosen.write(opened, options, output);
     }
     let mut reporter = reporter(&opened, options)?;
+    let written = written_format(&opened, &target);
     let outcome = match opened {
         Opened::Empty(_) => Outcome::default(),
         Opened::Trace(format, input) => {
@@ -46,6 +48,10 @@ pub(crate) fn run(options: &ConvertArguments) -> Result<Verdict, Failure> {
         }
     };
     let is_nothing = reporter.nothing_could_be_read(&output);
+    if let Some(format) = written.filter(|_| !is_nothing) {
+        let files = (options.file.as_path(), path.as_path());
+        must_open(&mut output, format, outcome.records_written, files, &options.input)?;
+    }
     let verdict = put_in_place(output, is_nothing, &reporter, options)?;
     if !outcome.notes.is_empty() {
         print_outcome(&options.file.display().to_string(), &outcome);
@@ -63,6 +69,12 @@ fn streams(opened: &Opened, target: &TargetOptions) -> bool {
             is_for_others || !format.patches(to)
         }
     }
+}
+
+/// The format of what is written, where that is a trace again.
+fn written_format(opened: &Opened, target: &TargetOptions) -> Option<&'static dyn Format> {
+    let (Opened::Trace(format, _) | Opened::Jsonl(format, _)) = opened else { return None };
+    Some(*format).filter(|_| target.to.as_deref() != Some("jsonl"))
 }
 
 /// Where damage is told; what is wrong with a file that gave no bytes is told at once.

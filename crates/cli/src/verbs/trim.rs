@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::verbs::repair::print_outcome;
+use crate::written::must_open;
 use crate::{Verdict, open};
 
 pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
@@ -41,6 +42,8 @@ pub(crate) fn run(options: &TrimArguments) -> Result<Verdict, Failure> {
             Failure::breach(message)
         });
     }
+    let files = (options.file.as_path(), options.output.output.as_path());
+    must_open(&mut output, format, outcome.records_written, files, &options.input)?;
     let verdict = output.commit(reporter.verdict())?;
     print_outcome(&name, &outcome);
     Ok(verdict)

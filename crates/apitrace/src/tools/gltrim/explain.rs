@@ -137,6 +137,16 @@ fn failed(error: std::io::Error) -> Error {
     Error::io("cannot keep reasons in a temporary file", error)
 }
 
+/// What the JSON form has besides the reasons.
+pub(super) struct Told<'a> {
+    /// Frames with most calls, where they were asked for: number and calls.
+    pub(super) top: &'a [(u64, u64)],
+    /// How far the trace was read.
+    pub(super) read: &'a str,
+    /// At how many places of that something was lost.
+    pub(super) lost: u64,
+}
+
 /// What reasons are told with.
 pub(super) struct Teller<'a> {
     pub(super) nodes: &'a Nodes,
@@ -151,7 +161,7 @@ impl Teller<'_> {
         &self,
         reasons: &mut Reasons,
         form: ExplainForm,
-        lost: u64,
+        told: &Told<'_>,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let wrong = |error| Error::io("cannot write the explanation", error);
@@ -174,7 +184,11 @@ impl Teller<'_> {
             write!(out, "{comma}{row}").map_err(wrong)
         })?;
         if form == ExplainForm::Json {
-            writeln!(out, "\n],\"lost\":{lost}}}").map_err(wrong)?;
+            let Told { top, read, lost } = told;
+            let top: Vec<_> =
+                top.iter().map(|(frame, calls)| serde_json::json!({ "frame": frame, "calls": calls })).collect();
+            let top = serde_json::Value::Array(top);
+            writeln!(out, "\n],\"top\":{top},\"read\":\"{read}\",\"lost\":{lost}}}").map_err(wrong)?;
         }
         Ok(())
     }

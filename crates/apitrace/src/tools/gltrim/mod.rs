@@ -21,7 +21,7 @@ use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::flags::CallFlags;
 use crate::tools::gl::values::Values;
-use crate::tools::gltrim::explain::{Reasons, Teller};
+use crate::tools::gltrim::explain::{Reasons, Teller, Told};
 use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::numbers::Numbers;
 use crate::tools::gltrim::rules::{Rule, rule};
@@ -151,7 +151,8 @@ impl Plan {
             kept: &self.kept,
             setup: &self.setup,
         };
-        teller.tell(reasons, form, lost, out)
+        let read = self.totals.extent();
+        teller.tell(reasons, form, &Told { top: &self.top, read: &read, lost }, out)
     }
 
     /// Writes what is kept, from a reader of the same trace. Damage was reported when the plan was made and is passed
@@ -168,14 +169,14 @@ impl Plan {
     ) -> Result<Outcome, Error> {
         let calls = Some(CallSet::of_numbers(self.kept.words()));
         let options = TrimOptions { calls, container, level, ..TrimOptions::default() };
-        trim(reader, &options, out, &mut Told)
+        trim(reader, &options, out, &mut Silent)
     }
 }
 
-/// Takes what was told before.
-struct Told;
+/// Takes what was reported before.
+struct Silent;
 
-impl Sink for Told {
+impl Sink for Silent {
     fn report(&mut self, _: Diagnostic) -> Result<(), Error> {
         Ok(())
     }

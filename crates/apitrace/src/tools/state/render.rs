@@ -50,7 +50,7 @@ pub fn write_json(out: &mut dyn Write, file: &str, state: &State, lost: u64) -> 
     let contexts = state.contexts.iter().enumerate().filter(|(at, _)| is_shown(state, *at));
     let contexts: Vec<Json> = contexts.map(|(at, (context, known))| context_json(state, at, context, known)).collect();
     let head = json!({ "version": 1, "file": file, "call": state.call, "function": state.function,
-                       "thread": state.thread, "context": state.current, "lost": lost });
+                       "thread": state.thread, "context": state.current, "read": state.totals.extent(), "lost": lost });
     let head = head.to_string();
     // Objects may be many: they are written one by one.
     write!(out, "{},\"contexts\":{},\"objects\":[", head.trim_end_matches('}'), Json::from(contexts))?;

@@ -8,7 +8,7 @@ use super::frames::Frames;
 use super::state::{Arguments, Role, State, Verdict};
 use super::sums::Sums;
 use super::{Figures, Label, Row, Rows, Statistics, StatsOptions};
-use crate::reader::RAW;
+use crate::reader::{RAW, Totals};
 use crate::record::{Header, Space, VERSION_ENUM_SETS};
 use crate::rules;
 use crate::tools::calls::{Call, CallVisitor};
@@ -315,6 +315,7 @@ impl Counter {
             followed_states: self.followed_states,
             forgotten: self.state.forgotten,
             frames_each: self.frames.each(),
+            totals: Totals::default(),
             rows,
         }
     }

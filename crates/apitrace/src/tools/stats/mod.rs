@@ -15,7 +15,7 @@ mod write;
 
 use anytrace_core::{Error, Sink};
 
-use crate::reader::Reader;
+use crate::reader::{Reader, Totals};
 use crate::tools::calls::{CallOptions, read_calls};
 use crate::tools::callset::CallSet;
 use count::Counter;
@@ -95,6 +95,8 @@ pub struct Statistics {
     pub forgotten: u64,
     /// Frames in a row of [`By::Frame`].
     pub frames_each: u64,
+    /// What reading the trace came to.
+    pub totals: Totals,
     rows: [Rows; 4],
 }
 
@@ -131,6 +133,6 @@ impl Statistics {
 pub fn stats(reader: &mut Reader, options: &StatsOptions, sink: &mut dyn Sink) -> Result<Statistics, Error> {
     let mut counter = Counter::new(options, reader.limits.distinct_max);
     let how = CallOptions::default().with_limits(&reader.limits);
-    read_calls(reader, how, &mut counter, sink)?;
-    Ok(counter.into_statistics())
+    let totals = read_calls(reader, how, &mut counter, sink)?;
+    Ok(Statistics { totals, ..counter.into_statistics() })
 }

@@ -233,7 +233,7 @@ fn json(found: &Statistics, what: &Printed<'_>, rows: &[&Row], left: usize, out:
         line.push(b'}');
         out.write_all(&line)?;
     }
-    write!(out, "],\"lost\":{}}}", what.lost)
+    write!(out, "],\"read\":\"{}\",\"lost\":{}}}", found.totals.extent(), what.lost)
 }
 
 fn push_json_cell(line: &mut Vec<u8>, row: &Row, column: Column, by: By) {

@@ -10,7 +10,7 @@ use anytrace_apitrace::tools::diff_images::{
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Aside, Output, commit_all};
 use crate::{Verdict, paint, terminal};
 
 /// `apitrace diff-images`.
@@ -66,9 +66,11 @@ pub(crate) fn run(options: &DiffImagesArguments) -> Result<Verdict, Failure> {
     names.dedup();
     let base = options.output.parent().map(Path::to_owned).unwrap_or_default();
     let mut rows = Vec::new();
+    // The page and its pictures appear together, or none of them.
+    let mut pictures = Vec::new();
     for name in names {
         let pair = [in_a.get(name), in_b.get(name)];
-        let row = row(name, pair, &base, options)?;
+        let row = row(name, pair, &base, options, &mut pictures)?;
         if options.verbose {
             say(options, name, &row)?;
         }
@@ -77,7 +79,9 @@ pub(crate) fn run(options: &DiffImagesArguments) -> Result<Verdict, Failure> {
     let mut out = BufWriter::new(page);
     write_page([&options.a, &options.b], &rows, &mut out)?;
     let verdict = if rows.iter().all(Row::is_match) { Verdict::Fine } else { Verdict::Breach };
-    out.into_inner().map_err(|error| Failure::output(error.error()))?.commit(verdict)
+    let page = out.into_inner().map_err(|error| Failure::output(error.error()))?;
+    commit_all(pictures)?;
+    page.commit(verdict)
 }
 
 fn say(options: &DiffImagesArguments, name: &str, row: &Row) -> Result<(), Failure> {
@@ -97,7 +101,13 @@ fn say(options: &DiffImagesArguments, name: &str, row: &Row) -> Result<(), Failu
 }
 
 /// Compares a pair and makes the images that show how.
-fn row(name: &str, pair: [Option<&PathBuf>; 2], base: &Path, options: &DiffImagesArguments) -> Result<Row, Failure> {
+fn row(
+    name: &str,
+    pair: [Option<&PathBuf>; 2],
+    base: &Path,
+    options: &DiffImagesArguments,
+    pictures: &mut Vec<Aside>,
+) -> Result<Row, Failure> {
     let read = pair.map(|path| path.map(|path| (path, picture(path))));
     for (path, why) in read.iter().flatten().filter_map(|(path, read)| Some((path, read.as_ref().err()?))) {
         paint::complain("error", format!("cannot read {}: {why}", path.display()));
@@ -119,14 +129,14 @@ fn row(name: &str, pair: [Option<&PathBuf>; 2], base: &Path, options: &DiffImage
         let [a, b] = read.map(|side| match side {
             None => Ok(Cell::Missing),
             Some((path, Err(why))) => Ok(Cell::Unreadable(self::address(path, base), why)),
-            Some((path, Ok(picture))) => cell(path, &picture, &[path], base, options),
+            Some((path, Ok(picture))) => cell((path, &picture), &[path], base, options, pictures),
         });
         let marked = match &difference {
             None => Cell::Missing,
             Some((path, picture)) => {
                 let sources: Vec<&Path> = pair.into_iter().flatten().map(PathBuf::as_path).collect();
-                write(path, picture, &sources, options)?;
-                cell(path, picture, &sources, base, options)?
+                pictures.extend(write(path, picture, &sources, options)?);
+                cell((path, picture), &sources, base, options, pictures)?
             }
         };
         row.cells = Some([a?, b?, marked]);
@@ -141,30 +151,35 @@ fn picture(path: &Path) -> Result<Picture, String> {
 
 /// The cell of an image; large ones get a thumbnail beside them.
 fn cell(
-    path: &Path,
-    picture: &Picture,
+    (path, picture): (&Path, &Picture),
     sources: &[&Path],
     base: &Path,
     options: &DiffImagesArguments,
+    pictures: &mut Vec<Aside>,
 ) -> Result<Cell, Failure> {
     let Some(small) = picture.thumbnail() else { return Ok(Cell::Small(address(path, base), picture.size())) };
     let thumbnail = with_inner_extension(path, "thumb");
-    write(&thumbnail, &small, sources, options)?;
+    pictures.extend(write(&thumbnail, &small, sources, options)?);
     Ok(Cell::Large(address(path, base), address(&thumbnail, base)))
 }
 
 /// Writes an image that is made of others, unless it is there and no older than they are.
-fn write(path: &Path, picture: &Picture, sources: &[&Path], options: &DiffImagesArguments) -> Result<(), Failure> {
-    let time = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+fn write(
+    path: &Path,
+    picture: &Picture,
+    sources: &[&Path],
+    options: &DiffImagesArguments,
+) -> Result<Option<Aside>, Failure> {
+    let time = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file)?.modified().ok();
     if let Some(made) = time(path)
         && !options.overwrite
         && sources.iter().all(|source| time(source).is_some_and(|source| source <= made))
     {
-        return Ok(());
+        return Ok(None);
     }
     let mut output = Output::create(path, true)?;
     picture.write(&mut output).map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
-    output.commit(Verdict::Fine).map(drop)
+    output.set_aside().map(Some)
 }
 
 /// The address of a file as seen from the folder of the page.

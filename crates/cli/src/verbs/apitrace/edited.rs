@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::index::Wanted;
 use anytrace_apitrace::tools::index::find::Choice;
-use anytrace_apitrace::{Container, Reader};
+use anytrace_apitrace::{Apitrace, Container, Reader};
 use anytrace_core::{Error, Outcome, Sink, Target};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -90,6 +90,7 @@ impl EditedArguments {
         if outcome.records_read == 0 && reporter.verdict() == Verdict::Breach {
             return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
         }
+        crate::written::must_open(&mut output, &Apitrace, outcome.records_written, (file, &path), input)?;
         let verdict = output.commit(reporter.verdict())?;
         if !outcome.notes.is_empty() {
             verbs::repair::print_outcome(&name, &outcome);

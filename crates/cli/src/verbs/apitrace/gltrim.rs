@@ -78,31 +78,35 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
         Err(nothing) => return without_calls(options, nothing.lost),
     };
     let mut out = terminal::stdout();
-    if how.top > 0 {
+    let is_json = options.explain == Some(Explain::Json);
+    if how.top > 0 && !is_json {
         writeln!(out, "Calls per frame:")?;
         for (frame, calls) in &plan.top {
             writeln!(out, "  Frame[{frame}] = {calls}")?;
         }
     }
     if how.frames.is_none() {
+        if is_json {
+            plan.explain(ExplainForm::Json, lost, &mut out).map_err(|error| Failure::of("standard output", &error))?;
+        }
         return Ok(read);
     }
     if plan.wanted == 0 {
         let there = plan.frames;
         let message =
             format!("{}: none of the frames is there: there are {there}; nothing was written", options.file.display());
-        if options.explain == Some(Explain::Json) {
+        if is_json {
             explain_nothing(&message, lost, &mut out)?;
         }
         return Err(if read == Verdict::Fine { Failure::usage(message) } else { Failure::breach(message) });
     }
-    if let Some(form) = options.explain {
-        let form = if form == Explain::Json { ExplainForm::Json } else { ExplainForm::Text };
+    if options.explain.is_some() {
+        let form = if is_json { ExplainForm::Json } else { ExplainForm::Text };
         plan.explain(form, lost, &mut out).map_err(|error| Failure::of("standard output", &error))?;
     }
     drop(out);
     // Nothing may stand behind a JSON document.
-    let done = if options.explain == Some(Explain::Json) { "" } else { "Trimmed" };
+    let done = if is_json { "" } else { "Trimmed" };
     let written = options.edited.write(&options.file, &options.input, (done, "-trim.trace"), |reader, out, _| {
         let outcome = plan.write(reader, options.edited.container(), options.edited.level(), out)?;
         Ok(noted(outcome, &plan))

@@ -169,6 +169,7 @@ fn as_json(options: &IndexArguments, path: &Path, index: &Index, state: &str) ->
         "raw_bytes": totals.raw_bytes,
         "file_bytes": totals.file_bytes,
         "errors": totals.errors,
+        "lost": totals.errors,
         "warnings": totals.warnings,
     });
     if options.frames {

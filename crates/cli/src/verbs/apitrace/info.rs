@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::results::LostLast;
 use crate::{Verdict, for_each_file, terminal};
 
 /// `apitrace info`.
@@ -48,8 +49,16 @@ pub(crate) fn run(options: &InfoArguments) -> Result<Verdict, Failure> {
             info(&mut opened.reader, how, &mut opened.reporter).map_err(|error| Failure::of(&opened.name, &error))?;
         // Of a pipe it is what was read of it.
         found.container_bytes = opened.file_bytes.unwrap_or_else(|| opened.bytes_read.load(Ordering::Relaxed));
-        found.write(&name, options.compat, &mut out).map_err(|error| Failure::of(&name, &error))?;
+        let verdict = opened.verdict()?;
+        // What was lost is no key of apitrace's; a trace that lost nothing has apitrace's keys only.
+        if opened.lost() > 0 && !options.compat {
+            let mut with_lost = LostLast::new(&mut out);
+            found.write(&name, false, &mut with_lost).map_err(|error| Failure::of(&name, &error))?;
+            with_lost.finish()?;
+        } else {
+            found.write(&name, options.compat, &mut out).map_err(|error| Failure::of(&name, &error))?;
+        }
         out.flush()?;
-        opened.verdict()
+        Ok(verdict)
     })
 }

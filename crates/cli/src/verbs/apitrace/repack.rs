@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use anytrace_apitrace::Container;
 use anytrace_apitrace::tools::repack::{RepackOptions, repack};
+use anytrace_apitrace::{Apitrace, Container};
+use anytrace_core::text;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::written::must_open;
 use crate::{Verdict, open, paint};
 
 /// `apitrace repack`.
@@ -77,7 +79,7 @@ pub(crate) fn run(options: &RepackArguments) -> Result<Verdict, Failure> {
     let mut output = Output::create(&options.to, options.force)?;
     let name = options.from.display().to_string();
     let Ok(opened) = super::opening::open_reader(&options.from, &options.input)? else {
-        return Err(Failure::breach(format!("{name}: there is no trace; nothing was written")));
+        return Err(nothing_to_copy(&name));
     };
     let super::opening::Opened { reader, mut reporter, name, progress, .. } = opened;
     let (container, level) = options.container();
@@ -86,15 +88,32 @@ pub(crate) fn run(options: &RepackArguments) -> Result<Verdict, Failure> {
     let done = repack(reader, &how, &mut output, &mut reporter).map_err(|error| Failure::of(&name, &error))?;
     drop(progress);
     reporter.print_rest()?;
-    if done.raw_bytes == 0 && reporter.verdict() == Verdict::Breach {
-        return Err(Failure::breach(format!("{name}: nothing could be read; nothing was written")));
+    // What a trace is lies in its header: bytes without one are none, whatever container they are put in.
+    if !done.has_header {
+        return Err(nothing_to_copy(&name));
     }
+    must_open(&mut output, &Apitrace, 1, (&options.from, &options.to), &options.input)?;
     let verdict = output.commit(reporter.verdict())?;
-    for gap in &done.gaps {
-        paint::complain(
-            "warning",
-            format!("{name}: bytes are missing at {gap:#x} of the raw stream; `anytrace repair` makes a valid trace"),
-        );
+    if let Some(first) = &done.first_error {
+        let name = text::printable(&name);
+        let places = if done.errors == 1 { "1 place".to_owned() } else { format!("{} places", done.errors) };
+        let joined = match done.gaps.len() {
+            0 => String::new(),
+            _ => format!("; bytes are missing at {} of the raw stream", offsets(&done.gaps)),
+        };
+        let message = format!("{name}: copied with damage at {places}, first at {first}{joined}");
+        paint::complain("warning", format!("{message}; `anytrace repair` makes a valid trace"));
     }
     Ok(verdict)
+}
+
+fn nothing_to_copy(name: &str) -> Failure {
+    Failure::usage(format!("{name}: no header of a trace can be read; nothing was written"))
+}
+
+/// The first of many offsets.
+fn offsets(all: &[u64]) -> String {
+    let shown: Vec<_> = all.iter().take(8).map(|offset| format!("{offset:#x}")).collect();
+    let more = if all.len() > shown.len() { " and more" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }

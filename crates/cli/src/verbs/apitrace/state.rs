@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::Verdict;
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, commit_all};
 use crate::terminal;
 
 /// `apitrace state`.
@@ -78,10 +78,11 @@ fn missing(options: &StateArguments, name: &str, call: u64, (state, lost): (&Sta
 fn dump_shaders(folder: &Path, state: &State, may_replace: bool) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::usage(format!("cannot make {}: {error}", folder.display())))?;
+    let mut files = Vec::new();
     for file in shader_files(state) {
         let mut output = Output::create(&folder.join(&file.name), may_replace)?;
         output.write_all(&file.source)?;
-        output.commit(Verdict::Fine)?;
+        files.push(output.set_aside()?);
     }
-    Ok(())
+    commit_all(files)
 }

@@ -86,7 +86,7 @@ impl Entries {
 }
 
 fn put_name(name: &Name, event_type: u16, out: &mut Vec<u8>) {
-    put_function(out, event_type, name.function, &name.text, true);
+    put_function(out, u32::from(event_type), name.function, &name.text, true);
 }
 
 /// The part that is kept, with another type.
