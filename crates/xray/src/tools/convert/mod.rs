@@ -1,9 +1,9 @@
 //! `llvm-xray convert`: a trace in order of time as Basic records, YAML, or the JSON of Chrome's trace viewer.
 
 mod batch;
-mod crew;
 mod micros;
 mod part;
+mod pool;
 mod raw;
 mod stacks;
 mod stage;

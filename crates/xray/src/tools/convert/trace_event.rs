@@ -9,9 +9,9 @@ use anytrace_core::Error;
 use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 
 use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
-use super::crew::{self, Turns, Worker};
 use super::micros::{Micros, push_as_peer};
 use super::part::Part;
+use super::pool::{self, Turns, Worker};
 use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNNUMBERED, is_numbered};
 use super::stage::{Formatter, Stage, put_all};
 use super::taken::Taken;
@@ -554,7 +554,7 @@ pub(super) fn write_windows(
         shared,
         batches: Vec::new(),
     };
-    crew::run(windows.count(), threads, make, out)?;
+    pool::run(windows.count(), threads, make, out)?;
     let matcher = matcher.into_inner().unwrap_or_else(PoisonError::into_inner);
     let frames = frames.into_inner().unwrap_or_else(PoisonError::into_inner);
     finish(matcher, &frames, clock, threads, out)

@@ -7,7 +7,7 @@ use anytrace_core::text::push_dec;
 use anytrace_core::{Diagnostic, Error};
 
 use super::batch::{Batch, Entry, Interner, NONE, Name, Naming, Owner, Shared, push};
-use super::crew::{self, Turns, Worker};
+use super::pool::{self, Turns, Worker};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
 use crate::moment::{Moment, MomentKind, Moments};
@@ -307,7 +307,7 @@ pub(super) fn write_windows(
         let (interner, entries) = (Interner::new(naming, shared), Entries::new(false));
         Windowed { windows, interner, shared, entries, batch: Batch::default(), count: &count }
     };
-    crew::run(windows.count(), threads, make, out)?;
+    pool::run(windows.count(), threads, make, out)?;
     text.clear();
     put_yaml_end(&mut text, count.into_inner());
     out.write_all(&text)?;
