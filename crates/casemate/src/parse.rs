@@ -15,7 +15,7 @@ use crate::record::{
 use crate::rules;
 use crate::words::{Class, DIGIT, Key, class, key_at, key_of};
 
-mod complaints;
+mod errors;
 mod older;
 
 /// Why [`parse`] returned no record.

@@ -193,7 +193,7 @@ pub enum Operand {
     None,
     /// The register operand: page number in bits 43:0, TTL in 47:44, ASID in 63:48.
     Value(u64),
-    /// The older form: page number and level apart.
+    /// The older form: separate page number and level.
     AddressLevel {
         /// Page number.
         address: u64,
@@ -322,7 +322,7 @@ impl Transition {
 /// Where in the traced program a transition was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source<'a> {
-    /// Not said.
+    /// Not stated.
     Absent,
     /// A string, usually `file:line`, without its quotes.
     Text(&'a [u8]),

@@ -176,7 +176,7 @@ impl Trace for Opened {
 
     #[cfg(feature = "tools")]
     fn spans(self: Box<Self>, _: &SpanOptions, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        crate::tools::spans::tell::emit(self.reader, out, sink)
+        crate::tools::spans::tracks::emit(self.reader, out, sink)
     }
 
     fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

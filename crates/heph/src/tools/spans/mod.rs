@@ -11,7 +11,7 @@ pub(crate) mod names;
 mod printer;
 pub(crate) mod rule;
 mod sorter;
-pub(crate) mod tell;
+pub(crate) mod tracks;
 mod tree;
 mod window;
 
