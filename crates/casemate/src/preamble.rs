@@ -361,7 +361,7 @@ fn rewritable(state: &MachineState, root: u64) -> Option<u64> {
     found.map(|(word, _)| word)
 }
 
-/// A page that the trace never initialised.
+/// A page that the trace never initialized.
 fn free_page(memory: &Memory) -> Option<u64> {
     let mut page = PAGE_BYTES;
     for range in memory.initialised.iter() {

@@ -180,9 +180,9 @@ keywords! {
 /// ISB or DSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Barrier {
-    /// Instruction synchronisation.
+    /// Instruction synchronization.
     Isb,
-    /// Data synchronisation.
+    /// Data synchronization.
     Dsb(Domain),
 }
 
@@ -233,7 +233,7 @@ pub enum Transition {
         /// The word read.
         value: u64,
     },
-    /// Zero-initialised memory.
+    /// Zero-initialized memory.
     MemInit {
         /// Address in bytes.
         address: u64,

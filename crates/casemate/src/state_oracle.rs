@@ -53,7 +53,7 @@ fn accepted_parts(corpus: &Path) -> Vec<(String, Vec<u8>, u64)> {
     for row in rows(&corpus.join("verdicts.tsv")) {
         let bytes = std::fs::read(corpus.join("traces").join(&row[0])).unwrap();
         let before = if row[4] == "ok" { u64::MAX } else { records_before(&bytes, &row[5]) };
-        // Without lock checks, defaults or initialisation the model differs.
+        // Without lock checks, defaults or initialization the model differs.
         if row[2] == "-" && bytes.len() < 300_000 {
             parts.push((row[0].clone(), bytes, before));
         }

@@ -90,7 +90,7 @@ fn tables(profile: &StackProfile, grouping: StackGrouping) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The values behind `Sum: ` or `Count: `.
+/// The values after `Sum: ` or `Count: `.
 fn values(tables: &str, word: &str) -> Vec<u64> {
     tables.lines().filter_map(|line| line.strip_prefix(word)).map(|value| value.trim().parse().unwrap()).collect()
 }

@@ -249,7 +249,7 @@ impl Memory {
         self.index.get(&(address / PAGE_BYTES)).map(|page| *page as usize)
     }
 
-    /// The value of an initialised word.
+    /// The value of an initialized word.
     pub(crate) fn peek_value(&self, address: u64) -> Option<u64> {
         if let Some(page) = self.peek(address).and_then(|page| self.pages.get(page)) {
             let at = position(address);

@@ -139,7 +139,7 @@ impl<W: Watch> Checker<W> {
         self.threads.all().into_iter().map(view).collect()
     }
 
-    /// The value of an initialised word.
+    /// The value of an initialized word.
     pub fn value(&self, address: u64) -> Option<u64> {
         self.memory.peek_value(address & !7)
     }

@@ -124,7 +124,7 @@ impl Memory {
         page.get_mut(index(address)).ok_or(Fault::Assert(ASSERT_FALSE))
     }
 
-    /// The cell, if it was initialised.
+    /// The cell, if it was initialized.
     pub(crate) fn initialised(&self, address: u64) -> Option<&Cell> {
         self.get(address).filter(|cell| cell.initialised)
     }

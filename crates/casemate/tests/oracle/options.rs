@@ -5,7 +5,7 @@
 pub(crate) struct Options {
     /// `-R`: writes need no lock, and every unclean entry is visited.
     pub(crate) racy: bool,
-    /// `-I`: memory that was never initialised is tolerated.
+    /// `-I`: memory that was never initialized is tolerated.
     pub(crate) ignore_uninit: bool,
     /// `-S`: registers have no defaults.
     pub(crate) no_sysreg: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Quirk {
 
 macro_rules! quirks {
     ($($field:ident $name:literal $reference:literal $what:literal;)*) => {
-        /// The switches; on is the reference's behaviour.
+        /// The switches; on is the reference's behavior.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) struct Quirks {
             $(#[doc = $what] pub(crate) $field: bool,)*

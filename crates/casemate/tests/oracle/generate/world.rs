@@ -60,7 +60,7 @@ pub(crate) struct World<'a> {
     pub(crate) trees: Vec<Tree>,
     /// Base of each thread's current tree by stage.
     pub(crate) current: BTreeMap<(u32, u8), u64>,
-    /// Initialised, zero, in no tree.
+    /// Initialized, zero, in no tree.
     pub(crate) spare: Vec<u64>,
     pub(crate) next_page: u64,
     pub(crate) next_id: u64,

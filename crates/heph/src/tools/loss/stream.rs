@@ -11,7 +11,7 @@ const WRITERS_MAX: usize = 4;
 const RETIRED_MAX: usize = 256;
 
 /// A writer that is not the last one used is considered for this many packets of the stream, and accepts no counter
-/// further ahead than the second constant.
+/// further ahead than `BESIDE_AHEAD`.
 const BESIDE_PACKETS: u64 = 1024;
 const BESIDE_AHEAD: u32 = 256;
 
