@@ -1,6 +1,6 @@
 //! Rules beyond grammar: ids, ranges of values, alignment, claimed verdicts, mixed spelling.
 //!
-//! Whether the traced program broke the break-before-make rule is not asked here.
+//! It does not check whether the traced program broke the break-before-make rule.
 
 use std::collections::BTreeMap;
 
@@ -26,16 +26,16 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Starts; `runs_max` bounds the memory for ids that do not follow one another.
+    /// Starts; `runs_max` bounds the memory for ids that are not consecutive.
     pub fn new(radix: Radix, runs_max: usize) -> Self {
         let ids = Ids::default();
         Self { radix, ids, claims: Claims::default(), dialect: None, is_mixed: false, runs_max }
     }
 
-    /// Takes the next piece and reports what is wrong with it.
+    /// Processes the next piece and reports what is wrong with it.
     ///
     /// # Errors
-    /// What the sink returns.
+    /// Whatever the sink returns.
     #[inline]
     pub fn take(&mut self, item: &Item<'_>, place: &mut Place<'_>) -> Result<(), Error> {
         match item {
@@ -99,8 +99,8 @@ impl Checker {
             let complaint = place.complaint(breach.rule, at).record(place.seq).field(breach.field.name());
             let complaint = complaint.severity(breach.severity).expected(breach.expected);
             place.report(match breach.found {
-                Found::Number(value) => complaint.found(format!("{value:#x}")),
-                Found::Word(word) => complaint.found(format!("'{word}'")),
+                FoundValue::Number(value) => complaint.found(format!("{value:#x}")),
+                FoundValue::Word(word) => complaint.found(format!("'{word}'")),
             })?;
         }
         Ok(())
@@ -134,18 +134,18 @@ impl Checker {
     }
 }
 
-/// True for records that `trim` made up; their ids are of no account.
+/// True for records that `trim` generated; their ids do not matter.
 #[inline]
 fn is_preamble(record: &Record<'_>) -> bool {
     record.source == Source::Text(PREAMBLE_SOURCE.as_bytes())
 }
 
-/// Claimed verdicts: whether anything before one could have broken a rule.
+/// Claimed verdicts: whether anything before one may have broken a rule.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
-    /// A record that can break a rule of the model was seen, or bytes were lost that may have been one.
+    /// A record that can break a rule of the model was read, or lost bytes may have contained one.
     pub(crate) may_be_founded: bool,
-    /// The reference's error block was seen: the failing record may stand there only.
+    /// The reference's error block was read: the failing record may appear only there.
     pub(crate) is_explained: bool,
     is_open: bool,
 }
@@ -156,7 +156,7 @@ impl Claims {
         self.may_be_founded |= can_break_a_rule(transition);
     }
 
-    /// Takes a claim; true when it may be founded.
+    /// Processes a claim; true when it may be justified.
     pub(crate) fn add(&mut self) -> bool {
         self.is_open = true;
         self.may_be_founded || self.is_explained
@@ -169,7 +169,8 @@ impl Claims {
     }
 }
 
-/// True when the model has a rule that such a step may break. Initialising fresh memory, reading and ISB have none.
+/// True when the model has a rule that such a step may break. There is none for initializing fresh memory, reading, and
+/// ISB.
 #[inline]
 fn can_break_a_rule(transition: &Transition) -> bool {
     !matches!(transition, Transition::MemInit { .. } | Transition::MemRead { .. } | Transition::Barrier(Barrier::Isb))
@@ -185,10 +186,10 @@ struct Breach {
     severity: Severity,
     field: Field,
     expected: &'static str,
-    found: Found,
+    found: FoundValue,
 }
 
-enum Found {
+enum FoundValue {
     Number(u64),
     Word(&'static str),
 }
@@ -232,7 +233,7 @@ impl Breach {
                 severity: Severity::Error,
                 field: Field::Kind,
                 expected: "ish, ishst, nsh, sy",
-                found: Found::Word(domain.name()),
+                found: FoundValue::Word(domain.name()),
             }),
             Transition::Tlbi { operand: Operand::AddressLevel { address, level }, .. } => {
                 if address >= 1 << 44 {
@@ -251,7 +252,7 @@ impl Breach {
         let mut found = Vec::new();
         let expected = "a multiple of 8";
         if address & 7 != 0 {
-            let number = Found::Number(address);
+            let number = FoundValue::Number(address);
             found.push(Self {
                 rule: &rules::UNALIGNED_ADDRESS,
                 severity,
@@ -262,7 +263,7 @@ impl Breach {
         }
         let size = size.unwrap_or(0);
         if size & 7 != 0 {
-            let number = Found::Number(size);
+            let number = FoundValue::Number(size);
             found.push(Self { rule: &rules::UNALIGNED_SIZE, severity, field: Field::Size, expected, found: number });
         }
         if address.checked_add(size).is_none() {
@@ -271,7 +272,7 @@ impl Breach {
                 severity: Severity::Warning,
                 field: Field::Size,
                 expected: "an end below 2^64",
-                found: Found::Number(size),
+                found: FoundValue::Number(size),
             });
         }
         found
@@ -279,14 +280,14 @@ impl Breach {
 
     fn range(field: Field, expected: &'static str, value: u64) -> Self {
         let rule = &rules::VALUE_OUT_OF_RANGE;
-        Self { rule, severity: Severity::Warning, field, expected, found: Found::Number(value) }
+        Self { rule, severity: Severity::Warning, field, expected, found: FoundValue::Number(value) }
     }
 }
 
-/// Ids seen so far, as runs of consecutive numbers.
+/// Ids so far, as runs of consecutive numbers.
 #[derive(Debug, Default)]
 struct Ids {
-    /// The run that grows: first and last.
+    /// The growing run: first and last id.
     last: Option<(u64, u64)>,
     highest: Option<u64>,
     /// Other runs, by first id.
@@ -296,7 +297,7 @@ struct Ids {
 enum Order {
     Next,
     Seen,
-    /// Below the highest so far.
+    /// Smaller than the highest so far.
     Smaller(u64),
 }
 
@@ -304,7 +305,7 @@ impl Ids {
     #[inline]
     fn add(&mut self, id: u64, runs_max: usize) -> Order {
         if let (Some((_, last)), Some(highest)) = (&mut self.last, &mut self.highest) {
-            // The run that grows is also the highest in an orderly trace.
+            // In an orderly trace the growing run is also the highest.
             if *last == *highest && highest.checked_add(1) == Some(id) {
                 *last = id;
                 *highest = id;
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_told_apart_as_next_seen_or_smaller() {
+    fn ids_are_classified_as_next_seen_or_smaller() {
         assert_eq!(orders(&[0, 1, 2, 5, 6, 3, 4, 5, 2, 9, u64::MAX, u64::MAX]), "nnnnnddssnns");
         assert_eq!(orders(&[9, 3, 4, 3, 10]), "nddsn");
     }

@@ -1,4 +1,4 @@
-//! `dump`: one record a line, as text or JSON.
+//! `dump`: one record per line, as text or JSON.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use crate::reader::{Item, Reader};
 use crate::record::{Barrier, Operand, Record, Source, Transition};
 use crate::rewrite::Out;
 
-/// The conditions of a selection that this format has.
+/// The conditions of a selection that this format supports.
 pub(crate) const SELECTS: [&str; 3] = ["records", "thread", "name"];
 
-/// True when the record is wanted: by number, thread, and the name of its kind or the text of its source.
+/// True when the record is selected: by number, thread, and the name of its kind or the text of its source.
 #[inline]
 pub(crate) fn is_wanted(selection: &Selection, record: &Record<'_>, seq: u64) -> bool {
     selection.has_record(seq)
@@ -71,7 +71,7 @@ fn push_offset(out: &mut Vec<u8>, options: &DumpOptions, offset: u64) {
     }
 }
 
-/// One record in the document's form, its source escaped.
+/// One record in the document's form, with its source escaped.
 #[inline]
 fn push_line(out: &mut Vec<u8>, record: &Record<'_>, without_positions: bool) {
     out.push(b'(');
@@ -167,9 +167,9 @@ fn push_number(out: &mut Vec<u8>, open: &[u8], value: u64) {
 
 fn dump_jsonl(reader: &mut Reader, options: &DumpOptions, out: &mut Out<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
     let is_all = options.selection.is_all();
-    jsonl::Lines::header(&mut out.buffer, reader.radix());
+    jsonl::JsonLines::header(&mut out.buffer, reader.radix());
     let is_plain = options.without_positions;
-    let mut lines = if is_plain { jsonl::Lines::plain() } else { jsonl::Lines::new(options.offsets) };
+    let mut lines = if is_plain { jsonl::JsonLines::plain() } else { jsonl::JsonLines::new(options.offsets) };
     reader.for_each(sink, |item, place| {
         let buffer = &mut out.buffer;
         match item {

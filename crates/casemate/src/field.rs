@@ -1,10 +1,10 @@
-//! The fields of records: their keys, their order, and which kind has which.
+//! The fields of records: their keys, their order, and which kinds have them.
 
 use crate::record::Kind;
 use crate::words::keywords;
 
 keywords! {
-    /// The fields of records, in the order the document gives them; the name is the key on the wire.
+    /// The fields of records, in the order of the document; the name is the key on the wire.
     Field {
         /// Sequence number.
         Id = "id",
@@ -18,7 +18,7 @@ keywords! {
         Sysreg = "sysreg",
         /// Kind of DSB, hint or (in the oldest logs) lock operation.
         Kind = "kind",
-        /// What a hint is about.
+        /// The object of a hint.
         Location = "location",
         /// Address.
         Address = "address",

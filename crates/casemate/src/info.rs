@@ -1,4 +1,4 @@
-//! `info`: counts everything once.
+//! `info`: counts everything in one pass.
 
 use anytrace_core::{Error, Info, Limits, Sink, Tally};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use crate::output::claim_text;
 use crate::reader::{Item, Reader};
 use crate::record::{Dialect, Kind, Record, Source, Spelling};
 
-/// A claimed verdict longer than this is shown cut.
+/// A claimed verdict longer than this is shown truncated.
 const CLAIM_BYTES_MAX: usize = 1024;
 
 struct Counts {
@@ -44,7 +44,7 @@ impl Counts {
     }
 }
 
-/// Reads all of the trace.
+/// Reads the entire trace.
 pub(crate) fn info(reader: &mut Reader, limits: Limits, sink: &mut dyn Sink) -> Result<Info, Error> {
     let mut counts = Counts {
         kinds: [0; Kind::ALL.len()],

@@ -1,7 +1,7 @@
-//! JSON lines: one object a record with typed fields and what is needed to spell it as it was.
+//! JSON lines: one object per record, with typed fields and what is needed to reproduce its spelling.
 //!
-//! `form` (a few words) says how the record is written; where no form gives its bytes back, `text` holds them. `before`
-//! holds the white space and comments in front of a record where they are not one line end.
+//! `form` (a few words) describes how the record is written; if no form reproduces its bytes, `text` contains them.
+//! `before` contains the white space and comments before a record unless they are one line end.
 
 use anytrace_core::jsonl::{Object, push_header_start};
 use anytrace_core::{Error, Radix, text};
@@ -13,33 +13,33 @@ use crate::record::{
 };
 use crate::writer::Form;
 
-/// White space and comments that are held back until the next record.
+/// White space and comments that are buffered until the next record.
 const BEFORE_BYTES_MAX: usize = 1 << 16;
 
 /// Appends JSON lines.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct JsonLines {
     has_offsets: bool,
-    /// Only what records mean: no ids, no spelling, nothing that is no record but verdicts.
+    /// Only the meaning of records: no ids, no spelling, and apart from verdicts nothing that is not a record.
     is_plain: bool,
     before: Vec<u8>,
     is_first: bool,
     scratch: Vec<u8>,
 }
 
-impl Lines {
+impl JsonLines {
     pub(crate) fn new(has_offsets: bool) -> Self {
         Self { has_offsets, is_plain: false, before: Vec::new(), is_first: true, scratch: Vec::new() }
     }
 
-    /// Lines that are equal where records mean the same, for `diff`.
+    /// Lines that are equal if records have the same meaning, for `diff`.
     pub(crate) fn plain() -> Self {
         Self { is_plain: true, ..Self::new(false) }
     }
 
     pub(crate) fn header(out: &mut Vec<u8>, radix: Radix) {
         push_header_start(out, "casemate");
-        // The format has no versions, no byte order and addresses of 64 bits.
+        // The format has no versions and no byte order, and its addresses have 64 bits.
         out.extend_from_slice(b",\"format_version\":null,\"byte_order\":null,\"pointer_width\":8,\"radix\":");
         out.extend_from_slice(if radix == Radix::Hex { b"\"hex\"" } else { b"\"dec\"" });
         out.extend_from_slice(b"}\n");
@@ -55,7 +55,7 @@ impl Lines {
         }
     }
 
-    /// What follows the last record, if it is not one line end.
+    /// The text after the last record, if it is not one line end.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         if self.is_plain || self.before == b"\n" || self.before.is_empty() && self.is_first {
             return;
@@ -217,7 +217,7 @@ fn push_transition(out: &mut Vec<u8>, transition: &Transition) {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Record(Owned),
-    /// A verdict or a line of output: what it is and its text.
+    /// A verdict or a line of output: its kind and its text.
     Line(&'static str, Vec<u8>),
     /// Only white space and comments.
     Space,
@@ -242,7 +242,7 @@ enum OwnedSource {
 }
 
 impl Owned {
-    /// The record and its own bytes, if it has any: those of `text` as long as its fields say the same.
+    /// The record and its own bytes, if it has any: those of `text` if its fields still agree with them.
     pub(crate) fn as_record(&self) -> Record<'_> {
         let source = match &self.source {
             OwnedSource::Absent => Source::Absent,
@@ -259,7 +259,7 @@ impl Owned {
         }
     }
 
-    /// Appends the record as it was spelt.
+    /// Appends the record as it was spelled.
     pub(crate) fn push(&self, out: &mut Vec<u8>, radix: Radix) {
         let record = self.as_record();
         let mut form = self.form.unwrap_or(Form { keeps_operand: true, ..Form::default() });
@@ -270,7 +270,7 @@ impl Owned {
                 out.extend_from_slice(text);
                 return;
             }
-            // A field was changed: the rest of the spelling is kept as near as a form can.
+            // A field was changed: the rest of the spelling is preserved as far as a form can.
             form = Form::nearest(&spelt);
         }
         if radix == Radix::Decimal && form.is_bare {

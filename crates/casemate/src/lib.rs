@@ -1,7 +1,7 @@
-//! Reads, checks, repairs and writes casemate traces: logs of page-table operations, one s-expression a step, that the
-//! break-before-make checker Casemate consumes.
+//! Reads, checks, repairs and writes casemate traces: logs of page-table operations, one s-expression per step,
+//! consumed by the break-before-make checker Casemate.
 //!
-//! Every spelling in which such logs were ever written is read: the format's first document (upper case, early source,
+//! It reads every spelling in which such logs were ever written: the format's first document (upper case, early source,
 //! `msr`), its example, today's tracer with and without `0x`, condensed logs without keys, and mixtures of them.
 //!
 //! ```
@@ -22,9 +22,9 @@
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
 //!
-//! [`parse`] turns bytes into a borrowed [`Record`]; [`Reader`] drives it over an input of any size and reads past
-//! damage; [`Form`] writes records; [`Checker`] applies the rules beyond grammar; [`Casemate`] is the door through
-//! which the command line uses all of it.
+//! [`parse`] turns bytes into a borrowed [`Record`]; [`Reader`] drives it over an input of any size and skips damage;
+//! [`Form`] writes records; [`Checker`] applies the rules beyond grammar; [`Casemate`] is the entry point for the
+//! command line.
 
 #![forbid(unsafe_code)]
 

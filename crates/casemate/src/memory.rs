@@ -1,7 +1,7 @@
-//! What a trace's memory holds: which words are initialised, and the values of those that are not zero.
+//! The contents of a trace's memory: which words are initialized, and the values of those that are not zero.
 //!
-//! Sizes in a trace are never loops or allocations here: ranges stay ranges, and only words that records wrote one by
-//! one are kept apart. Memory grows with those words and with the number of separate ranges.
+//! Sizes in a trace never become loops or allocations here: ranges stay ranges, and only words that records wrote one
+//! by one are stored individually. Memory grows with those words and with the number of separate ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -68,15 +68,15 @@ impl Ranges {
 /// Words and their values.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Initialised bytes.
+    /// Initialized bytes.
     pub(crate) initialised: Ranges,
-    /// Ranges a `mem-set` filled with another value than 0, by that value.
+    /// Ranges that a `mem-set` filled with a value other than 0, by that value.
     pub(crate) fills: BTreeMap<u64, Ranges>,
     /// Words written one by one: all that are not zero, and zeros over a fill.
     pub(crate) values: BTreeMap<u64, u64>,
 }
 
-/// The bytes of the words that a range of `size` bytes from `address` on touches, as the checker steps through them.
+/// The bytes of the words touched by a range of `size` bytes from `address` on, as the checker steps through them.
 pub(crate) fn words(address: u64, size: u64) -> Range<u64> {
     let start = address & !7;
     let length = size.checked_next_multiple_of(8).unwrap_or(!7);
@@ -103,7 +103,7 @@ impl Memory {
         }
     }
 
-    /// Initialises; what was initialised before stays as it is.
+    /// Initializes a range; parts that were initialized before keep their values.
     pub(crate) fn init(&mut self, range: Range<u64>) {
         self.initialised.insert(range);
     }
@@ -113,7 +113,7 @@ impl Memory {
         self.initialised.remove(range);
     }
 
-    /// Fills what is initialised of the range.
+    /// Fills the initialized parts of the range.
     pub(crate) fn set(&mut self, range: Range<u64>, value: u64) {
         self.clear(range.clone());
         if value != 0 {

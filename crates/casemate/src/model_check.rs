@@ -1,4 +1,4 @@
-//! The break-before-make checker as part of `check`: the architecture's rules, going on after each violation.
+//! The break-before-make checker as part of `check`: the architecture's rules, continuing after each violation.
 
 use anytrace_core::{Error, Severity};
 
@@ -6,10 +6,10 @@ use crate::model::{Checker, Options, Violation};
 use crate::reader::{Item, Place};
 use crate::record::Record;
 
-/// Checks one trace, piece by piece. Memory as [`Checker`] says.
+/// Checks one trace, piece by piece. Memory: see [`Checker`].
 pub(crate) struct ModelCheck {
     checker: Checker,
-    /// Bytes were lost: what the steps in them did is not known.
+    /// Bytes were lost: the effect of the steps in them is unknown.
     has_loss: bool,
 }
 

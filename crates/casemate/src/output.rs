@@ -1,31 +1,32 @@
-//! Text that is no record but belongs to real logs: comments, claimed verdicts, and what the reference checker prints
-//! among the records (its error block, its states and differences, its colours).
+//! Text in real logs that is not a record: comments, claimed verdicts, and the output of the reference checker between
+//! the records (its error block, its states and differences, its colors).
 
 use anytrace_core::text;
 
-/// What begins at a place where a record might.
+/// What begins at a place where a record could begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A comment, to the end of the line.
     Comment,
     /// A claimed verdict, to the end of the line.
     Claim,
-    /// A line the reference prints.
+    /// A line printed by the reference.
     Output,
-    /// A colour code of so many bytes.
+    /// A color code of this many bytes.
     Colour(usize),
-    /// A byte order mark of so many bytes.
+    /// A byte order mark of this many bytes.
     ByteOrderMark(usize),
     /// A closing parenthesis.
     Close,
-    /// Nothing known.
+    /// Unknown text.
     Stray,
 }
 
 /// Starts of lines that the reference checker prints (seen in its logs, its `-p` and `-d` output and the transcripts
 /// of the corpus).
 const STARTS: [&[u8]; 18] = [
-    // The example programs of the first document's date named their pages so, before the first record.
+    // The example programs of the time of the first document defined names for their pages like this, before the first
+    // record.
     b"#define",
     b"casemate error",
     b"casemate-check:",
@@ -46,21 +47,21 @@ const STARTS: [&[u8]; 18] = [
     b"[0x",
 ];
 
-/// The comment that `repair` leaves where records were lost: who checks the trace later must not take what is there for
-/// all that happened.
+/// The comment that `repair` leaves where records were lost: a later check must not take the remaining records as
+/// everything that happened.
 pub(crate) const GAP: &[u8] = b"; anytrace: records were lost here";
 
-/// Longest colour code.
+/// Longest color code.
 const COLOUR_BYTES_MAX: usize = 32;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Says what begins here; `None` when more bytes are needed. `is_all`: no more bytes will come.
+/// Classifies what begins here; `None` when more bytes are needed. `is_all`: no more bytes will come.
 pub(crate) fn classify(bytes: &[u8], is_all: bool, is_first: bool) -> Option<Line> {
     match bytes.first()? {
         b';' => Some(Line::Comment),
         b')' => Some(Line::Close),
-        // A record right behind it is worth more than a verdict that begins so.
+        // A record right after it takes precedence over a verdict that begins like this.
         b'!' if bytes.get(1) == Some(&b'(') => Some(Line::Stray),
         b'!' => cell(bytes, is_all, Line::Claim),
         b'*' | b'+' | b'-' => cell(bytes, is_all, Line::Stray),
@@ -83,8 +84,8 @@ pub(crate) fn classify(bytes: &[u8], is_all: bool, is_first: bool) -> Option<Lin
     }
 }
 
-/// A line about a cell, `*$[0x…`: `*` or `!`, ` ` or `$`, then the address, with `+` or `-` in front in differences.
-/// A line that begins with `!` otherwise is a verdict.
+/// A line about a cell, `*$[0x…`: `*` or `!`, ` ` or `$`, then the address, preceded by `+` or `-` in differences. A
+/// line that begins with `!` otherwise is a verdict.
 fn cell(bytes: &[u8], is_all: bool, otherwise: Line) -> Option<Line> {
     let mut rest = bytes;
     if let [b'+' | b'-', tail @ ..] = rest {
@@ -92,7 +93,7 @@ fn cell(bytes: &[u8], is_all: bool, otherwise: Line) -> Option<Line> {
     }
     if let [b'!' | b'*', tail @ ..] = rest {
         rest = tail;
-        // Colour codes may stand between the characters of a difference.
+        // Color codes may appear between the characters of a difference.
         while let [b' ' | b'$', tail @ ..] = rest {
             rest = tail;
         }
@@ -123,7 +124,7 @@ fn prefix(bytes: &[u8], mark: &[u8], is_all: bool) -> Option<bool> {
     None
 }
 
-/// The first character of a piece of text, quoted and escaped, for complaints.
+/// The first character of a piece of text, quoted and escaped, for diagnostics.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     format!("'{}'", text::escaped(bytes.get(..1).unwrap_or_default()))
 }

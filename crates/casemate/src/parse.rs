@@ -1,7 +1,7 @@
-//! Bytes to a borrowed [`Record`]: pure, no I/O, no allocation except for a complaint.
+//! Bytes to a borrowed [`Record`]: pure, no I/O, no allocation except for an error.
 //!
-//! Every form of table 1.2 of the format's chapter is taken: each field decides for itself whether it is `(key value)`
-//! or a bare value, keyed fields may stand in any order, white space and `;` comments may stand between tokens.
+//! Every form of table 1.2 of the format's chapter is accepted: each field may be `(key value)` or a bare value, keyed
+//! fields may appear in any order, white space and `;` comments may appear between tokens.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use crate::record::{
 use crate::rules;
 use crate::words::{Class, DIGIT, Key, class, key_at, key_of};
 
-mod complaints;
+mod errors;
 mod older;
 
-/// Why [`parse`] gives no record.
+/// Why [`parse`] returned no record.
 #[derive(Debug)]
 pub enum Need {
     /// The record does not end in these bytes.
@@ -36,25 +36,26 @@ pub struct Fault {
     pub at: usize,
     /// The field.
     pub field: Option<&'static str>,
-    /// What should stand there.
+    /// What was expected there.
     pub expected: Option<Cow<'static, str>>,
-    /// What stands there, escaped.
+    /// What was found there, escaped.
     pub found: Option<Cow<'static, str>>,
 }
 
-/// Sees where each field's value stands; for writers that change a part of a record and for located complaints.
+/// Receives the place of each field's value; for writers that change a part of a record and for diagnostics with
+/// places.
 pub(crate) trait Watch {
-    /// The value of `field` stands at `value`, counted from the record's first byte, quotes included.
+    /// The value of `field` is at `value`, counted from the record's first byte, quotes included.
     fn field(&mut self, field: Field, value: Range<usize>);
 }
 
-/// Sees nothing.
+/// Ignores the places.
 impl Watch for () {
     #[inline(always)]
     fn field(&mut self, _: Field, _: Range<usize>) {}
 }
 
-/// Keeps every place.
+/// Stores every place.
 impl Watch for Vec<(Field, Range<usize>)> {
     fn field(&mut self, field: Field, value: Range<usize>) {
         self.push((field, value));
@@ -121,15 +122,15 @@ struct Parser<'a, 'w, W> {
     kind: Kind,
     /// Fields read so far.
     seen: u16,
-    /// Fields that must be there in the end.
+    /// Fields that must have been read at the end.
     required: u16,
-    /// Fields that may still come.
+    /// Fields that may still follow.
     allowed: u16,
     /// The kind's own fields.
     own: u16,
-    /// What was seen when the source place came.
+    /// The fields read before the source place.
     before_source: u16,
-    /// The highest field so far, to see reordering.
+    /// The highest field so far, to detect reordering.
     last: u16,
     spelling: Spelling,
     numbers: [u64; 16],
@@ -245,7 +246,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         Ok(())
     }
 
-    /// A bare value; it belongs to the first field that has not come yet.
+    /// A bare value; it belongs to the first field that has not been read yet.
     #[inline(always)]
     fn positional(&mut self) -> Result<(), Need> {
         let left = self.required & !self.seen;
@@ -265,7 +266,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         self.value(field, first)
     }
 
-    /// Marks a field as read; complains when it does not belong or came before.
+    /// Marks a field as read; an error if it does not belong here or was read before.
     #[inline(always)]
     fn claim_field(&mut self, field: Field, at: usize) -> Result<(), Need> {
         let bit = field.bit();
@@ -396,7 +397,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         Ok(())
     }
 
-    /// The operation takes no such fields.
+    /// The operation has no such fields.
     fn refuse_rest(&mut self, fields: u16) {
         self.required &= !fields;
         self.allowed &= !fields;
@@ -426,7 +427,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         Ok(())
     }
 
-    /// A string; at its quote. It ends on its line: a lost quote must not swallow the records after it.
+    /// A string; at its quote. It ends on its line: a lost quote must not consume the records after it.
     #[inline(always)]
     fn source_text(&mut self) -> Result<(), Need> {
         let start = self.at;
@@ -482,7 +483,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         Ok(value)
     }
 
-    /// A word: its first and past-the-last place.
+    /// A word: its start and its end.
     #[inline(always)]
     fn word(&mut self) -> Result<(usize, usize), Need> {
         let start = self.at;
@@ -497,7 +498,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
         }
     }
 
-    /// Passes white space and comments; returns the byte that follows, which is not consumed.
+    /// Skips white space and comments; returns the byte that follows, which is not consumed.
     #[inline(always)]
     fn skip_space(&mut self) -> Result<u8, Need> {
         loop {
@@ -520,7 +521,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
 
     #[inline(always)]
     fn note_keyword(&mut self, start: usize, is_synonym: bool, upper: Spelling) {
-        // Keywords begin with a letter: bit 5 tells small ones from capitals.
+        // Keywords begin with a letter: bit 5 distinguishes lower case from upper case.
         if self.bytes[start] & 0x20 == 0 {
             self.spelling.set(upper);
         }
@@ -573,7 +574,7 @@ impl<'a, W: Watch> Parser<'a, '_, W> {
     }
 }
 
-/// Where the value of a field stands in a record that parsed, for located complaints.
+/// The place of a field's value in a record that parsed, for diagnostics with places.
 #[cold]
 pub(crate) fn value_offset(text: &[u8], radix: Radix, field: Field) -> usize {
     let mut places: Vec<(Field, Range<usize>)> = Vec::new();

@@ -1,10 +1,10 @@
-//! Synthesised records that lead a checker from nothing to a [`State`].
+//! Synthesized records that bring a checker from the initial state to a [`MachineState`].
 //!
 //! The order matters: memory is written while nothing is a table yet, since such writes are free; locks and owners of
-//! roots are named before the roots are registered; then come registers, which register roots and so mark tables. Then
-//! entries that are not yet clean are invalidated again, with the barriers and TLBIs that counted for them, under the
-//! locks that were held and with the roots that were current then. Last come the registers' last values, and the locks
-//! that are held at the end.
+//! roots are announced before the roots are registered; then come registers, which register roots and so mark tables.
+//! Then entries that are not yet clean are invalidated again, with the barriers and TLBIs that counted for them, under
+//! the same locks and with the same current roots. Last come the registers' final values, and the locks taken at the
+//! end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,22 +17,27 @@ use crate::record::{
 };
 use crate::rewrite::{Emitter, Out};
 use crate::state::{
-    BASE_REGISTER, CONTROL_REGISTER, DEFAULT_T0SZ, GEOMETRY_REGISTER, PAGE_BYTES, Root, STAGE_1, STAGE_2, State, Step,
-    Thread,
+    BASE_REGISTER, CONTROL_REGISTER, CountedStep, DEFAULT_T0SZ, GEOMETRY_REGISTER, MachineState, PAGE_BYTES, Root,
+    STAGE_1, STAGE_2, Thread,
 };
 use crate::trim::PREAMBLE_SOURCE;
 
-/// Takes records one by one: thread and transition.
+/// Receives records one by one: thread and transition.
 type Emit<'a> = &'a mut dyn FnMut(u32, Transition) -> Result<(), Error>;
 
 /// Writes the preamble before the record `first`; returns how many records it has.
-pub(crate) fn write(state: &State, first: &Record<'_>, emitter: &mut Emitter, out: &mut Out<'_>) -> Result<u64, Error> {
+pub(crate) fn write(
+    state: &MachineState,
+    first: &Record<'_>,
+    emitter: &mut Emitter,
+    out: &mut Out<'_>,
+) -> Result<u64, Error> {
     let mut records = 0_u64;
     make(state, first.thread, &mut |_, _| {
         records += 1;
         Ok(())
     })?;
-    // Ids end right before the first of the part, where there is room for so many.
+    // Ids end right before the first id of the part, if there is room for that many.
     let mut id = first.id.saturating_sub(records);
     let form = emitter.made_up_form();
     let mut text = Vec::new();
@@ -48,8 +53,8 @@ pub(crate) fn write(state: &State, first: &Record<'_>, emitter: &mut Emitter, ou
     Ok(records)
 }
 
-/// What the user should know of the preamble.
-pub(crate) fn notes(state: &State, records: u64) -> Vec<String> {
+/// What the user should know about the preamble.
+pub(crate) fn notes(state: &MachineState, records: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if records > 0 {
         notes.push(format!(
@@ -77,7 +82,7 @@ pub(crate) fn notes(state: &State, records: u64) -> Vec<String> {
     notes
 }
 
-fn make(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
+fn make(state: &MachineState, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     memory(state, thread, emit)?;
     let mut written = Registers::default();
     let mut replay = Replay::default();
@@ -91,7 +96,7 @@ fn make(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     replay.locks(state, emit)
 }
 
-fn memory(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
+fn memory(state: &MachineState, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     let memory = &state.memory;
     for range in memory.initialised.iter() {
         emit(thread, Transition::MemInit { address: range.start, size: range.end - range.start })?;
@@ -108,7 +113,7 @@ fn memory(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     for owner in &state.owner_roots {
         emit(thread, hint(HintKind::SetOwnerRoot, owner))?;
     }
-    // Entries not yet clean still hold what they held when they were valid.
+    // Entries that are not yet clean still have the value they had while valid.
     let old = state.unclean.iter().map(|(word, unclean)| (*word, unclean.old));
     let values = memory.values.iter().map(|(word, value)| (*word, *value));
     let current = values.filter(|(word, _)| !state.unclean.contains_key(word));
@@ -122,12 +127,12 @@ fn memory(state: &State, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     old.try_for_each(|(word, value)| emit(thread, plain_write(word, value)))
 }
 
-/// Whole pages at once, as the reference wants it, and the words before and behind one by one.
+/// Entire pages at once, as the reference requires, and the words before and after them one by one.
 fn fill(memory: &Memory, thread: u32, range: Range<u64>, value: u64, emit: Emit<'_>) -> Result<(), Error> {
     let start = range.start.checked_next_multiple_of(PAGE_BYTES).unwrap_or(range.end).min(range.end);
     let end = (range.end & !(PAGE_BYTES - 1)).max(start);
     let edges = (range.start..start).step_by(8).chain((end..range.end).step_by(8));
-    // What was written since comes later.
+    // Words written since are written later.
     let mut edges = edges.filter(|word| !memory.values.contains_key(word));
     edges.try_for_each(|word| emit(thread, plain_write(word, value)))?;
     if start < end {
@@ -152,8 +157,8 @@ impl Registers {
         emit(thread, Transition::SysregWrite { register, value })
     }
 
-    /// Attributes, and what enables the stages whose roots come next.
-    fn prepare(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
+    /// Attributes, and the registers that enable the stages whose roots follow.
+    fn prepare(&mut self, state: &MachineState, emit: Emit<'_>) -> Result<(), Error> {
         for (thread, registers) in &state.threads {
             if let Some(value) = registers.registers.get(&Sysreg::MairEl2) {
                 self.write(*thread, Sysreg::MairEl2, *value, emit)?;
@@ -167,7 +172,7 @@ impl Registers {
         Ok(())
     }
 
-    /// Registers a root by the geometry of its day.
+    /// Registers a root with the geometry of that time.
     fn register_root(&mut self, root: &Root, emit: Emit<'_>) -> Result<(), Error> {
         let geometry = GEOMETRY_REGISTER[root.stage];
         let is_other = self.0.contains_key(&(root.thread, geometry));
@@ -178,7 +183,7 @@ impl Registers {
     }
 
     /// Makes the root of stage 2 current that was when the step was taken: operations by address name its identifier.
-    fn make_current(&mut self, step: &Step, state: &State, emit: Emit<'_>) -> Result<(), Error> {
+    fn make_current(&mut self, step: &CountedStep, state: &MachineState, emit: Emit<'_>) -> Result<(), Error> {
         let register = BASE_REGISTER[STAGE_2];
         let has_other = self.0.contains_key(&(step.thread, register));
         let first = state.roots.first().filter(|root| has_other && root.stage == STAGE_2).map(|root| root.value);
@@ -188,10 +193,11 @@ impl Registers {
         }
     }
 
-    /// Makes the last roots current, turns stages off again, and records bases written while they were off.
-    fn finish(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
+    /// Makes the last roots current, turns stages off again, and writes the bases that were written while they were
+    /// off.
+    fn finish(&mut self, state: &MachineState, emit: Emit<'_>) -> Result<(), Error> {
         for (thread, Thread { registers, current, last, .. }) in &state.threads {
-            // What made a root current last does so last again.
+            // The stage whose root became current last must do so last again.
             for stage in [1 - last, *last] {
                 if let Some(value) = current[stage] {
                     let is_shared = |other| state.root_stage(other) == state.root_stage(value);
@@ -215,14 +221,14 @@ impl Registers {
 #[derive(Debug, Default)]
 struct Replay {
     held: BTreeMap<u64, u32>,
-    /// Locks under which a plain write would be one too many.
+    /// Locks under which no further plain write is authorized.
     used: BTreeSet<u64>,
 }
 
 impl Replay {
-    /// Entries of a root that are clean but held a table last: a checker looks below them when they are made valid.
-    /// Each holds a table for a moment that exists for nothing else.
-    fn past_tables(&mut self, state: &State, root: &Root, emit: Emit<'_>) -> Result<(), Error> {
+    /// Entries of a root that are clean but had a table as their last valid value: a checker examines the entries below
+    /// them when they are made valid. Each gets a table for a moment that has no other purpose.
+    fn past_tables(&mut self, state: &MachineState, root: &Root, emit: Emit<'_>) -> Result<(), Error> {
         let is_of_root =
             |word: &&u64| state.tables.get(&(**word & !0xfff)).is_some_and(|table| table.root == root.base);
         let words: Vec<u64> = state.was_table.iter().filter(is_of_root).copied().collect();
@@ -247,15 +253,15 @@ impl Replay {
         emit(thread, Transition::MemFree { address: page, size: PAGE_BYTES })
     }
 
-    fn steps(&mut self, state: &State, written: &mut Registers, emit: Emit<'_>) -> Result<(), Error> {
+    fn steps(&mut self, state: &MachineState, written: &mut Registers, emit: Emit<'_>) -> Result<(), Error> {
         let of_entries = state.unclean.values().flat_map(|unclean| unclean.steps.iter().chain(&unclean.overwritten));
-        // Only what is an entry can be given to a thread.
-        let is_entry = |step: &&Step| match step.transition {
+        // Only entries can be assigned to a thread.
+        let is_entry = |step: &&CountedStep| match step.transition {
             Transition::Hint { location, .. } => state.tables.get(&(location & !0xfff)).is_some_and(|t| t.level == 3),
             _ => false,
         };
         let owners = state.thread_owners.values().chain(&state.past_owners).filter(is_entry);
-        let steps: BTreeMap<u64, &Step> = of_entries.chain(owners).map(|step| (step.seq, step)).collect();
+        let steps: BTreeMap<u64, &CountedStep> = of_entries.chain(owners).map(|step| (step.seq, step)).collect();
         for step in steps.values() {
             let wanted: BTreeSet<u64> = step.roots.iter().filter_map(|root| state.lock_of(*root)).collect();
             self.hold(step, &wanted, emit)?;
@@ -273,8 +279,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Gives the thread exactly the locks of the roots whose lock it held at the step.
-    fn hold(&mut self, step: &Step, wanted: &BTreeSet<u64>, emit: Emit<'_>) -> Result<(), Error> {
+    /// Makes the thread take exactly the locks of the roots whose lock it had at the step.
+    fn hold(&mut self, step: &CountedStep, wanted: &BTreeSet<u64>, emit: Emit<'_>) -> Result<(), Error> {
         let is_write = matches!(step.transition, Transition::MemWrite { .. });
         let given_up: Vec<(u64, u32)> = self
             .held
@@ -304,8 +310,8 @@ impl Replay {
         emit(thread, Transition::Unlock { address: lock })
     }
 
-    /// The locks at the start of the part, as often as they are held, and whether a plain write is still free.
-    fn locks(&mut self, state: &State, emit: Emit<'_>) -> Result<(), Error> {
+    /// The locks at the start of the part, with their counts, and whether a plain write is still free.
+    fn locks(&mut self, state: &MachineState, emit: Emit<'_>) -> Result<(), Error> {
         for (lock, thread) in self.held.clone() {
             self.unlock(lock, thread, emit)?;
         }
@@ -323,10 +329,10 @@ impl Replay {
 }
 
 /// Writes an entry under the lock again, so that the next plain write under it is not free.
-fn spend(state: &State, lock: u64, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
+fn spend(state: &MachineState, lock: u64, thread: u32, emit: Emit<'_>) -> Result<(), Error> {
     let roots = state.root_locks.iter().filter(|(_, of_root)| **of_root == lock).map(|(root, _)| *root);
     let guarded = roots.filter_map(|root| Some((root, rewritable(state, root)?))).next();
-    // The hint that named the lock may have been taken back since.
+    // The hint that named the lock may have been withdrawn since.
     let other = || state.roots.iter().find_map(|root| Some((root.base, rewritable(state, root.base)?)));
     let Some((root, word)) = guarded.or_else(other) else { return Ok(()) };
     let name = |value| Transition::Hint { hint: HintKind::SetRootLock, location: root, value };
@@ -341,8 +347,9 @@ fn spend(state: &State, lock: u64, thread: u32, emit: Emit<'_>) -> Result<(), Er
     Ok(())
 }
 
-/// An entry of the root that can be written with its own value: of no thread, and no table, which would break the rule.
-fn rewritable(state: &State, root: u64) -> Option<u64> {
+/// An entry of the root that can be written with its own value: owned by no thread, and not a table, which would break
+/// the rule.
+fn rewritable(state: &MachineState, root: u64) -> Option<u64> {
     let tables = state.tables.iter().filter(|(_, table)| table.root == root);
     let mut words = tables.flat_map(|(page, table)| (0..PAGE_BYTES / 8).map(move |i| (page + 8 * i, table.level)));
     let found = words.find(|(word, level)| {
@@ -354,7 +361,7 @@ fn rewritable(state: &State, root: u64) -> Option<u64> {
     found.map(|(word, _)| word)
 }
 
-/// A page that the trace never initialised.
+/// A page that the trace never initialized.
 fn free_page(memory: &Memory) -> Option<u64> {
     let mut page = PAGE_BYTES;
     for range in memory.initialised.iter() {

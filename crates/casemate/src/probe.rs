@@ -1,4 +1,4 @@
-//! Is this a casemate trace? Looks at the first record, past white space, comments and the reference's output.
+//! Is this a casemate trace? Examines the first record, after white space, comments and the reference's output.
 
 use anytrace_core::{Confidence, Head, Radix};
 
@@ -8,10 +8,10 @@ use crate::parse::{Need, parse};
 use crate::record::Kind;
 use crate::words::{Class, class, key_at};
 
-/// Lines looked at before giving up.
+/// Lines examined before giving up.
 const LINES_MAX: usize = 256;
 
-/// Answers for a head of at most 64 KiB.
+/// The answer for the first bytes of a file, at most 64 KiB.
 pub(crate) fn probe(head: &Head<'_>) -> Confidence {
     let mut rest = head.bytes;
     let mut is_first = true;
@@ -62,7 +62,7 @@ fn after_line(rest: &[u8]) -> &[u8] {
     memchr::memchr(b'\n', rest).map_or(&[], |at| &rest[at..])
 }
 
-/// How much a first record looks like ours.
+/// How likely the first record is one of this format.
 fn record(rest: &[u8]) -> Confidence {
     if parse(rest, Radix::Hex).is_ok() || parse(rest, Radix::Decimal).is_ok() {
         return Confidence::Certain;
@@ -80,7 +80,7 @@ fn record(rest: &[u8]) -> Confidence {
         (false, true) if kind > 0 => Confidence::Likely,
         (true, false) if matches!(parse(rest, Radix::Hex), Err(Need::More)) => Confidence::Likely,
         (true, false) => Confidence::Maybe,
-        // A parenthesis too many before the first record.
+        // One parenthesis too many before the first record.
         _ if rest.get(1) == Some(&b'(') && word(rest.get(2..).unwrap_or_default()).0 > 0 => {
             if Kind::from_key(key_at(rest, 2, 2 + word(&rest[2..]).0)).is_some() {
                 Confidence::Likely

@@ -1,5 +1,5 @@
-//! Drives [`parse`] over an input of any size: white space, records, the reference's own output and what is damaged,
-//! in the order of the bytes, every byte exactly once.
+//! Drives [`parse`] over an input of any size: white space, records, the reference's own output and damaged bytes, in
+//! the order of the bytes, with every byte exactly once.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use crate::rules;
 use crate::skip::{Skip, Skipped};
 use crate::words::{Class, class};
 
-/// Longest record, line of output or comment held at once, where the caller's limit is not lower. The reference writes
-/// records of at most 256 bytes.
+/// Longest record, line of output or comment buffered, unless the caller's limit is lower. The reference writes records
+/// of at most 256 bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
 /// A piece of a trace. All pieces together are all bytes of the input.
@@ -24,15 +24,16 @@ pub enum Item<'a> {
     Record(&'a Record<'a>),
     /// White space and comments between records.
     Space(&'a [u8]),
-    /// A line `! text`: the verdict the reference wrote at the end of a failing log.
+    /// A line `! text`: the verdict that the reference wrote at the end of a failing log.
     Claim(&'a [u8]),
-    /// Other text that the reference writes among the records: its error block, states, differences, colours.
+    /// Other text that the reference writes between the records: its error block, states, differences, colors.
     Output(&'a [u8]),
-    /// Bytes that are none of these; why was reported. None where a comment says that `repair` left some out here.
+    /// Bytes that are none of these; the reason was reported. Empty where a comment says that `repair` left bytes out
+    /// here.
     Lost(&'a [u8]),
 }
 
-/// Where an [`Item`] stands, and where complaints about it go.
+/// The place of an [`Item`], and the sink for diagnostics about it.
 pub struct Place<'a> {
     /// Offset of the item's first byte.
     pub offset: u64,
@@ -40,22 +41,22 @@ pub struct Place<'a> {
     pub seq: u64,
     window: &'a [u8],
     window_offset: u64,
-    lines: &'a mut Lines,
+    lines: &'a mut LineCounter,
     sink: &'a mut dyn Sink,
 }
 
 impl Place<'_> {
-    /// A complaint about the byte `at` of the item, with line and column.
+    /// A diagnostic about the byte `at` of the item, with line and column.
     #[cold]
     pub fn complaint(&mut self, rule: &'static Rule, at: usize) -> Diagnostic {
         let (line, column) = self.lines.locate(self.window, self.window_offset, self.offset, at);
         rule.at(self.offset + at as u64).line(line, column)
     }
 
-    /// Passes a complaint on.
+    /// Passes a diagnostic on.
     ///
     /// # Errors
-    /// What the sink returns.
+    /// Whatever the sink returns.
     pub fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
         self.sink.report(diagnostic)
     }
@@ -83,17 +84,17 @@ pub struct Reader {
     cursor: Cursor,
     radix: Radix,
     record_bytes_max: usize,
-    state: State,
-    lines: Lines,
+    state: ReaderState,
+    lines: LineCounter,
 }
 
-/// What is carried from window to window.
-struct State {
+/// State that is kept from window to window.
+struct ReaderState {
     mode: Mode,
     seq: u64,
-    /// Parentheses that a damaged record left open before the record that was found inside it.
+    /// Parentheses that a damaged record left open before the record found inside it.
     owed: u64,
-    /// A complaint that waits for the end of its skip, and where the skip began.
+    /// A diagnostic that waits for the end of its skip, and where the skip began.
     pending: Option<(Diagnostic, u64)>,
     has_output: bool,
 }
@@ -106,7 +107,7 @@ enum Mode {
 }
 
 impl Reader {
-    /// Starts at the first byte. Of the options, `radix` and `limits` count.
+    /// Starts at the first byte. Of the options, only `radix` and `limits` are used.
     pub fn new(input: Input, options: &OpenOptions) -> Self {
         Self::with_limits(input, options.radix.unwrap_or(Radix::Hex), options.limits)
     }
@@ -117,8 +118,8 @@ impl Reader {
             cursor: Cursor::new(input),
             radix,
             record_bytes_max: usize::try_from(record_bytes_max).unwrap_or(usize::MAX),
-            state: State { mode: Mode::Records, seq: 0, owed: 0, pending: None, has_output: false },
-            lines: Lines::default(),
+            state: ReaderState { mode: Mode::Records, seq: 0, owed: 0, pending: None, has_output: false },
+            lines: LineCounter::default(),
         }
     }
 
@@ -142,10 +143,10 @@ impl Reader {
         &self.cursor
     }
 
-    /// Visits every piece to the end of the input. Damage is reported to the sink and read past.
+    /// Visits every piece to the end of the input. Damage is reported to the sink and skipped.
     ///
     /// # Errors
-    /// I/O, and what the visitor or the sink returns.
+    /// I/O errors, and whatever the visitor or the sink returns.
     pub fn for_each(
         &mut self,
         sink: &mut dyn Sink,
@@ -170,7 +171,7 @@ impl Reader {
             if is_last && left == 0 {
                 return self.finish(sink);
             }
-            // Growing by halves keeps the reading of a long record linear, and asks a slow pipe for little.
+            // Growth by halves keeps the reading of a long record linear, and requests little from a slow pipe.
             let got = self.cursor.fill(left + left / 2 + 1)?;
             is_last = got == left;
         }
@@ -179,7 +180,7 @@ impl Reader {
     /// Visits a trace in memory and collects what is reported.
     ///
     /// # Errors
-    /// What the visitor returns.
+    /// Whatever the visitor returns.
     pub fn visit_bytes(
         bytes: &[u8],
         options: &OpenOptions,
@@ -207,7 +208,7 @@ struct Pass<'a> {
     is_last: bool,
     radix: Radix,
     record_bytes_max: usize,
-    lines: &'a mut Lines,
+    lines: &'a mut LineCounter,
     sink: &'a mut dyn Sink,
 }
 
@@ -215,10 +216,10 @@ struct Pass<'a> {
 struct Stop;
 
 impl Pass<'_> {
-    /// Visits what is whole in the window; returns how many bytes that is.
+    /// Visits the complete items in the window; returns their length in bytes.
     fn run(
         &mut self,
-        state: &mut State,
+        state: &mut ReaderState,
         visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
     ) -> Result<usize, Error> {
         let mut at = 0;
@@ -238,7 +239,7 @@ impl Pass<'_> {
     /// The hot loop: white space and records.
     fn records(
         &mut self,
-        state: &mut State,
+        state: &mut ReaderState,
         at: &mut usize,
         visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
     ) -> Result<Option<Stop>, Error> {
@@ -273,7 +274,7 @@ impl Pass<'_> {
         }
     }
 
-    fn place<'b>(&'b mut self, state: &State, at: usize) -> Place<'b> {
+    fn place<'b>(&'b mut self, state: &ReaderState, at: usize) -> Place<'b> {
         Place {
             offset: self.window_offset + at as u64,
             seq: state.seq,
@@ -284,20 +285,20 @@ impl Pass<'_> {
         }
     }
 
-    /// A record was read: what was pending ends here.
+    /// A record was read: a pending skip ends here.
     #[cold]
-    fn resume(&mut self, state: &mut State) -> Result<(), Error> {
+    fn resume(&mut self, state: &mut ReaderState) -> Result<(), Error> {
         if let Some((diagnostic, _)) = state.pending.take() {
             self.sink.report(diagnostic.resumed(state.seq))?;
         } else {
-            // The record after the one that was found inside a damaged one.
+            // The record after the one found inside a damaged one.
             state.owed = 0;
         }
         Ok(())
     }
 
     #[cold]
-    fn no_record(&mut self, state: &mut State, at: usize, need: Need) -> Result<Option<Stop>, Error> {
+    fn no_record(&mut self, state: &mut ReaderState, at: usize, need: Need) -> Result<Option<Stop>, Error> {
         let left = &self.window[at..];
         let fault = match need {
             Need::Bad(fault) => *fault,
@@ -319,7 +320,7 @@ impl Pass<'_> {
         Ok(None)
     }
 
-    /// The input ends inside a record: does it lack more than its parenthesis?
+    /// The input ends inside a record: is only its parenthesis missing?
     fn end_inside(&self, left: &[u8]) -> Fault {
         let mut closed = left.to_vec();
         closed.push(b')');
@@ -329,7 +330,7 @@ impl Pass<'_> {
         Fault { rule, at: left.len(), field: None, expected: Some(expected.into()), found: Some("end of input".into()) }
     }
 
-    fn damaged(&mut self, state: &mut State, diagnostic: Diagnostic, at: usize, skip: Skip) -> Result<(), Error> {
+    fn damaged(&mut self, state: &mut ReaderState, diagnostic: Diagnostic, at: usize, skip: Skip) -> Result<(), Error> {
         if let Some((before, _)) = state.pending.replace((diagnostic, self.window_offset + at as u64)) {
             self.sink.report(before)?;
         }
@@ -338,11 +339,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Something else than white space or a record.
+    /// Handles anything other than white space or a record.
     #[cold]
     fn other(
         &mut self,
-        state: &mut State,
+        state: &mut ReaderState,
         at: &mut usize,
         visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
     ) -> Result<Option<Stop>, Error> {
@@ -399,8 +400,8 @@ impl Pass<'_> {
         Ok(None)
     }
 
-    /// Says once a trace that the reference's output stands among the records.
-    fn note_output(&mut self, state: &mut State, at: usize) -> Result<(), Error> {
+    /// Reports once per trace that the reference's output appears between the records.
+    fn note_output(&mut self, state: &mut ReaderState, at: usize) -> Result<(), Error> {
         if state.has_output {
             return Ok(());
         }
@@ -414,7 +415,7 @@ impl Pass<'_> {
     #[cold]
     fn line(
         &mut self,
-        state: &mut State,
+        state: &mut ReaderState,
         at: &mut usize,
         visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
     ) -> Result<Option<Stop>, Error> {
@@ -442,7 +443,7 @@ impl Pass<'_> {
     #[cold]
     fn skip(
         &mut self,
-        state: &mut State,
+        state: &mut ReaderState,
         at: &mut usize,
         visit: &mut impl FnMut(Item<'_>, &mut Place<'_>) -> Result<(), Error>,
     ) -> Result<Option<Stop>, Error> {
@@ -472,16 +473,16 @@ impl Pass<'_> {
     }
 }
 
-/// Counts lines no further than complaints and windows make necessary.
+/// Counts lines no further than diagnostics and windows require.
 #[derive(Debug, Default)]
-struct Lines {
+struct LineCounter {
     /// Line ends before [`Self::counted_to`].
     line_ends: u64,
     line_start: u64,
     counted_to: u64,
 }
 
-impl Lines {
+impl LineCounter {
     fn count_to(&mut self, window: &[u8], window_offset: u64, to: u64) {
         let from = usize::try_from(self.counted_to.saturating_sub(window_offset)).unwrap_or(0);
         let end = usize::try_from(to.saturating_sub(window_offset)).unwrap_or(0);
@@ -493,7 +494,7 @@ impl Lines {
         self.counted_to = to;
     }
 
-    /// Line and column, from 1, of the byte `at` after the item at `offset`, up to which is counted.
+    /// Line and column, from 1, of the byte `at` after the item at `offset`, up to which lines are counted.
     fn locate(&mut self, window: &[u8], window_offset: u64, offset: u64, at: usize) -> (u64, u64) {
         self.count_to(window, window_offset, offset.max(self.counted_to));
         let inside = Self { line_ends: self.line_ends, line_start: self.line_start, counted_to: self.counted_to };

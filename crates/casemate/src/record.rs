@@ -1,4 +1,4 @@
-//! What stands on the wire: one transition with its thread and place in the source, borrowed from the trace.
+//! The contents of a record: one transition with its thread and place in the source, borrowed from the trace.
 //!
 //! Names and forms are those of table 1.2 in the format's chapter of the book; the first name of each keyword is what
 //! a writer emits, the others are synonyms from older logs and from the document's own example.
@@ -12,7 +12,7 @@ keywords! {
         MemWrite = "mem-write",
         /// A read of one word.
         MemRead = "mem-read",
-        /// Zero-initialised memory.
+        /// Zero-initialized memory.
         MemInit = "mem-init" | "mem-zalloc",
         /// Memory given back.
         MemFree = "mem-free",
@@ -48,7 +48,7 @@ keywords! {
 }
 
 keywords! {
-    /// Which accesses a DSB waits for. Only the first four are in the document.
+    /// Which accesses a DSB waits for. The document has only the first four.
     Domain {
         /// Inner shareable.
         Ish = "ish" | "inner_shareable",
@@ -78,7 +78,7 @@ keywords! {
 }
 
 impl Domain {
-    /// True for the four kinds the document names.
+    /// True for the four kinds in the document.
     pub fn is_documented(self) -> bool {
         matches!(self, Self::Ish | Self::Ishst | Self::Nsh | Self::Sy)
     }
@@ -180,20 +180,20 @@ keywords! {
 /// ISB or DSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Barrier {
-    /// Instruction synchronisation.
+    /// Instruction synchronization.
     Isb,
-    /// Data synchronisation.
+    /// Data synchronization.
     Dsb(Domain),
 }
 
-/// What a TLBI names besides its operation.
+/// What a TLBI names in addition to its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// Nothing.
     None,
     /// The register operand: page number in bits 43:0, TTL in 47:44, ASID in 63:48.
     Value(u64),
-    /// The older form: page number and level apart.
+    /// The older form: separate page number and level.
     AddressLevel {
         /// Page number.
         address: u64,
@@ -233,7 +233,7 @@ pub enum Transition {
         /// The word read.
         value: u64,
     },
-    /// Zero-initialised memory.
+    /// Zero-initialized memory.
     MemInit {
         /// Address in bytes.
         address: u64,
@@ -276,9 +276,9 @@ pub enum Transition {
     Hint {
         /// Kind of hint.
         hint: HintKind,
-        /// What it is about.
+        /// The object of the hint.
         location: u64,
-        /// What is said about it.
+        /// The value that the hint assigns to it.
         value: u64,
     },
     /// Acquires a lock.
@@ -322,11 +322,11 @@ impl Transition {
 /// Where in the traced program a transition was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source<'a> {
-    /// Not said.
+    /// Not stated.
     Absent,
     /// A string, usually `file:line`, without its quotes.
     Text(&'a [u8]),
-    /// A key into a map kept elsewhere.
+    /// A key into a map stored elsewhere.
     Key(u64),
 }
 
@@ -342,7 +342,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// How a record is spelt, beyond what its values say: a set of flags.
+/// How a record is spelled, beyond its values: a set of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Spelling(pub(crate) u16);
 
@@ -353,7 +353,7 @@ impl Spelling {
     pub const KEYED: Self = Self(1 << 1);
     /// At least one field is a bare value.
     pub const POSITIONAL: Self = Self(1 << 2);
-    /// The source place stands before the kind's own fields.
+    /// The source place comes before the kind's own fields.
     pub const SOURCE_EARLY: Self = Self(1 << 3);
     /// There is no source place.
     pub const SOURCE_ABSENT: Self = Self(1 << 4);
@@ -365,7 +365,7 @@ impl Spelling {
     pub const BARE: Self = Self(1 << 7);
     /// A synonym is used: `msr`, `mem-zalloc`, `thread`, `cpu`, `release`, `ttbr_el2`, `(addr p)(level l)` and the like.
     pub const SYNONYM: Self = Self(1 << 8);
-    /// Fields stand in another order than the document's.
+    /// Fields are in another order than in the document.
     pub const REORDERED: Self = Self(1 << 9);
     /// Field names or values begin with capitals.
     pub const UPPER_CASE_FIELD: Self = Self(1 << 10);
@@ -400,7 +400,7 @@ impl Spelling {
         self.0 |= other.0;
     }
 
-    /// The habit of writing this record follows: `head`, `seed`, `positional` or `mixed`.
+    /// The convention that this record follows: `head`, `seed`, `positional` or `mixed`.
     pub fn dialect(self) -> Dialect {
         let any = |flags: Self| self.0 & flags.0 != 0;
         match (self.has(Self::KEYED), self.has(Self::POSITIONAL)) {
@@ -412,7 +412,7 @@ impl Spelling {
     }
 }
 
-/// Which of the known habits a record follows.
+/// The known conventions of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// `(key value)` fields, lower case, source last or absent: what today's tracer writes.
@@ -443,11 +443,11 @@ impl Dialect {
 /// One record: a transition with its number, thread and source, and the bytes it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The number the tracer gave; not checked by the reference.
+    /// The number that the tracer assigned; the reference does not check it.
     pub id: u64,
     /// The thread (core) that made the step.
     pub thread: u32,
-    /// What it did.
+    /// What the step did.
     pub transition: Transition,
     /// Where in the program.
     pub source: Source<'a>,
@@ -463,7 +463,7 @@ impl Record<'_> {
         self.transition.kind()
     }
 
-    /// True when id, thread, transition and source are equal, however they are spelt.
+    /// True when id, thread, transition and source are equal, whatever their spelling.
     pub fn means_same(&self, other: &Record<'_>) -> bool {
         self.id == other.id
             && self.thread == other.thread

@@ -15,13 +15,13 @@ use crate::record::{Record, Spelling};
 use crate::words::{Class, class};
 use crate::writer::{Form, push_number};
 
-/// Written to the target whenever so much is together.
+/// The buffer is written to the target when it reaches this size.
 pub(crate) const FLUSH_BYTES: usize = 1 << 16;
 
-/// A claimed verdict and what follows it, kept until it is known that no record does.
-const HELD_BYTES_MAX: usize = 1 << 16;
+/// A claimed verdict and the text after it, buffered until it is known that no record follows.
+const BUFFERED_BYTES_MAX: usize = 1 << 16;
 
-/// Collects bytes and hands them to a writer in large pieces.
+/// Buffers bytes and passes them to a writer in large pieces.
 pub(crate) struct Out<'a> {
     pub(crate) buffer: Vec<u8>,
     target: &'a mut dyn Write,
@@ -45,19 +45,19 @@ impl<'a> Out<'a> {
     }
 }
 
-/// The form a rewrite writes.
+/// The form that a rewrite writes.
 #[derive(Debug)]
 enum Written {
     /// The same bytes.
     Copy,
-    /// The same bytes but for the base of numbers.
+    /// The same bytes except for the base of numbers.
     Radix(Radix),
     /// Another layout.
     Styled(Form),
-    Jsonl(Box<jsonl::Lines>),
+    Jsonl(Box<jsonl::JsonLines>),
 }
 
-/// Appends pieces of a trace in the form asked for.
+/// Appends pieces of a trace in the requested form.
 pub(crate) struct Emitter {
     written: Written,
     source_radix: Radix,
@@ -67,7 +67,7 @@ pub(crate) struct Emitter {
 }
 
 impl Emitter {
-    /// Refuses options this format does not have.
+    /// Rejects options that this format does not support.
     pub(crate) fn new(target: &TargetOptions, source_radix: Radix, out: &mut Vec<u8>) -> Result<Self, Error> {
         target.only("casemate", &["style", "to-radix"])?;
         let written = match target.to.as_deref() {
@@ -80,8 +80,8 @@ impl Emitter {
                 if target.style.is_some() || target.radix.is_some() {
                     return Err(Error::usage("--style and --to-radix mean nothing for JSON lines"));
                 }
-                jsonl::Lines::header(out, source_radix);
-                Written::Jsonl(Box::new(jsonl::Lines::new(false)))
+                jsonl::JsonLines::header(out, source_radix);
+                Written::Jsonl(Box::new(jsonl::JsonLines::new(false)))
             }
             Some(other) => return Err(Error::usage(format!("a casemate trace cannot be written as {other}"))),
         };
@@ -119,7 +119,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// A record of ours, one a line.
+    /// A synthesized record, one per line.
     pub(crate) fn record_line(&mut self, out: &mut Vec<u8>, record: &Record<'_>, seq: u64) -> Result<(), Error> {
         self.record(out, record, seq, 0)?;
         match &mut self.written {
@@ -169,7 +169,7 @@ impl Emitter {
     fn in_radix(&mut self, out: &mut Vec<u8>, record: &Record<'_>, radix: Radix) {
         self.places.clear();
         if parse_watched(record.text, self.source_radix, &mut self.places).is_err() {
-            // It parsed before; copying is right in any case.
+            // It parsed before; a copy is correct in any case.
             out.extend_from_slice(record.text);
             return;
         }
@@ -182,7 +182,7 @@ impl Emitter {
             }
             let Some(value) = number_at(&record.text[place.clone()], self.source_radix) else { continue };
             out.extend_from_slice(&record.text[from..place.start]);
-            // A bare number in the base it has already keeps its digits as they are.
+            // A bare number that is already in this base keeps its digits.
             if value.1 == radix {
                 out.extend_from_slice(&record.text[place.clone()]);
             } else {
@@ -249,7 +249,7 @@ fn note_left_out(outcome: &mut Outcome, left_out: u64) {
     }
 }
 
-/// Writes what `check` has no error for; all else stays byte for byte.
+/// Writes everything for which `check` reports no error; all else stays byte for byte.
 pub(crate) fn repair(
     reader: &mut Reader,
     target: &TargetOptions,
@@ -262,17 +262,17 @@ pub(crate) fn repair(
     reader.for_each(sink, |item, place| {
         let buffer = &mut out.buffer;
         match item {
-            Item::Space(bytes) if repair.held.is_empty() => emitter.space(buffer, bytes),
-            Item::Space(bytes) => repair.hold(Held::Space, bytes),
-            Item::Output(line) if repair.held.is_empty() => {
+            Item::Space(bytes) if repair.buffered.is_empty() => emitter.space(buffer, bytes),
+            Item::Space(bytes) => repair.buffer_piece(BufferedPiece::Space, bytes),
+            Item::Output(line) if repair.buffered.is_empty() => {
                 repair.claims.is_explained = true;
                 emitter.output(buffer, line, place.offset);
             }
             Item::Output(line) => {
                 repair.claims.is_explained = true;
-                repair.hold(Held::Output, line);
+                repair.buffer_piece(BufferedPiece::Output, line);
             }
-            Item::Claim(line) if repair.claims.add() => repair.hold(Held::Claim, line),
+            Item::Claim(line) if repair.claims.add() => repair.buffer_piece(BufferedPiece::Claim, line),
             Item::Claim(_) => repair.unfounded += 1,
             Item::Record(record) if is_erroneous(&record.transition) => {
                 repair.erroneous += 1;
@@ -291,8 +291,8 @@ pub(crate) fn repair(
                 repair.is_after_loss |= !bytes.is_empty();
             }
         }
-        if repair.held_bytes > HELD_BYTES_MAX {
-            // A verdict so far from the end is given up rather than kept in memory.
+        if repair.buffered_bytes > BUFFERED_BYTES_MAX {
+            // A verdict this far from the end is dropped rather than buffered further.
             repair.release(&mut emitter, &mut out.buffer, false);
         }
         out.flush_if_full()
@@ -304,9 +304,9 @@ pub(crate) fn repair(
     Ok(repair.outcome(reader.records(), emitter.left_out))
 }
 
-/// A piece that waits behind a claimed verdict.
+/// A piece that is buffered after a claimed verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum BufferedPiece {
     Claim,
     Space,
     Output,
@@ -315,9 +315,9 @@ enum Held {
 #[derive(Debug, Default)]
 struct Repair {
     claims: Claims,
-    /// From the first claimed verdict on, while no record follows.
-    held: Vec<(Held, Vec<u8>)>,
-    held_bytes: usize,
+    /// Everything from the first claimed verdict on, while no record follows.
+    buffered: Vec<(BufferedPiece, Vec<u8>)>,
+    buffered_bytes: usize,
     written: u64,
     erroneous: u64,
     unfounded: u64,
@@ -328,32 +328,32 @@ struct Repair {
 }
 
 impl Repair {
-    /// Says where records were lost, for those that come after are not to be judged as if there had been none.
+    /// Marks where records were lost, because later ones must not be judged as if nothing were missing.
     fn mark_loss(&mut self, emitter: &mut Emitter, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.is_after_loss) {
-            // What was left out may have had the end of its line.
+            // The bytes left out may have contained the end of the line.
             let end_of_line = if self.written == 0 { &b""[..] } else { b"\n" };
             let line = [end_of_line, GAP, b"\n"].concat();
             emitter.space(out, &line);
         }
     }
 
-    fn hold(&mut self, kind: Held, bytes: &[u8]) {
-        self.held_bytes += bytes.len() + 1;
-        self.held.push((kind, bytes.to_vec()));
+    fn buffer_piece(&mut self, kind: BufferedPiece, bytes: &[u8]) {
+        self.buffered_bytes += bytes.len() + 1;
+        self.buffered.push((kind, bytes.to_vec()));
     }
 
-    /// Writes what waited: all of it at the end, without the verdicts before a record.
+    /// Writes the buffered pieces: all of it at the end, without the verdicts before a record.
     fn release(&mut self, emitter: &mut Emitter, out: &mut Vec<u8>, is_end: bool) {
-        for (kind, bytes) in self.held.drain(..) {
+        for (kind, bytes) in self.buffered.drain(..) {
             match kind {
-                Held::Space => emitter.space(out, &bytes),
-                Held::Output => emitter.output(out, &bytes, 0),
-                Held::Claim if is_end => emitter.claim(out, &bytes, 0),
-                Held::Claim => self.outlived += 1,
+                BufferedPiece::Space => emitter.space(out, &bytes),
+                BufferedPiece::Output => emitter.output(out, &bytes, 0),
+                BufferedPiece::Claim if is_end => emitter.claim(out, &bytes, 0),
+                BufferedPiece::Claim => self.outlived += 1,
             }
         }
-        self.held_bytes = 0;
+        self.buffered_bytes = 0;
     }
 
     fn outcome(self, records_read: u64, left_out: u64) -> Outcome {
@@ -437,14 +437,14 @@ pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Ta
     Ok(outcome)
 }
 
-/// What stands at the end of what is written so far.
+/// What is at the end of the output so far.
 enum End {
     Start,
     Piece,
     Space,
 }
 
-/// Watches what stands between pieces: white space and comments only, or the pieces would change.
+/// Checks the text between pieces: only white space and comments, or the pieces would change.
 #[derive(Debug, Default)]
 struct Between {
     in_comment: bool,
@@ -458,7 +458,7 @@ impl Between {
             if byte == b'\n' {
                 (self.in_comment, self.needs_line_end) = (false, false);
             } else if self.in_comment {
-                // Anything may stand in a comment.
+                // A comment may contain anything.
             } else if byte == b';' {
                 self.in_comment = true;
             } else if class(byte) != Class::Space {

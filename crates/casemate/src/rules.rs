@@ -1,4 +1,4 @@
-//! Every code this crate reports. The book's chapter has one example for each.
+//! Every code that this crate reports. The book's chapter has one example for each.
 
 use anytrace_core::Rule;
 

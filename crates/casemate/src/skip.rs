@@ -1,8 +1,8 @@
-//! Passing over what is no record, in any number of windows and without keeping any of it.
+//! Skips bytes that are not a record, over any number of windows and without storing any of them.
 //!
-//! Reading goes on after the parenthesis that closes the damaged record, or where another record begins: at `(` and
-//! the name of a kind, wherever that stands, since no field has a kind's name. Of text between records the rest of the
-//! line is passed over. Lines of the reference's error block and its verdict end a damaged record too.
+//! Reading continues after the parenthesis that closes the damaged record, or where another record begins: at `(` and
+//! the name of a kind, wherever that occurs, since no field has a kind's name. Of text between records, the rest of the
+//! line is skipped. Lines of the reference's error block and its verdict end a damaged record too.
 
 use crate::record::Kind;
 use crate::words::{Class, class, key_at};
@@ -10,10 +10,10 @@ use crate::words::{Class, class, key_at};
 /// The longest name of a kind, and one byte to see its end.
 const NAME_BYTES_MAX: usize = 16;
 
-/// Where a skip stands.
+/// The state of a skip.
 #[derive(Debug, Clone)]
 pub(crate) struct Skip {
-    /// Open parentheses; 0 when passing over a line.
+    /// Open parentheses; 0 when skipping a line.
     pub(crate) depth: u64,
     inside: Inside,
     at_line_start: bool,
@@ -26,35 +26,36 @@ enum Inside {
     Nothing,
     String,
     Comment,
-    /// After the escape character: the `;` of a colour code begins no comment.
+    /// After the escape character: the `;` of a color code begins no comment.
     Colour,
 }
 
-/// How far a skip came in a window.
+/// How far a skip got in a window.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Skipped {
-    /// It ends after so many bytes.
+    /// It ends after this many bytes.
     Ends(usize),
-    /// It goes on; so many bytes are passed, and those after them are needed together with more.
+    /// It continues; this many bytes are skipped, and those after them are needed together with more.
     GoesOn(usize),
 }
 
 impl Skip {
-    /// Passes over a record; the first byte of the window is its `(`.
+    /// Skips a record; the first byte of the window is its `(`.
     pub(crate) fn record() -> Self {
         Self { depth: 0, inside: Inside::Nothing, at_line_start: false, is_first: true, in_word: false }
     }
 
-    /// Passes over text between records, to the end of its line.
+    /// Skips text between records, to the end of its line.
     pub(crate) fn line() -> Self {
         Self { depth: 0, inside: Inside::Nothing, at_line_start: false, is_first: false, in_word: false }
     }
 
-    /// Goes on in a window. `is_last`: nothing follows the window.
+    /// Continues in a window. `is_last`: nothing follows the window.
     pub(crate) fn step(&mut self, window: &[u8], is_last: bool) -> Skipped {
         let mut at = 0;
         while let Some(&byte) = window.get(at) {
-            // A lost quote turns the rest of its line inside out: records are looked for in strings too.
+            // After a lost quote, strings and other text of the line are exchanged: records are searched for in strings
+            // too.
             let may_begin = byte == b'(' && self.inside == Inside::String;
             if may_begin {
                 match begins_record(&window[at..], is_last) {
@@ -122,7 +123,7 @@ impl Skip {
     }
 }
 
-/// True when `(` and the name of a kind stand here; `None` when that cannot be seen yet.
+/// True when `(` and the name of a kind are here; `None` when that cannot be determined yet.
 fn begins_record(bytes: &[u8], is_last: bool) -> Option<bool> {
     let word = bytes.get(1..).unwrap_or_default();
     let length = word.iter().take(NAME_BYTES_MAX).take_while(|b| class(**b) == Class::Word).count();
@@ -132,7 +133,7 @@ fn begins_record(bytes: &[u8], is_last: bool) -> Option<bool> {
     Some(length > 0 && Kind::from_key(key_at(word, 0, length)).is_some())
 }
 
-/// True when the reference's verdict or its error block stands here.
+/// True when the reference's verdict or its error block is here.
 fn begins_verdict(bytes: &[u8], is_last: bool) -> Option<bool> {
     for mark in [&b"! "[..], b"casemate error"] {
         if bytes.starts_with(mark) {
@@ -150,10 +151,10 @@ mod tests {
     use super::*;
 
     fn skipped(text: &str, mut skip: Skip) -> usize {
-        let whole = match skip.clone().step(text.as_bytes(), true) {
+        let in_one_window = match skip.clone().step(text.as_bytes(), true) {
             Skipped::Ends(at) | Skipped::GoesOn(at) => at,
         };
-        // A window that grows a byte at a time must come to the same end.
+        // A window that grows a byte at a time must give the same result.
         let (mut from, mut to) = (0, 0);
         let stepped = loop {
             match skip.step(&text.as_bytes()[from..to], to == text.len()) {
@@ -163,8 +164,8 @@ mod tests {
             }
             to += 1;
         };
-        assert_eq!(stepped, whole, "{text}");
-        whole
+        assert_eq!(stepped, in_one_window, "{text}");
+        in_one_window
     }
 
     #[test]

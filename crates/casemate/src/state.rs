@@ -1,8 +1,8 @@
 //! The state of the traced machine, as far as a part of a trace needs it at its start.
 //!
 //! Follows section 2 of the format's chapter for traces that keep the rules: memory, registered roots and the tables
-//! under them, entries that were invalidated and are not yet clean, locks, thread owners and system registers. It never
-//! complains; where a trace breaks a rule the state is what the step says.
+//! under them, entries that were invalidated and are not yet clean, locks, thread owners and system registers. It
+//! reports nothing; if a trace breaks a rule, the state is as the step specifies.
 //!
 //! Memory grows with the words, ranges, tables and locks that the trace touches.
 
@@ -13,7 +13,7 @@ use anytrace_core::Limits;
 use crate::memory::{Memory, words};
 use crate::record::{Barrier, Domain, HintKind, MemoryOrder, Operand, Record, Sysreg, TlbiOp, Transition};
 
-/// Entries not yet clean that are followed at once; more are noted, not carried.
+/// Entries not yet clean that are followed at the same time; further ones are only counted.
 const UNCLEAN_MAX: usize = 4096;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -57,7 +57,7 @@ pub(crate) struct Root {
     pub(crate) thread: u32,
     /// The thread's geometry register then.
     pub(crate) geometry: Option<u64>,
-    /// Its place among the roots; places of released roots are taken again.
+    /// Its slot among the roots; slots of released roots are reused.
     pub(crate) slot: usize,
 }
 
@@ -67,17 +67,17 @@ pub(crate) struct Thread {
     pub(crate) registers: BTreeMap<Sysreg, u64>,
     /// Last value with bit 0 set written to each stage's control register.
     pub(crate) enabling: [Option<u64>; 2],
-    /// The value of each stage's base register that made a root current last.
+    /// The value of each stage's base register that last made a root current.
     pub(crate) current: [Option<u64>; 2],
     /// Which of them came last: both may name roots of the same stage.
     pub(crate) last: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     pub(crate) thread: u32,
     pub(crate) count: u64,
-    /// True when an entry was written under it since it was taken and since the thread's last DSB: the next plain
+    /// True when an entry was written under it since the lock was taken and since the thread's last DSB: the next plain
     /// write is not free.
     pub(crate) is_spent: bool,
 }
@@ -94,11 +94,11 @@ pub(crate) enum Progress {
 
 /// A step that counted for an entry not yet clean.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct CountedStep {
     pub(crate) seq: u64,
     pub(crate) thread: u32,
     pub(crate) transition: Transition,
-    /// Roots whose lock the thread held.
+    /// Roots whose lock the thread had.
     pub(crate) roots: Vec<u64>,
     /// The register value that made its root of stage 2 current.
     pub(crate) current: Option<u64>,
@@ -108,54 +108,54 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unclean {
     pub(crate) thread: u32,
-    /// The valid descriptor it held.
+    /// The valid descriptor it had.
     pub(crate) old: u64,
     pub(crate) progress: Progress,
-    /// The write that invalidated it and every DSB and TLBI that brought it further.
-    pub(crate) steps: Vec<Step>,
+    /// The write that invalidated it and every DSB and TLBI that advanced it.
+    pub(crate) steps: Vec<CountedStep>,
     /// The last write of another invalid value since then.
-    pub(crate) overwritten: Option<Step>,
+    pub(crate) overwritten: Option<CountedStep>,
     table: Table,
 }
 
 /// The state after some records.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct MachineState {
     seq: u64,
     pub(crate) memory: Memory,
     pub(crate) tables: BTreeMap<u64, Table>,
     /// By slot.
     pub(crate) roots: Vec<Root>,
-    /// Identifier of the root that was in slot 0 last.
+    /// Identifier of the last root in slot 0.
     slot_0_id: u64,
     pub(crate) root_locks: BTreeMap<u64, u64>,
     pub(crate) owner_roots: BTreeMap<u64, u64>,
-    /// Hints that gave an entry to a thread, by entry.
-    pub(crate) thread_owners: BTreeMap<u64, Step>,
+    /// Hints that assigned an entry to a thread, by entry.
+    pub(crate) thread_owners: BTreeMap<u64, CountedStep>,
     /// Hints that others replaced while entries were not clean.
-    pub(crate) past_owners: Vec<Step>,
+    pub(crate) past_owners: Vec<CountedStep>,
     /// Entries that are clean and whose last valid descriptor was a table.
     pub(crate) was_table: BTreeSet<u64>,
     pub(crate) unclean: BTreeMap<u64, Unclean>,
-    pub(crate) locks: BTreeMap<u64, Held>,
+    pub(crate) locks: BTreeMap<u64, HeldLock>,
     pub(crate) threads: BTreeMap<u32, Thread>,
     threads_max: usize,
-    /// An entry was written without its lock: the trace is meant for a checker that asks for none.
+    /// An entry was written without its lock: the trace is meant for a checker that requires none.
     is_racy: bool,
-    /// Writes to memory that was not initialised.
+    /// Writes to memory that was not initialized.
     pub(crate) homeless_writes: u64,
-    /// Tables that were linked while words of theirs belonged to a thread: a checker passes over parts of them.
+    /// Tables that were linked while words of theirs belonged to a thread: a checker skips parts of them.
     pub(crate) owned_tables: u64,
     /// Entries past [`UNCLEAN_MAX`].
     pub(crate) unclean_lost: u64,
 }
 
-impl State {
+impl MachineState {
     pub(crate) fn new(limits: Limits) -> Self {
         Self { threads_max: limits.distinct_max, ..Self::default() }
     }
 
-    /// Takes the next record.
+    /// Processes the next record.
     pub(crate) fn apply(&mut self, record: &Record<'_>) {
         let thread = record.thread;
         match record.transition {
@@ -233,7 +233,7 @@ impl State {
 
     /// The thread that an entry belongs to; negative numbers are none.
     pub(crate) fn owner(&self, word: u64) -> Option<u32> {
-        let Step { transition: Transition::Hint { value, .. }, .. } = self.thread_owners.get(&word)? else {
+        let CountedStep { transition: Transition::Hint { value, .. }, .. } = self.thread_owners.get(&word)? else {
             return None;
         };
         u32::try_from(*value & 0xffff_ffff).ok().filter(|owner| *owner <= u32::MAX >> 1)
@@ -244,14 +244,14 @@ impl State {
         self.root_locks.get(&root).copied().filter(|lock| *lock != 0)
     }
 
-    fn step(&self, thread: u32, transition: Transition) -> Step {
+    fn step(&self, thread: u32, transition: Transition) -> CountedStep {
         let is_held = |lock: &u64| self.locks.get(lock).is_some_and(|held| held.thread == thread);
         let roots = self.root_locks.iter().filter(|(_, lock)| is_held(lock)).map(|(root, _)| *root).collect();
         let current = self.current_root(thread);
-        Step { seq: self.seq, thread, transition, roots, current }
+        CountedStep { seq: self.seq, thread, transition, roots, current }
     }
 
-    /// What is initialised again belongs to no thread.
+    /// Memory that is initialized again belongs to no thread.
     fn init(&mut self, range: std::ops::Range<u64>) {
         remove_range(&mut self.thread_owners, &range);
         self.memory.init(range);
@@ -386,7 +386,7 @@ impl State {
         });
     }
 
-    /// Moves entries on: `next` gives the state after the step (none: clean), or nothing when it does not count.
+    /// Advances entries: `next` returns the state after the step (none: clean), or nothing when it does not count.
     fn advance(
         &mut self,
         thread: u32,
@@ -511,7 +511,7 @@ impl State {
     fn lock(&mut self, thread: u32, address: u64) {
         match self.locks.get_mut(&address) {
             Some(held) if held.thread == thread => held.count += 1,
-            _ => drop(self.locks.insert(address, Held { thread, count: 1, is_spent: false })),
+            _ => drop(self.locks.insert(address, HeldLock { thread, count: 1, is_spent: false })),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The state against the reference's own, and the preamble against the state it rebuilds.
+//! The state, compared with the reference's own, and the preamble, compared with the state it rebuilds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,13 +8,13 @@ use anytrace_core::{Limits, OpenOptions, Plan, Selection, TargetOptions};
 
 use crate::reader::{Item, Reader};
 use crate::record::Source;
-use crate::state::{Progress, State};
+use crate::state::{MachineState, Progress};
 use crate::trim::PREAMBLE_SOURCE;
 use crate::{Casemate, Kind};
 
-/// The state after the records for which `wanted` (by number and source) says so.
-fn state_of(bytes: &[u8], wanted: impl Fn(u64, &Source<'_>) -> bool) -> State {
-    let mut state = State::new(Limits::default());
+/// The state after the records that `wanted` selects by number and source.
+fn state_of(bytes: &[u8], wanted: impl Fn(u64, &Source<'_>) -> bool) -> MachineState {
+    let mut state = MachineState::new(Limits::default());
     Reader::visit_bytes(bytes, &OpenOptions::default(), |item, place| {
         if let Item::Record(record) = item
             && wanted(place.seq, &record.source)
@@ -53,7 +53,7 @@ fn accepted_parts(corpus: &Path) -> Vec<(String, Vec<u8>, u64)> {
     for row in rows(&corpus.join("verdicts.tsv")) {
         let bytes = std::fs::read(corpus.join("traces").join(&row[0])).unwrap();
         let before = if row[4] == "ok" { u64::MAX } else { records_before(&bytes, &row[5]) };
-        // Without lock checks, defaults or initialisation the model differs.
+        // Without lock checks, defaults or initialization the model differs.
         if row[2] == "-" && bytes.len() < 300_000 {
             parts.push((row[0].clone(), bytes, before));
         }
@@ -61,7 +61,7 @@ fn accepted_parts(corpus: &Path) -> Vec<(String, Vec<u8>, u64)> {
     parts
 }
 
-fn unclean_text(state: &State) -> BTreeSet<String> {
+fn unclean_text(state: &MachineState) -> BTreeSet<String> {
     let lis = |progress| match progress {
         Progress::Unguarded => "n",
         Progress::Dsbed => "d",
@@ -121,19 +121,20 @@ fn assert_rebuilt(name: &str, bytes: &[u8], from: u64) {
     let at = format!("{name} at {from}");
     assert_eq!(rebuilt.memory, original.memory, "{at}");
     assert_eq!(rebuilt.tables, original.tables, "{at}");
-    let roots = |state: &State| state.roots.iter().map(|r| (r.base, r.stage, r.value)).collect::<Vec<_>>();
+    let roots = |state: &MachineState| state.roots.iter().map(|r| (r.base, r.stage, r.value)).collect::<Vec<_>>();
     assert_eq!(roots(&rebuilt), roots(&original), "{at}");
     assert_eq!(rebuilt.was_table, original.was_table, "{at}");
     assert_eq!(rebuilt.root_locks, original.root_locks, "{at}");
     assert_eq!(rebuilt.owner_roots, original.owner_roots, "{at}");
     assert_eq!(unclean_text(&rebuilt), unclean_text(&original), "{at}");
-    let olds = |state: &State| state.unclean.iter().map(|(word, u)| (*word, u.old)).collect::<Vec<_>>();
+    let olds = |state: &MachineState| state.unclean.iter().map(|(word, u)| (*word, u.old)).collect::<Vec<_>>();
     assert_eq!(olds(&rebuilt), olds(&original), "{at}");
-    let owners = |state: &State| state.thread_owners.iter().map(|(w, s)| (*w, s.transition)).collect::<Vec<_>>();
+    let owners = |state: &MachineState| state.thread_owners.iter().map(|(w, s)| (*w, s.transition)).collect::<Vec<_>>();
     assert_eq!(owners(&rebuilt), owners(&original), "{at}");
-    let held = |state: &State| state.locks.iter().map(|(l, h)| (*l, h.thread, h.count, h.is_spent)).collect::<Vec<_>>();
+    let held =
+        |state: &MachineState| state.locks.iter().map(|(l, h)| (*l, h.thread, h.count, h.is_spent)).collect::<Vec<_>>();
     assert_eq!(held(&rebuilt), held(&original), "{at}");
-    let registers = |state: &State| {
+    let registers = |state: &MachineState| {
         let of = |thread: &crate::state::Thread| (thread.registers.clone(), thread.current);
         state.threads.iter().map(|(id, thread)| (*id, of(thread))).collect::<Vec<_>>()
     };

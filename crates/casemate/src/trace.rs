@@ -1,4 +1,4 @@
-//! The doors: [`Casemate`] and its opened trace.
+//! The entry points: [`Casemate`] and its opened trace.
 
 use std::io::Write;
 
@@ -66,8 +66,8 @@ impl Format for Casemate {
     }
 }
 
-/// The casemate format without the break-before-make checker: its `check` asks whether the trace is well written, not
-/// whether the traced program kept the rules.
+/// The casemate format without the break-before-make checker: its `check` verifies that the trace is well-formed, not
+/// that the traced program followed the rules.
 ///
 /// Repair and trim promise a trace that passes this check; a violation of the program stays a violation.
 #[derive(Debug, Clone, Copy, Default)]

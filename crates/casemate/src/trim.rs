@@ -1,4 +1,4 @@
-//! `trim`: a part of a trace behind a preamble that rebuilds the state at its start.
+//! `trim`: a part of a trace, after a preamble that rebuilds the state at its start.
 
 use anytrace_core::{Error, Limits, Outcome, Selection, Sink, Target, TargetOptions};
 
@@ -6,12 +6,12 @@ use crate::dump::{SELECTS, is_wanted};
 use crate::preamble;
 use crate::reader::{Item, Reader};
 use crate::rewrite::{Emitter, Out};
-use crate::state::State;
+use crate::state::MachineState;
 
-/// The source of records that a trim made up.
+/// The source of the records that a trim generates.
 pub(crate) const PREAMBLE_SOURCE: &str = "anytrace-preamble:1";
 
-/// Writes the records of the selection, and before the first of them what rebuilds the state there.
+/// Writes the selected records, and before the first of them a preamble that rebuilds the state there.
 pub(crate) fn trim(
     reader: &mut Reader,
     selection: &Selection,
@@ -24,7 +24,7 @@ pub(crate) fn trim(
     let mut out = Out::new(out);
     let mut emitter = Emitter::new(target, reader.radix(), &mut out.buffer)?;
     let mut outcome = Outcome::default();
-    let mut state = Some(State::new(limits));
+    let mut state = Some(MachineState::new(limits));
     let mut gaps = Gaps::default();
     reader.for_each(sink, |item, place| {
         let record = match item {
@@ -64,7 +64,7 @@ pub(crate) fn trim(
     Ok(outcome)
 }
 
-/// Counts records left out between records taken.
+/// Counts records that were left out between selected records.
 #[derive(Debug, Default)]
 struct Gaps {
     has_taken: bool,

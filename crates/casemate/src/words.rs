@@ -1,6 +1,6 @@
 //! Keywords: every spelling a reader accepts, compared without case in one integer comparison.
 
-/// The longest keyword; it does not fit an integer of 16 bytes and is compared apart.
+/// The longest keyword; it does not fit into an integer of 16 bytes and is compared separately.
 const LONG: &[u8] = b"set_pte_thread_owner";
 
 /// A keyword as an integer: its bytes with bit 5 set, which lowers letters and leaves digits and `-` as they are.
@@ -55,16 +55,16 @@ fn short_key(word: &[u8]) -> Key {
     word.iter().rev().fold(0, |key, byte| key << 8 | Key::from(byte | 0x20))
 }
 
-/// What a byte is to the grammar.
+/// The class of a byte in the grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Part of a word. `;` is one too: it begins a comment only where a token may begin.
+    /// Part of a word. `;` is included: it begins a comment only where a token may begin.
     Word,
     /// White space.
     Space,
     /// `(`, `)` or `"`.
     Mark,
-    /// A control character that has no place outside strings and comments.
+    /// A control character that is not allowed outside strings and comments.
     Control,
 }
 
@@ -78,7 +78,7 @@ pub(crate) static CLASS: [Class; 256] = {
     }
     table[0x7f] = Class::Control;
     table[b' ' as usize] = Class::Space;
-    // Tab, line feed, vertical tab, form feed, carriage return (the reference takes the first two only).
+    // Tab, line feed, vertical tab, form feed, carriage return (the reference accepts only the first two).
     at = 0x09;
     while at <= 0x0d {
         table[at] = Class::Space;

@@ -1,4 +1,4 @@
-//! Writes records: the document's form, without keys, or one field a line.
+//! Writes records: the document's form, without keys, or one field per line.
 
 use anytrace_core::{Error, Radix, Style, text};
 
@@ -19,15 +19,15 @@ use crate::record::{Barrier, Dialect, Operand, Record, Source, Spelling, Transit
 pub struct Form {
     /// Layout.
     pub style: Style,
-    /// Base of the kind's own numbers. Decimal numbers have no prefix: a reader must be told.
+    /// Base of the kind's own numbers. Decimal numbers have no prefix: a reader must be given the base.
     pub radix: Radix,
     /// Hexadecimal numbers have no `0x`, as in today's logs.
     pub is_bare: bool,
     /// Capitals and `MSR`, as in the document's example.
     pub is_upper: bool,
-    /// The source place stands after the thread, as in the document's example.
+    /// The source place comes after the thread, as in the document's example.
     pub is_source_early: bool,
-    /// A TLBI's address and level stay apart where the record has them so.
+    /// A TLBI's address and level stay separate if the record has them so.
     pub keeps_operand: bool,
 }
 
@@ -43,7 +43,7 @@ impl Form {
         Self { style, radix, is_bare: false, is_upper: false, is_source_early: false, keeps_operand: false }
     }
 
-    /// The form that a record's spelling comes nearest to.
+    /// The form that is nearest to a record's spelling.
     pub fn nearest(record: &Record<'_>) -> Self {
         let spelling = record.spelling;
         let style = match spelling.dialect() {
@@ -77,7 +77,7 @@ impl Form {
         flags.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads what [`Self::words`] gives.
+    /// Parses the output of [`Self::words`].
     pub(crate) fn from_words(words: &str) -> Option<Self> {
         let mut form = Self { keeps_operand: true, ..Self::default() };
         for word in words.split_ascii_whitespace() {
@@ -93,7 +93,7 @@ impl Form {
         Some(form)
     }
 
-    /// Refuses a record that this form cannot hold.
+    /// Rejects a record that this form cannot represent.
     ///
     /// # Errors
     /// [`anytrace_core::Kind::Unsupported`], naming record and field.
@@ -217,7 +217,7 @@ impl Fields<'_> {
                 self.close();
             }
             Source::Key(key) => {
-                // Without its key an integer could be any field.
+                // Without its key, an integer could belong to any field.
                 self.separate();
                 self.out.extend_from_slice(b"(src ");
                 text::push_dec(self.out, key);

@@ -1,4 +1,4 @@
-//! The book's chapter against the table of rules and the words of the format.
+//! The book's chapter, compared with the table of rules and the keywords of the format.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! What each rule set says of each change of a live entry: the chapter's table, generated logs, and an independent
+//! The verdict of each rule set on each change of a live entry: the chapter's table, generated logs, and an independent
 //! comparison of attributes. The slow model of `model_agrees` has the same rules within random traces.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
@@ -52,16 +52,16 @@ fn page(stage: u8) -> u64 {
     if stage == 1 { 0x80_0743 } else { 0x80_07ff }
 }
 
-/// Says yes where a rule set rejects the change: architecture, strict, reference.
+/// True if a rule set rejects the change: architecture, strict, reference.
 type Rejected = [bool; 3];
 
 /// Software alone looks at the bits.
 const SOFTWARE: Rejected = [false, false, false];
-/// The architecture allows it; the reference looks at no page with AF = 1.
+/// The architecture allows it; the reference ignores pages with AF = 1.
 const ALLOWED: Rejected = [false, true, false];
-/// The architecture wants a break; the reference looks at no page with AF = 1.
+/// The architecture requires a break; the reference ignores pages with AF = 1.
 const BREAK: Rejected = [true, true, false];
-/// All want a break.
+/// All require a break.
 const ALL: Rejected = [true, true, true];
 
 /// Stage, what changes, entry, old and new value, who rejects it.
@@ -115,7 +115,7 @@ fn changes() -> Vec<(u8, &'static str, u64, u64, u64, Rejected)> {
 }
 
 #[test]
-fn the_chapters_table_is_what_generated_logs_give() {
+fn the_chapters_table_matches_generated_logs() {
     let mut table =
         String::from("| stage | change of a live entry | architecture | strict | compat |\n|---|---|---|---|---|\n");
     for (stage, what, entry, old, new, rejected) in changes() {
@@ -181,7 +181,7 @@ fn the_attribute_that_decides_is_named() {
 }
 
 #[test]
-fn registers_say_what_a_type_is_and_who_owns_the_hardware_bits() {
+fn registers_define_types_and_the_owner_of_the_hardware_bits() {
     // AttrIndx 0 -> 1.
     let of = |before: &str| deciding(1, PAGE, page(1), page(1) ^ 4, before);
     assert_eq!(of("(sysreg-write 30 0 mair_el2 4444)"), [""; 0]);
@@ -194,7 +194,7 @@ fn registers_say_what_a_type_is_and_who_owns_the_hardware_bits() {
     assert_eq!(pbha(1, "(sysreg-write 30 0 vtcr_el2 4000010)"), [""; 0]);
 }
 
-/// The comparison of two live pages, bit by bit, from a drawing of the descriptor: it shares nothing with the engine.
+/// The comparison of two live pages, bit by bit, from a diagram of the descriptor: it shares no code with the engine.
 fn page_needs_break(stage: u8, old: u64, new: u64) -> bool {
     // From bit 63 down: `-` may change, `X` may not, `N` may not become 0, `v` is the type.
     let address = "X".repeat(36);

@@ -1,4 +1,4 @@
-//! Every form of a record that a log was ever written in.
+//! Every form of a record in which a log was ever written.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -146,7 +146,7 @@ fn the_largest_numbers_fit_and_the_next_do_not() {
 }
 
 #[test]
-fn what_does_not_belong_is_refused_at_its_place() {
+fn misplaced_fields_are_rejected_at_their_place() {
     for (text, code, at) in [
         ("()", "record-without-name", 0),
         ("(\"x\" 1)", "record-without-name", 0),
@@ -182,7 +182,7 @@ fn what_does_not_belong_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_complaint_points_at_the_labelled_byte() {
+fn a_diagnostic_points_at_the_labeled_byte() {
     let log = Log::new()
         .open("mem-init")
         .key("id", "0")
@@ -211,7 +211,7 @@ fn a_complaint_points_at_the_labelled_byte() {
 }
 
 #[test]
-fn dialects_are_told_apart() {
+fn dialects_are_distinguished() {
     let dialect = |text: &str| read(text).spelling.dialect();
     assert_eq!(dialect("(barrier (id 1) (tid 2) dsb (kind ish))"), Dialect::Head);
     assert_eq!(dialect("(BARRIER (id 1) (tid 2) (src \"a\") DSB (kind ish))"), Dialect::Seed);

@@ -1,5 +1,5 @@
-//! The engine against the independent slow model, on random traces, in each rule set: the same verdict at the same
-//! record with the same message, and the same state before it.
+//! The engine, compared with the independent slow model on random traces, in each rule set: the same verdict at the
+//! same record with the same message, and the same state before it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -132,13 +132,13 @@ fn going_on_begins_with_the_violation_at_which_stopping_stops() {
                 }
                 first
             };
-            // After it stopped, the one that stops goes on in another state; only the first counts.
+            // After the breach, the checker that stops is in another state; only the first breach counts.
             assert_eq!(first(base), first(Options { goes_on: true, ..base }), "seed {seed}");
         }
     }
 }
 
-/// Seeds a test; `ANYTRACE_SEEDS` asks for more.
+/// Number of seeds; `ANYTRACE_SEEDS` sets more.
 fn seeds() -> u64 {
     std::env::var("ANYTRACE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
 }

@@ -1,4 +1,4 @@
-//! The engine against the verdicts and final states of the shared corpus. Skipped where the corpus is not there.
+//! The engine against the verdicts and final states of the shared corpus. Skipped if the corpus is not available.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -150,7 +150,7 @@ fn tables_of_the_chapter() {
     }
 }
 
-/// What the two rule sets say of each trace of the corpus where they differ.
+/// The verdicts of the two rule sets on the traces of the corpus for which they differ.
 #[test]
 #[ignore = "prints what the book's chapter holds"]
 fn differences_of_the_rule_sets() {

@@ -1,4 +1,4 @@
-//! Every message of the checker, fired by a trace of its own.
+//! Every message of the checker, triggered by a trace of its own.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use anytrace_core::testing::{assert_windows_agree, examine};
 use anytrace_core::{Collect, Input, OpenOptions};
 
 /// Four levels of tables at 1000, 2000, 3000 and 4000 under the lock 90000, registered as VMID 1 by thread 0, whose
-/// lock it holds. The entry 4000 maps a page with AF = 0.
+/// lock it has. The entry 4000 maps a page with AF = 0.
 const TREE: &str = "
     (mem-init 1 0 1000 4000) (mem-init 2 0 8000 2000)
     (hint 3 0 set_root_lock 1000 90000)
@@ -27,7 +27,7 @@ fn run(log: &str, model: Options) -> Report {
     report.unwrap()
 }
 
-/// Code, tree in front?, steps, options.
+/// Code, whether the tree comes first, steps, options.
 const CASES: &[(&str, bool, &str, &str)] = &[
     ("bbm-valid-valid", true, "(mem-write 20 0 plain 3000 50001)", ""),
     ("bbm-valid-valid", true, "(mem-write 20 0 plain 4000 51003)", "compat"),
@@ -160,7 +160,7 @@ fn every_message_is_fired_by_the_last_step_of_its_trace() {
         fired.insert(name);
     }
     let silent: Vec<_> = BREACHES.iter().map(|breach| breach.name()).filter(|name| !fired.contains(name)).collect();
-    // A table that leaves its tree in part needs two threads' entries in it; random traces get there.
+    // A table that leaves its tree in part needs two threads' entries in it; random traces cover it.
     assert_eq!(silent, ["unmark-non-entry"]);
 }
 
@@ -185,12 +185,12 @@ fn after_lost_records_violations_are_warnings() {
 
 #[test]
 fn a_complete_sequence_is_clean_in_both_sets() {
-    let whole = [
+    let sequences = [
         "(tlbi 22 0 vmalls12e1is)(barrier 23 0 dsb ish)",
         "(tlbi 22 0 alle1is)(barrier 23 0 dsb sy)",
         "(tlbi 22 0 ipas2e1is 0)(barrier 23 0 dsb ish)(tlbi 24 0 vmalle1is)(barrier 25 0 dsb ish)",
     ];
-    for middle in whole {
+    for middle in sequences {
         let steps =
             format!("(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ishst){middle}(mem-write 30 0 plain 4000 51003)");
         for options in [Options::ARCHITECTURE, Options::COMPAT] {
@@ -201,7 +201,7 @@ fn a_complete_sequence_is_clean_in_both_sets() {
 
 #[test]
 fn every_switch_changes_a_verdict() {
-    let retold = |steps: &str| {
+    let remade = |steps: &str| {
         format!("{TREE}(mem-write 20 0 plain 4000 0)(barrier 21 0 dsb ish){steps}(mem-write 30 0 release 4000 51003)")
     };
     let cases: Vec<(Quirk, String)> = vec![
@@ -216,7 +216,7 @@ fn every_switch_changes_a_verdict() {
         ),
         (
             Quirk::ByIdPromoted,
-            retold("(sysreg-write 22 0 vttbr_el2 2000000008000)(tlbi 23 0 vmalls12e1is)(barrier 24 0 dsb ish)"),
+            remade("(sysreg-write 22 0 vttbr_el2 2000000008000)(tlbi 23 0 vmalls12e1is)(barrier 24 0 dsb ish)"),
         ),
         (
             Quirk::NoVttbrIsSlot0,
@@ -226,7 +226,7 @@ fn every_switch_changes_a_verdict() {
         ),
         (
             Quirk::TtlIgnored,
-            retold(
+            remade(
                 "(tlbi 23 0 ipas2e1is 600000000000)(barrier 24 0 dsb ish)(tlbi 25 0 vmalle1is)(barrier 26 0 dsb ish)",
             ),
         ),

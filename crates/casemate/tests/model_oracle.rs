@@ -1,4 +1,5 @@
-//! The independent slow model against the shared corpus, and the generator of traces against its promises.
+//! The independent slow model, compared with the shared corpus, and the generator of traces, compared with its
+//! specification.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -107,7 +108,7 @@ fn generated_traces_fire_every_message() {
 #[test]
 fn generated_traces_fire_every_message_of_the_sound_rules() {
     let counts = messages(0..4000, Options::sound());
-    // What the sound rules never say, unless a seed switches the quirk on.
+    // Messages that the sound rules never give, unless a seed switches the quirk on.
     let quirks = ["too many", "enough free", "(phys_addr)", "(size)", "concatenated"];
     let sound = MESSAGES.iter().filter(|message| !quirks.iter().any(|quirk| message.contains(quirk)));
     let missing: Vec<_> = sound.filter(|message| !counts.contains_key(**message)).collect();
@@ -188,7 +189,7 @@ fn a_checker_that_differs_is_shown_with_a_short_trace() {
 }
 
 #[test]
-fn shrinking_keeps_what_matters_and_nothing_else() {
+fn shrinking_keeps_only_relevant_records() {
     let steps = trace_of(Kind::Valid, 7);
     assert!(steps.len() > 20);
     let wanted = [steps[3], steps[11], steps[17]];
@@ -207,7 +208,7 @@ fn the_sound_rules_differ_from_the_reference_only_where_the_table_says() {
         if ours == theirs {
             continue;
         }
-        // Each difference has a switch that explains it: with it as the reference has it, something else is said.
+        // Each difference has a switch that explains it: if it is set as in the reference, the verdict changes.
         let causes = QUIRKS.iter().filter(|quirk| {
             let mut one = sound;
             *(quirk.switch)(&mut one.quirks) = true;
@@ -215,7 +216,7 @@ fn the_sound_rules_differ_from_the_reference_only_where_the_table_says() {
         });
         let mut causes: Vec<_> = causes.map(|quirk| quirk.name).collect();
         if causes.is_empty() {
-            // Or two that allow it each by itself.
+            // Or two switches, each of which permits the difference by itself.
             let pairs = QUIRKS.iter().flat_map(|one| QUIRKS.iter().map(move |other| (one, other)));
             let together = pairs.filter(|(one, other)| {
                 let mut both = sound;

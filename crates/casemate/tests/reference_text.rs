@@ -1,4 +1,4 @@
-//! The reference's own text against dumps of it. Skipped where the shared corpus is not there.
+//! The reference's own output, compared with dumps of it. Skipped if the shared corpus is not available.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use anytrace_core::{Collect, Input, OpenOptions};
 fn every_dump_of_the_reference_is_reproduced() {
     let Some(corpus) = shared_corpus("casemate") else { return };
     for name in ["bad_bbm_missing_tlbi", "bad_no_bbm_stage1", "good_bbm", "good_bbm_by_VMID"] {
-        // The dump of the trace holds the records.
+        // The dump of the trace contains the records.
         let dump =
             |form: &str| std::fs::read_to_string(corpus.join(format!("reference-dumps/{name}.{form}.txt"))).unwrap();
         let log: String = dump("trace")
@@ -34,7 +34,7 @@ fn every_dump_of_the_reference_is_reproduced() {
             let end =
                 reference(input, &OpenOptions::default(), &check, &options, &mut out, &mut Collect::default()).unwrap();
             let mut text = String::from_utf8(out).unwrap();
-            // The dumps end in what went to standard error and the exit code.
+            // The dumps end with the text on standard error and the exit code.
             match end.message {
                 Some(message) => text.push_str(&format!("[stderr] {message}\n[exit] 0\n")),
                 None => text.push_str("[stderr] [exit] 1\n"),

@@ -101,7 +101,7 @@ fn every_form_reads_back_as_the_same_records() {
                     (outcome.records_read, outcome.records_written),
                     (expected.len() as u64, expected.len() as u64)
                 );
-                // Written again in the same form it is the same.
+                // Written again in the same form, it is identical.
                 let options = OpenOptions { radix: Some(radix), ..OpenOptions::default() };
                 assert!(rewrite_with(&Casemate, &options, &out, &plan).unwrap().0 == out, "{name} {style:?} {radix:?}");
             }
@@ -170,7 +170,7 @@ fn a_changed_field_wins_over_the_spelling() {
 }
 
 #[test]
-fn json_lines_that_describe_no_record_are_refused_by_field() {
+fn json_lines_that_describe_no_record_are_rejected_by_field() {
     for (line, field) in [
         ("{\"kind\":\"lock\",\"id\":1,\"tid\":1}", "address"),
         ("{\"kind\":\"lock\",\"id\":-1,\"tid\":1,\"address\":1}", "id"),
@@ -221,7 +221,7 @@ fn repair_keeps_good_records_byte_for_byte() {
 }
 
 #[test]
-fn repair_drops_verdicts_that_cannot_stand() {
+fn repair_drops_verdicts_that_cannot_be_kept() {
     let (text, outcome) = repaired(b"(lock 0 0 8)\n! a\n! b\n(unlock 1 0 8)\n! c\n");
     assert_eq!(text, "(lock 0 0 8)\n\n\n(unlock 1 0 8)\n! c\n");
     assert_eq!(outcome.notes, ["2 claimed verdicts that records follow were left out."]);
@@ -240,7 +240,7 @@ fn repair_drops_records_that_check_refuses() {
 }
 
 #[test]
-fn a_record_past_the_limit_is_passed_over_without_keeping_it() {
+fn a_record_beyond_the_limit_is_skipped_without_buffering_it() {
     let long = format!("(lock 0 0 {}8)\n(lock 1 0 8)\n", " ".repeat(3 << 20));
     let exam = examine(&Casemate, long.as_bytes());
     assert_eq!(exam.error_codes(), ["casemate/record-too-long"]);

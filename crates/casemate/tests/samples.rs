@@ -53,7 +53,7 @@ fn assert_golden(name: &str, kind: &str, text: &str) {
 }
 
 #[test]
-fn the_verbs_say_what_the_goldens_say() {
+fn the_output_of_the_verbs_matches_the_goldens() {
     for name in ["seed_example", "seed_positional", "head_bad_race", "condensed_good_bbm", "positional_h_t0sz25_ok"] {
         let bytes = std::fs::read(folder(&format!("{name}.log"))).unwrap();
         let exam = examine(&Casemate, &bytes);
@@ -99,7 +99,7 @@ fn every_error_rule_has_a_bad_sample() {
     let bad: Vec<String> = samples("bad").into_iter().map(|(name, _)| name).collect();
     for rule in Casemate.rules().iter().filter(|rule| rule.severity == Severity::Error) {
         let code = rule.code.trim_start_matches("casemate/");
-        // A record past the limit would be a sample of a megabyte; `damage.rs` makes one.
+        // A record beyond the limit would be a sample of a megabyte; `damage.rs` makes one.
         if code != "record-too-long" {
             assert!(bad.iter().any(|name| name.split("--").next() == Some(code)), "{code}");
         }
@@ -107,7 +107,7 @@ fn every_error_rule_has_a_bad_sample() {
 }
 
 #[test]
-fn odd_samples_have_no_errors_and_stay_as_they_are() {
+fn odd_samples_have_no_errors_and_are_not_changed() {
     for (name, bytes) in samples("odd").into_iter().chain(samples("")) {
         let exam = examine(&Casemate, &bytes);
         assert!(exam.errors().is_empty(), "{name}: {:?}", exam.errors());
@@ -142,17 +142,17 @@ fn every_sample_reads_the_same_through_any_window() {
 #[test]
 fn a_cut_anywhere_is_located_and_keeps_the_records_before_it() {
     for (name, bytes) in all_samples() {
-        let whole = examine(&Casemate, &bytes);
-        let whole_lines: Vec<_> = whole.text.split(|b| *b == b'\n').collect();
+        let intact = examine(&Casemate, &bytes);
+        let intact_lines: Vec<_> = intact.text.split(|b| *b == b'\n').collect();
         truncations(&bytes, 3000, |cut, part| {
             let exam = examine(&Casemate, part);
             for diagnostic in exam.info.1.iter().chain(&exam.check) {
                 assert!(diagnostic.offset <= part.len() as u64 && diagnostic.line.is_some(), "{name} cut at {cut}");
             }
             assert_repairs(&Casemate, part, &format!("{name} cut at {cut}"));
-            if whole.errors().is_empty() {
+            if intact.errors().is_empty() {
                 let lines: Vec<_> = exam.text.split(|b| *b == b'\n').filter(|line| !line.starts_with(b"!")).collect();
-                let kept = lines.iter().filter(|line| whole_lines.contains(line)).count();
+                let kept = lines.iter().filter(|line| intact_lines.contains(line)).count();
                 assert!(kept as u64 >= exam.info.0.records, "{name} cut at {cut}");
                 assert!(exam.errors().len() <= 1, "{name} cut at {cut}: {:?}", exam.errors());
             }

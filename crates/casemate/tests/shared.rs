@@ -1,4 +1,4 @@
-//! Every file of the shared corpus against its expectation. Skipped where the corpus is not there.
+//! Every file of the shared corpus against its expectation. Skipped if the corpus is not available.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -99,7 +99,7 @@ fn every_dump_of_the_reference_reads_back() {
 }
 
 #[test]
-fn malformed_files_are_accepted_or_refused_as_their_table_says() {
+fn malformed_files_are_accepted_or_rejected_as_in_their_table() {
     let Some(corpus) = shared_corpus("casemate") else { return };
     let folder = corpus.join("malformed");
     for row in rows(&folder.join("malformed.tsv")) {

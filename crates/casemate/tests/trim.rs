@@ -1,4 +1,4 @@
-//! Parts of traces: what is selected, and that the preamble rebuilds what a slow, obvious model has at that record.
+//! Parts of traces: what is selected, and that the preamble rebuilds the state of a slow, obvious model at that record.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use anytrace_core::{Kind, Plan, Selection, Style, TargetOptions};
 
 const MARK: &str = "anytrace-preamble:1";
 
-/// Words of one record, parentheses and quotes taken for blanks; keys in front of values are passed over.
+/// Words of one record; parentheses and quotes count as blanks, and keys before values are skipped.
 fn words(record: &str) -> Vec<String> {
     let keys =
         ["id", "tid", "address", "size", "value", "mem-order", "kind", "location", "sysreg", "src", "addr", "level"];
@@ -39,7 +39,7 @@ fn records(log: &str) -> Vec<String> {
     found
 }
 
-/// Memory by word, registers by thread, locks and what hints say, stepped through word by word.
+/// Memory by word, registers by thread, locks and hints, processed word by word.
 #[derive(Debug, Default, PartialEq)]
 struct Model {
     memory: BTreeMap<u64, u64>,
@@ -108,7 +108,7 @@ fn a_preamble_rebuilds_what_a_slow_model_has() {
     let verdicts = std::fs::read_to_string(corpus.join("verdicts.tsv")).unwrap();
     let mut compared = 0;
     for row in verdicts.lines().skip(1).map(|line| line.split('\t').collect::<Vec<_>>()) {
-        // The model walks sizes word by word and takes the verdict for granted.
+        // The model walks sizes word by word and assumes the verdict.
         if row[4] != "ok" || row[2] != "-" || row[0].starts_with("large") {
             continue;
         }
@@ -195,7 +195,7 @@ fn an_entry_that_is_not_clean_is_invalidated_again_under_its_lock() {
 }
 
 #[test]
-fn held_locks_are_held_again_as_often() {
+fn held_locks_are_taken_again_as_often() {
     let (part, _) = trim(b"(lock 0 1 8)\n(trylock 1 1 8)\n(lock 2 0 10)\n(barrier 3 0 isb)\n", from_record(3));
     assert_eq!(
         part,

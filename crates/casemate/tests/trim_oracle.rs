@@ -1,4 +1,4 @@
-//! Parts of traces against the independent slow model: what it says of a part is what it says of the whole trace.
+//! Parts of traces, compared with the independent slow model: its verdict on a part is that on the entire trace.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,8 @@ use oracle::{Options, Step, Verdict, read, spell, verdict};
 
 const MARK: &[u8] = b"anytrace-preamble:1";
 
-/// The part from a record on, how many records were made up, and whether a note says that a table is rebuilt otherwise.
+/// The part from a record on, how many records were generated, and whether a note says that a table is rebuilt
+/// differently.
 fn part_of(bytes: &[u8], from: usize) -> (Vec<Step>, usize, bool) {
     let records = Some(u64::try_from(from).unwrap()..u64::MAX);
     let plan = Plan::Trim(Selection { records, ..Selection::default() }, TargetOptions::default());
@@ -35,7 +36,7 @@ fn shifted(verdict: Verdict, from: usize) -> Result<(), (bool, i64, String)> {
     }
 }
 
-/// How many records the model takes without a complaint.
+/// How many records the model accepts without a breach.
 fn good_records(steps: &[Step], options: &Options) -> usize {
     match verdict(steps, options) {
         Verdict::Ok => steps.len(),
@@ -43,7 +44,7 @@ fn good_records(steps: &[Step], options: &Options) -> usize {
     }
 }
 
-/// Steps that would show a difference of two states: writes of each kind to entries, barriers, TLBIs.
+/// Steps that would reveal a difference between two states: writes of each kind to entries, barriers, TLBIs.
 fn probe(rng: &mut Rng, steps: &[Step]) -> Step {
     let words: BTreeSet<u64> = steps
         .iter()
@@ -67,10 +68,10 @@ fn probe(rng: &mut Rng, steps: &[Step]) -> Step {
     Step { id: 1_000_000, thread, action }
 }
 
-/// Compares verdicts for the trace cut at some records, half of them with another end; gives the first difference.
-fn compare(name: &str, whole: &[Step], seed: u64, cuts: usize) -> Result<u64, String> {
+/// Compares verdicts for the trace cut at some records, half of them with another end; returns the first difference.
+fn compare(name: &str, full: &[Step], seed: u64, cuts: usize) -> Result<u64, String> {
     let options = Options::compat();
-    let good = good_records(whole, &options).min(whole.len() - 1);
+    let good = good_records(full, &options).min(full.len() - 1);
     let mut rng = Rng::new(seed ^ 0x7e57);
     let mut compared = 0;
     // Right before the breach, then anywhere.
@@ -80,9 +81,9 @@ fn compare(name: &str, whole: &[Step], seed: u64, cuts: usize) -> Result<u64, St
         if from == 0 {
             continue;
         }
-        let mut steps = whole.to_vec();
+        let mut steps = full.to_vec();
         if at >= 3 && rng.chance(50) {
-            // What the rest of the trace does not ask of the state.
+            // The state that the rest of the trace does not depend on.
             steps.truncate(from);
             let probes: Vec<Step> = (0..6).map(|_| probe(&mut rng, &steps)).collect();
             steps.extend(probes);
@@ -116,22 +117,22 @@ fn assert_parts(kind: Kind, seeds: std::ops::Range<u64>, cuts: usize, at_least: 
 }
 
 #[test]
-fn parts_of_valid_traces_are_judged_as_the_whole() {
+fn parts_of_valid_traces_are_judged_as_the_trace() {
     assert_parts(Kind::Valid, 0..100, 6, 300);
 }
 
 #[test]
-fn parts_of_buggy_traces_are_judged_as_the_whole() {
+fn parts_of_buggy_traces_are_judged_as_the_trace() {
     assert_parts(Kind::Buggy, 0..200, 6, 300);
 }
 
 #[test]
-fn parts_of_recipes_are_judged_as_the_whole() {
+fn parts_of_recipes_are_judged_as_the_trace() {
     assert_parts(Kind::Recipe, 0..200, 6, 300);
 }
 
 #[test]
-fn parts_of_chaos_are_judged_as_the_whole() {
+fn parts_of_chaos_are_judged_as_the_trace() {
     assert_parts(Kind::Chaos, 0..200, 6, 100);
 }
 
@@ -150,7 +151,8 @@ fn a_preamble_alone_never_breaks_a_rule() {
     }
 }
 
-/// The entry written under the lock is a table: it cannot be written again to say that the lock's plain write is used.
+/// The entry written under the lock is a table: it cannot be written again to show that the lock's plain write has been
+/// used.
 const SPENT_ON_A_TABLE: &str = "\
 (mem-init 0 0 80000000 4000)
 (hint 1 0 set_root_lock 80000000 80100000)
@@ -170,7 +172,7 @@ fn a_plain_write_is_used_up_in_the_part_too() {
 }
 
 #[test]
-fn parts_of_the_corpus_are_judged_as_the_whole() {
+fn parts_of_the_corpus_are_judged_as_the_trace() {
     let Some(corpus) = shared_corpus("casemate") else { return };
     let table = std::fs::read_to_string(corpus.join("verdicts.tsv")).unwrap();
     let (mut compared, mut wrong) = (0, Vec::new());

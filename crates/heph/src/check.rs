@@ -1,16 +1,16 @@
-//! Rules beyond grammar: epochs, counters, order of times, nesting.
+//! Rules beyond grammar: epochs, counters, order of times, and nesting.
 
 use anytrace_core::text::escaped;
 use anytrace_core::{Diagnostic, Error, Sink};
 
 use crate::dialect::{LIFE, Signs};
 use crate::flaw::Damage;
-use crate::observer::{Finding, Observer, What};
+use crate::observer::{Finding, FindingKind, Observer};
 use crate::reader::{Place, Visitor};
 use crate::record::{Metadata, Packet};
 use crate::rules;
 
-/// How much of an option's name a message shows.
+/// Longest part of an option's name that a message shows.
 const OPTION_NAME_SHOWN: usize = 100;
 
 /// Reports every breach of every rule.
@@ -25,10 +25,10 @@ impl<'s> Checker<'s> {
         Self { observer: Observer::new(distinct_max), signs: Signs::default(), sink }
     }
 
-    /// Reports what only the end shows.
+    /// Reports what only the end of the trace shows.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         self.observer.finish();
-        self.drain()?;
+        self.report_findings()?;
         let observer = &self.observer;
         if let Some(place) = observer.first_overlap.filter(|_| observer.lanes.overlaps > 0) {
             let found = format!("about {} of {} events, the first here", observer.lanes.overlaps, observer.events);
@@ -52,7 +52,7 @@ impl<'s> Checker<'s> {
     fn metadata(&mut self, metadata: &Metadata<'_>) -> Result<(), Error> {
         for finding in self.observer.findings.drain(..) {
             let mut diagnostic = to_diagnostic(&finding);
-            if finding.what == What::UnknownOption {
+            if finding.what == FindingKind::UnknownOption {
                 let name = metadata.option.get(..OPTION_NAME_SHOWN).unwrap_or(metadata.option);
                 diagnostic = diagnostic.field("option name").found(format!("\"{}\"", escaped(name)));
             }
@@ -62,7 +62,7 @@ impl<'s> Checker<'s> {
     }
 
     #[cold]
-    fn drain(&mut self) -> Result<(), Error> {
+    fn report_findings(&mut self) -> Result<(), Error> {
         for finding in self.observer.findings.drain(..) {
             self.sink.report(to_diagnostic(&finding))?;
         }
@@ -83,7 +83,7 @@ impl Visitor for Checker<'_> {
         if let Packet::Metadata(metadata) = packet {
             return self.metadata(metadata);
         }
-        self.drain()
+        self.report_findings()
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
@@ -93,7 +93,7 @@ impl Visitor for Checker<'_> {
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
         self.observer.damage(damage);
         self.report(damage.to_diagnostic())?;
-        self.drain()
+        self.report_findings()
     }
 }
 
@@ -116,18 +116,18 @@ fn overlap_help(substream: u64, dialect: Option<&str>) -> &'static str {
 fn to_diagnostic(finding: &Finding) -> Diagnostic {
     let made = |rule: &'static anytrace_core::Rule| rule.at(finding.place.offset).record(finding.place.seq);
     match finding.what {
-        What::NoEpochYet => made(&rules::NO_EPOCH_YET).help("times stay relative unless an epoch follows"),
-        What::EpochAfterEvents => made(&rules::EPOCH_AFTER_EVENTS),
-        What::EpochSetAgain { before, now } => {
+        FindingKind::NoEpochYet => made(&rules::NO_EPOCH_YET).help("times stay relative unless an epoch follows"),
+        FindingKind::EpochAfterEvents => made(&rules::EPOCH_AFTER_EVENTS),
+        FindingKind::EpochSetAgain { before, now } => {
             made(&rules::EPOCH_SET_AGAIN).field("epoch value").expected(before.to_string()).found(now.to_string())
         }
-        What::UnknownOption => made(&rules::UNKNOWN_OPTION),
-        What::EndBeforeStart { start, end } => {
+        FindingKind::UnknownOption => made(&rules::UNKNOWN_OPTION),
+        FindingKind::EndBeforeStart { start, end } => {
             made(&rules::END_BEFORE_START).field("end").expected(format!("at least {start}")).found(end.to_string())
         }
-        What::CounterStartsAt { stream, first } => counter(made(&rules::COUNTER_STARTS_AT), stream, first),
-        What::CounterGap { stream, missing } => counter(made(&rules::COUNTER_GAP), stream, missing),
-        What::CounterBack { stream, by } => counter(made(&rules::COUNTER_BACK), stream, by),
+        FindingKind::CounterStartsAt { stream, first } => counter(made(&rules::COUNTER_STARTS_AT), stream, first),
+        FindingKind::CounterGap { stream, missing } => counter(made(&rules::COUNTER_GAP), stream, missing),
+        FindingKind::CounterBack { stream, by } => counter(made(&rules::COUNTER_BACK), stream, by),
     }
 }
 
@@ -136,17 +136,17 @@ fn counter(diagnostic: Diagnostic, stream: u32, number: u32) -> Diagnostic {
 }
 
 impl Finding {
-    /// The warning in the words of the corpus: `counter-gap:3`.
+    /// Appends the warning in the corpus's notation: `counter-gap:3`.
     pub(crate) fn push_name(&self, out: &mut Vec<u8>) {
         let (name, number) = match self.what {
-            What::NoEpochYet => ("no-epoch-yet", None),
-            What::EpochAfterEvents => ("epoch-after-events", None),
-            What::EpochSetAgain { .. } => ("epoch-set-again", None),
-            What::UnknownOption => ("unknown-option", None),
-            What::EndBeforeStart { .. } => ("end-before-start", None),
-            What::CounterStartsAt { first: n, .. } => ("counter-starts-at", Some(n)),
-            What::CounterGap { missing: n, .. } => ("counter-gap", Some(n)),
-            What::CounterBack { by: n, .. } => ("counter-back", Some(n)),
+            FindingKind::NoEpochYet => ("no-epoch-yet", None),
+            FindingKind::EpochAfterEvents => ("epoch-after-events", None),
+            FindingKind::EpochSetAgain { .. } => ("epoch-set-again", None),
+            FindingKind::UnknownOption => ("unknown-option", None),
+            FindingKind::EndBeforeStart { .. } => ("end-before-start", None),
+            FindingKind::CounterStartsAt { first: n, .. } => ("counter-starts-at", Some(n)),
+            FindingKind::CounterGap { missing: n, .. } => ("counter-gap", Some(n)),
+            FindingKind::CounterBack { by: n, .. } => ("counter-back", Some(n)),
         };
         out.extend_from_slice(name.as_bytes());
         if let Some(number) = number {

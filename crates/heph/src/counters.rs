@@ -1,21 +1,21 @@
-//! Streams and their counters: what is lost, late, doubled or started again.
+//! Streams and their counters: which events are lost, late or duplicated, and where a writer restarted.
 //!
-//! Counters count modulo 2^32. A gap is not a loss at once: stream 0 is shared by threads that take a
-//! counter first and write afterwards, so neighbours may stand inverted in the file. A gap stays open for
-//! [`WINDOW_RECORDS`] records or [`WINDOW_BYTES`] bytes; what fills it in that time was late, not lost.
+//! Counters count modulo 2^32. A gap is not a loss at once: stream 0 is shared by threads that take a counter first and
+//! write afterwards, so neighbors may be swapped in the file. A gap stays open for [`WINDOW_RECORDS`] records or
+//! [`WINDOW_BYTES`] bytes; events that fill it in that time were late, not lost.
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::observer::{Finding, What};
+use crate::observer::{Finding, FindingKind};
 use crate::reader::Place;
 
 /// How many records a gap stays open (page, section 4: the reorder window).
 const WINDOW_RECORDS: u64 = 4096;
 
-/// How many bytes a gap stays open, so that a dump that waits for it holds little.
+/// How many bytes a gap stays open, so that a dump that waits for it buffers little.
 const WINDOW_BYTES: u64 = 1 << 20;
 
-/// A jump this far is a writer that started again, not a loss (page, section 4).
+/// A jump this far means that the writer restarted, and is not a loss (page, section 4).
 const RESTART: u32 = 1 << 20;
 
 /// Most gaps open at once, and most pieces of one: a bound on work, for hostile input.
@@ -30,17 +30,17 @@ pub(crate) struct Stream {
     pub(crate) lost: u64,
     pub(crate) first_counter: u32,
     next: u32,
-    /// The counter that would follow the last jump: two in a row mean that the writer started again.
+    /// The counter that would follow the last jump: two in a row mean that the writer restarted.
     other: Option<u32>,
     has_started: bool,
 }
 
-/// Counters that were passed over, and where.
+/// Counters that were skipped, and where.
 #[derive(Debug)]
 struct Gap {
     place: Place,
     stream: usize,
-    /// The first counter of the stream, where the gap is at its head.
+    /// The first counter of the stream, if the gap is at its beginning.
     head: Option<u32>,
     filled: u32,
     pieces: Vec<(u32, u32)>,
@@ -71,7 +71,7 @@ impl Counters {
         }
     }
 
-    /// The index of a stream, new or not; `None` past the limit.
+    /// The index of a stream, known or new; `None` beyond the limit.
     pub(crate) fn stream(&mut self, id: u32) -> Option<usize> {
         if let Some(index) = self.index.get(&id) {
             return Some(*index);
@@ -85,7 +85,7 @@ impl Counters {
         Some(self.streams.len() - 1)
     }
 
-    /// Takes the next counter of a stream.
+    /// Processes the next counter of a stream.
     #[inline]
     pub(crate) fn count(&mut self, stream: usize, counter: u32, place: Place, findings: &mut Vec<Finding>) {
         let Some(known) = self.streams.get_mut(stream) else { return };
@@ -97,7 +97,7 @@ impl Counters {
         }
     }
 
-    /// Settles gaps that are too old when a record ends at `end`.
+    /// Closes gaps that are too old when a record ends at `end`.
     #[inline]
     pub(crate) fn tick(&mut self, seq: u64, end: u64, findings: &mut Vec<Finding>) {
         if !self.open.is_empty() {
@@ -110,7 +110,7 @@ impl Counters {
         self.open.iter().any(|gap| gap.place.offset == offset)
     }
 
-    /// Ends all waiting: the data are at their end.
+    /// Closes all gaps: the data are at their end.
     pub(crate) fn settle_all(&mut self, findings: &mut Vec<Finding>) {
         while let Some(gap) = self.open.pop_front() {
             self.settle(&gap, findings);
@@ -133,16 +133,16 @@ impl Counters {
         if ahead == 0 {
             known.next = after;
         } else if other == Some(counter) {
-            // The second in a row after a jump: this is where the stream goes on.
+            // The second in a row after a jump: the stream continues here.
             known.next = after;
         } else if is_first && ahead >= RESTART {
             known.next = after;
-            findings.push(Finding { place, what: What::CounterStartsAt { stream: id, first: counter } });
+            findings.push(Finding { place, what: FindingKind::CounterStartsAt { stream: id, first: counter } });
         } else if ahead < 1 << 31 {
             known.next = after;
             if ahead >= RESTART {
                 known.other = Some(expected);
-                findings.push(Finding { place, what: What::CounterGap { stream: id, missing: ahead } });
+                findings.push(Finding { place, what: FindingKind::CounterGap { stream: id, missing: ahead } });
             } else {
                 let head = is_first.then_some(counter);
                 self.open_gap(Gap { place, stream, head, filled: 0, pieces: vec![(expected, ahead)] }, findings);
@@ -152,8 +152,10 @@ impl Counters {
             self.first_late.get_or_insert(place);
         } else if let Some(known) = self.streams.get_mut(stream) {
             known.other = Some(after);
-            findings
-                .push(Finding { place, what: What::CounterBack { stream: id, by: expected.wrapping_sub(counter) } });
+            findings.push(Finding {
+                place,
+                what: FindingKind::CounterBack { stream: id, by: expected.wrapping_sub(counter) },
+            });
         }
     }
 
@@ -166,7 +168,7 @@ impl Counters {
         self.open.push_back(gap);
     }
 
-    /// Takes a late counter out of the gap it belongs to.
+    /// Removes a late counter from the gap to which it belongs.
     fn fill(&mut self, stream: usize, counter: u32, findings: &mut Vec<Finding>) -> bool {
         let holds = |piece: &(u32, u32)| counter.wrapping_sub(piece.0) < piece.1;
         let of_stream = |gap: &Gap| gap.stream == stream && gap.pieces.iter().any(holds);
@@ -198,15 +200,15 @@ impl Counters {
         }
     }
 
-    /// What was not filled in time is lost.
+    /// Counters that did not arrive in time are lost.
     fn settle(&mut self, gap: &Gap, findings: &mut Vec<Finding>) {
         let missing = gap.pieces.iter().fold(0_u32, |sum, piece| sum.wrapping_add(piece.1));
         let Some(stream) = self.streams.get_mut(gap.stream) else { return };
         let what = match gap.head {
-            Some(first) if gap.filled == 0 => What::CounterStartsAt { stream: stream.id, first },
+            Some(first) if gap.filled == 0 => FindingKind::CounterStartsAt { stream: stream.id, first },
             _ => {
                 stream.lost += u64::from(missing);
-                What::CounterGap { stream: stream.id, missing }
+                FindingKind::CounterGap { stream: stream.id, missing }
             }
         };
         findings.push(Finding { place: gap.place, what });

@@ -1,20 +1,21 @@
-//! Which of the runtime's two habits a trace follows.
+//! Which of the runtime's two conventions a trace follows.
 //!
-//! Until December 2024 (0.3, 0.4) a user's event had the actor's process id as substream; since then
-//! (0.5.0-dev) every event has 0. Nothing on the wire names the version, so the events must tell.
+//! Until December 2024 (0.3, 0.4) a user's event had the actor's process id as substream; since then (0.5.0-dev) every
+//! event has 0. Nothing on the wire names the version, so it is derived from the events.
 
 use crate::record::Event;
 
-/// How many events without substream are looked at for their names.
+/// Number of events without substream whose names are examined.
 const NAMES_MAX: u32 = 4096;
 
-/// Least substream taken for a process id, which is a heap address, in a trace without a runtime event.
+/// Least substream that counts as a process id, which is a heap address, in a trace without a runtime event.
 const ADDRESS_MIN: u64 = 1 << 16;
 
-/// The bit that tracing-heph sets in the substream of an event that is a span's life, from its making to its close.
+/// The bit that tracing-heph sets in the substream of an event that covers a span's lifetime, from its creation to its
+/// close.
 pub(crate) const LIFE: u64 = 1 << 52;
 
-/// Events of the runtime that only old versions write, only new ones, and both (page, section 2).
+/// Events of the runtime that only old versions write, only new versions, and both (page, section 2).
 const OLD_NAMES: [&str; 9] = [
     "Setting up the coordinator",
     "Spawning worker threads",
@@ -49,7 +50,7 @@ const COMMON_NAMES: [&str; 9] = [
     "Processing communication message",
 ];
 
-/// Collects the signs.
+/// Collects the evidence.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signs {
     substream_max: u64,
@@ -86,7 +87,7 @@ impl Signs {
         self.has_user_events_in_lane_0 |= !is_runtime;
     }
 
-    /// `old`, `new` or, without enough signs, nothing; `overlaps` says that events of a lane cross.
+    /// `old` or `new`, or `None` without enough evidence; `overlaps`: events of a lane overlap partly.
     pub(crate) fn dialect(&self, overlaps: bool) -> Option<&'static str> {
         let uses_substreams = self.substream_max > 0;
         if uses_substreams && (self.has_runtime_events || self.has_addresses()) {
@@ -106,7 +107,7 @@ impl Signs {
 }
 
 impl Signs {
-    /// Heap addresses are large and aligned; other recorders count their substreams up.
+    /// Heap addresses are large and aligned; other recorders number their substreams from a low value upwards.
     fn has_addresses(&self) -> bool {
         self.substream_max >= ADDRESS_MIN && self.substream_bits.is_multiple_of(8)
     }

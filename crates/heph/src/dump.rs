@@ -1,4 +1,4 @@
-//! Records as text, one a line, safe on any terminal.
+//! Records as text, one per line, safe on any terminal.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::reader::{Place, Visitor};
 use crate::record::{Attributes, Event, Metadata, Packet, Value};
 use crate::select::Filter;
 
-/// How much is gathered before it is written.
+/// How much is buffered before it is written.
 pub(crate) const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Prints packets as text.
@@ -116,7 +116,7 @@ impl Visitor for TextDump<'_> {
     }
 }
 
-/// Attributes, each with a space before; what grows long goes to `to` in pieces.
+/// Attributes, each with a space before it; long output goes to `to` in pieces.
 pub(crate) fn push_attributes(out: &mut Vec<u8>, attributes: Attributes<'_>, to: &mut dyn Write) -> Result<(), Error> {
     for attribute in attributes {
         out.push(b' ');
@@ -128,7 +128,7 @@ pub(crate) fn push_attributes(out: &mut Vec<u8>, attributes: Attributes<'_>, to:
     Ok(())
 }
 
-/// Recursion is bounded by the depth that recovery looks for.
+/// Recursion is bounded by the depth that recovery searches.
 fn push_value(out: &mut Vec<u8>, value: &Value<'_>, to: &mut dyn Write) -> Result<(), Error> {
     match value {
         Value::Unsigned(n) => push_dec(out, *n),
@@ -153,7 +153,7 @@ fn push_value(out: &mut Vec<u8>, value: &Value<'_>, to: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// `i64:` or `f64[]:`; nothing for the two types whose form says it, unsigned numbers and strings.
+/// `i64:` or `f64[]:`; nothing for the two types whose notation shows the type: unsigned numbers and strings.
 fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
     let name = match value {
         Value::Unsigned(_) | Value::Text(_) => return,
@@ -170,7 +170,7 @@ fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
     out.push(b':');
 }
 
-/// The shortest form that reads back as the same number; a NaN with other bits than usual shows them.
+/// The shortest form that reads back as the same number; a NaN with unusual bits shows its bits.
 fn push_float(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() && value.to_bits() != 0x7ff8_0000_0000_0000 {
         out.extend_from_slice(b"NaN(");

@@ -1,4 +1,4 @@
-//! What is wrong with a packet: the class, the place, and the words for it.
+//! What is wrong with a packet: the class, the place, and the message.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub struct Flaw {
     pub at: usize,
     /// In which field.
     pub field: Field,
-    /// What.
+    /// What is wrong.
     pub problem: Problem,
 }
 
@@ -36,16 +36,16 @@ pub enum Field {
     AttributeName,
     /// The value of an attribute.
     Attribute {
-        /// Where the name stands in the packet.
+        /// Where in the packet the name is.
         name_at: usize,
-        /// How long it is.
+        /// Length of the name.
         name_bytes: usize,
     },
     /// An element of an array.
     Element {
-        /// Where the attribute's name stands in the packet.
+        /// Where in the packet the attribute's name is.
         name_at: usize,
-        /// How long it is.
+        /// Length of the name.
         name_bytes: usize,
         /// Number of the element, from 0.
         index: usize,
@@ -58,28 +58,28 @@ pub enum Field {
 pub enum Problem {
     /// Neither of the two magic numbers.
     BadMagic {
-        /// What stands there.
+        /// The value found.
         magic: u32,
     },
-    /// The size is below the least of its kind.
+    /// The size is below the minimum of its kind.
     SizeTooSmall {
         /// The size on the wire.
         size: u32,
-        /// The least size.
+        /// The minimum.
         least: u32,
     },
     /// The size is above the limit.
     SizeTooBig {
         /// The size on the wire.
         size: u32,
-        /// How many bytes are left, where the data end before the limit.
+        /// How many bytes are left, if the data end before the limit.
         left: Option<u64>,
         /// The limit.
         limit: u64,
     },
     /// The data end inside the packet.
     Truncated {
-        /// The size on the wire, where it is there.
+        /// The size on the wire, if it is present.
         size: Option<u32>,
         /// How many bytes are left.
         left: usize,
@@ -100,7 +100,7 @@ pub enum Problem {
     MissingValue,
     /// The type byte is none of the eight.
     BadType {
-        /// What stands there.
+        /// The value found.
         kind: u8,
     },
     /// A string is not UTF-8.
@@ -115,9 +115,9 @@ pub enum Problem {
         /// How many it needs.
         needed: usize,
     },
-    /// The epoch is not eight bytes long.
+    /// The value of the epoch is not eight bytes long.
     BadOptionSize {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
 }
@@ -139,7 +139,7 @@ impl Problem {
         }
     }
 
-    /// What should stand there and what does, in words.
+    /// The expected and the found value, in words.
     fn expected_and_found(self) -> (String, String) {
         match self {
             Self::BadMagic { magic } => {
@@ -177,7 +177,7 @@ impl Flaw {
         Self { at, field, problem }
     }
 
-    /// The field in words; `packet` holds the name of the attribute.
+    /// The field in words; `packet` contains the name of the attribute.
     fn field_name(&self, packet: &[u8]) -> String {
         let name = |at: usize, bytes: usize| {
             let mut out = String::from("attribute ");
@@ -196,7 +196,7 @@ impl Flaw {
         }
     }
 
-    /// One line, as it stands in `detail` of the JSON lines.
+    /// One line, as in `detail` of the JSON lines.
     fn detail(&self, field: &str) -> String {
         match self.problem {
             Problem::BadMagic { magic } => format!("{magic:#010x}"),
@@ -217,7 +217,7 @@ impl Flaw {
         }
     }
 
-    /// True for what is wrong inside a packet whose frame is good.
+    /// True for flaws inside a packet whose frame is valid.
     pub(crate) fn is_in_body(&self) -> bool {
         !matches!(
             self.problem,
@@ -229,7 +229,7 @@ impl Flaw {
     }
 }
 
-/// A damaged place of a trace: what is wrong and how far the reader went on to find the next packet.
+/// A damaged place of a trace: what is wrong and how far the reader searched for the next packet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Damage {
     /// Where the damaged packet starts.
@@ -238,11 +238,11 @@ pub struct Damage {
     pub seq: u64,
     /// What is wrong.
     pub flaw: Flaw,
-    /// What is wrong, in one line.
+    /// What is wrong, on one line.
     pub detail: String,
-    /// The fixed fields of an event whose body is damaged: its counter was used, whatever its body holds.
+    /// The fixed fields of an event whose body is damaged: its counter was used, whatever its body contains.
     pub header: Option<Header>,
-    /// Bytes passed over.
+    /// Bytes skipped.
     pub skipped: u64,
     /// True when a packet follows, false at the end of the data.
     pub is_resumed: bool,
@@ -250,7 +250,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Describes a flaw; `packet` holds what there is of the damaged packet.
+    /// Describes a flaw; `packet` contains the available bytes of the damaged packet.
     #[cold]
     pub(crate) fn new(offset: u64, seq: u64, flaw: Flaw, packet: &[u8]) -> Self {
         let field = flaw.field_name(packet);
@@ -266,7 +266,7 @@ impl Damage {
         code.strip_prefix("heph/").unwrap_or(code)
     }
 
-    /// Where in the trace the flaw is, for flaws inside a packet.
+    /// Offset of the flaw in the trace, for flaws inside a packet.
     pub fn at(&self) -> Option<u64> {
         self.flaw.is_in_body().then(|| self.offset + self.flaw.at as u64)
     }
@@ -295,7 +295,7 @@ fn is_event(head: &[u8]) -> bool {
 /// Longest name quoted in a message, in characters.
 const NAME_CHARS_MAX: usize = 1000;
 
-/// Quotes a name the way the corpus does: single quotes, `\x00` for control characters.
+/// Quotes a name as the corpus does: single quotes, `\x00` for control characters.
 fn push_repr(out: &mut String, bytes: &[u8]) {
     let name = String::from_utf8_lossy(bytes);
     let quote = if name.contains('\'') && !name.contains('"') { '"' } else { '\'' };

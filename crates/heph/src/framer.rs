@@ -1,9 +1,9 @@
 //! Packets from bytes that arrive in pieces: a socket, a growing file, one datagram.
 //!
-//! The rules are those of [`Reader`](crate::Reader), turned round: the caller owns the bytes and hands them in as far
-//! as they have arrived; what is left over is handed in again with more behind it. Nothing is allocated by a size that
-//! stands in the data. One rule differs: a size above the limit is damage at once and the search starts inside that
-//! packet, because a live stream must not wait for 16 MiB to learn that a size was wrong.
+//! The rules are those of [`Reader`](crate::Reader), with the roles exchanged: the caller owns the bytes and passes
+//! them in as they arrive; unused bytes are passed in again, with more after them. No allocation has a size taken from
+//! the data. One rule differs: a size above the limit is damage at once and the search starts inside that packet,
+//! because a live stream must not wait for 16 MiB to find out that a size was wrong.
 
 use anytrace_core::{Error, Limits};
 use memchr::memchr2_iter;
@@ -14,16 +14,17 @@ use crate::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, parse};
 use crate::reader::{Place, Visitor};
 use crate::rules;
 
-/// Bytes of damaged packets that may be looked at, as for the reader: this many for each byte, and some to start with.
+/// Bytes of damaged packets that may be examined, as for the reader: this many for each byte, and a fixed number to
+/// start with.
 const WORK_FACTOR: u64 = 32;
 const WORK_START: u64 = 64 << 20;
 
 /// How far [`Framer::walk`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walked {
-    /// Bytes at the front of the window that are done with.
+    /// Bytes at the front of the window that have been processed.
     pub used: usize,
-    /// Bytes that must stand behind `used` for anything more to be found; 0 at the end of the data.
+    /// Bytes that must follow `used` before anything more can be found; 0 at the end of the data.
     pub need: usize,
 }
 
@@ -57,15 +58,15 @@ pub struct Framer {
     recovers: bool,
     work: u64,
     nesting: Vec<u8>,
-    /// The damage whose end is being looked for.
+    /// The damage whose end is being searched for.
     searching: Option<Damage>,
 }
 
-/// What to do after a look at the front of the window.
-enum Step {
-    /// These bytes are done with.
+/// What to do after the front of the window was examined.
+enum FrontStep {
+    /// Skip these bytes.
     Pass(usize),
-    /// So many are needed.
+    /// This many bytes are needed.
     Wait(usize),
 }
 
@@ -83,7 +84,7 @@ impl Framer {
         }
     }
 
-    /// Bytes of the stream that are done with.
+    /// Bytes of the stream that have been processed.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -98,11 +99,11 @@ impl Framer {
         self.searching.is_some()
     }
 
-    /// Hands all packets of a window to the visitor. `window` begins behind what was used before. With `is_end` no
-    /// more bytes follow, so what is incomplete is damage; all of the window is used then.
+    /// Passes all packets of a window to the visitor. `window` begins after the bytes used before. With `is_end` no
+    /// more bytes follow, so an incomplete packet is damage, and the entire window is used.
     ///
     /// # Errors
-    /// What the visitor returns.
+    /// Whatever the visitor returns.
     pub fn walk<V: Visitor>(&mut self, window: &[u8], is_end: bool, visitor: &mut V) -> Result<Walked, Error> {
         let mut at = 0;
         loop {
@@ -115,46 +116,46 @@ impl Framer {
                         let place = Place { offset: self.offset, seq: self.seq };
                         visitor.packet(place, rest.get(..size).unwrap_or_default(), &packet)?;
                         self.seq += 1;
-                        Step::Pass(size)
+                        FrontStep::Pass(size)
                     }
                     Err(need) => self.rare(rest, need, is_end, visitor)?,
                 }
             };
             match step {
-                Step::Pass(bytes) => {
+                FrontStep::Pass(bytes) => {
                     at += bytes;
                     self.offset += bytes as u64;
                 }
-                Step::Wait(need) => return Ok(Walked { used: at, need }),
+                FrontStep::Wait(need) => return Ok(Walked { used: at, need }),
             }
         }
     }
 
-    /// Half packets and damage at the front.
+    /// Incomplete packets and damage at the front.
     #[cold]
     #[inline(never)]
-    fn rare<V: Visitor>(&mut self, rest: &[u8], need: Need, is_end: bool, visitor: &mut V) -> Result<Step, Error> {
+    fn rare<V: Visitor>(&mut self, rest: &[u8], need: Need, is_end: bool, visitor: &mut V) -> Result<FrontStep, Error> {
         let size = rest.get(4..8).and_then(|size| size.try_into().ok()).map(u32::from_be_bytes);
         let flaw = match need {
-            Need::More(need) if !is_end => return Ok(Step::Wait(need)),
-            Need::More(_) if rest.is_empty() => return Ok(Step::Wait(0)),
+            Need::More(need) if !is_end => return Ok(FrontStep::Wait(need)),
+            Need::More(_) if rest.is_empty() => return Ok(FrontStep::Wait(0)),
             Need::More(_) => Flaw::new(0, Field::Size, Problem::Truncated { size, left: rest.len() }),
             Need::Bad(flaw) => flaw,
         };
         if !flaw.is_in_body() {
             self.searching = Some(Damage::new(self.offset, self.seq, flaw, &[]));
             let by = if matches!(flaw.problem, Problem::BadMagic { .. }) { 1 } else { 4 };
-            return Ok(Step::Pass(by.min(rest.len())));
+            return Ok(FrontStep::Pass(by.min(rest.len())));
         }
         let size = size.unwrap_or(0) as usize;
         let packet = rest.get(..size).unwrap_or(rest);
-        // Whether the size is to be trusted shows in what follows.
+        // The following bytes show whether the size can be trusted.
         if !is_end && rest.len() < size.saturating_add(4) {
-            return Ok(Step::Wait(size.saturating_add(4)));
+            return Ok(FrontStep::Wait(size.saturating_add(4)));
         }
         self.work += flaw.at as u64;
         if self.recovers && !self.is_over_budget() && self.recovered(packet, visitor)? {
-            return Ok(Step::Pass(size));
+            return Ok(FrontStep::Pass(size));
         }
         let mut damage = Damage::new(self.offset, self.seq, flaw, packet);
         let after = rest.get(size..).unwrap_or_default();
@@ -162,46 +163,46 @@ impl Framer {
             damage.skipped = size as u64;
             damage.is_resumed = !after.is_empty();
             visitor.damage(&damage)?;
-            return Ok(Step::Pass(size));
+            return Ok(FrontStep::Pass(size));
         }
         self.searching = Some(damage);
-        Ok(Step::Pass(4))
+        Ok(FrontStep::Pass(4))
     }
 
-    /// Goes on to the next magic whose packet decodes whole.
+    /// Advances to the next magic whose packet decodes completely.
     #[cold]
     #[inline(never)]
-    fn search<V: Visitor>(&mut self, rest: &[u8], is_end: bool, visitor: &mut V) -> Result<Step, Error> {
+    fn search<V: Visitor>(&mut self, rest: &[u8], is_end: bool, visitor: &mut V) -> Result<FrontStep, Error> {
         let mut at = 0;
         loop {
             let window = rest.get(at..).unwrap_or_default();
             let Some(next) = find_magic(window) else {
-                // The last three bytes may be the start of a magic.
+                // The last three bytes may begin a magic.
                 let keep = if is_end { 0 } else { window.len().min(3) };
                 at = rest.len() - keep;
                 if is_end {
                     return self.found(at, rest.len() > at, visitor);
                 }
-                return Ok(if at == 0 { Step::Wait(4) } else { Step::Pass(at) });
+                return Ok(if at == 0 { FrontStep::Wait(4) } else { FrontStep::Pass(at) });
             };
             at += next;
             match self.decodes(rest.get(at..).unwrap_or_default()) {
                 Decodes::Yes => return self.found(at, true, visitor),
-                Decodes::More(_) if !is_end && at > 0 => return Ok(Step::Pass(at)),
-                Decodes::More(need) if !is_end => return Ok(Step::Wait(need)),
+                Decodes::More(_) if !is_end && at > 0 => return Ok(FrontStep::Pass(at)),
+                Decodes::More(need) if !is_end => return Ok(FrontStep::Wait(need)),
                 Decodes::No | Decodes::More(_) => at += 1,
             }
         }
     }
 
-    /// Tells the damage, whose end is `at` bytes on.
-    fn found<V: Visitor>(&mut self, at: usize, is_resumed: bool, visitor: &mut V) -> Result<Step, Error> {
+    /// Reports the damage, whose end is `at` bytes later.
+    fn found<V: Visitor>(&mut self, at: usize, is_resumed: bool, visitor: &mut V) -> Result<FrontStep, Error> {
         if let Some(mut damage) = self.searching.take() {
             damage.skipped = self.offset + at as u64 - damage.offset;
             damage.is_resumed = is_resumed;
             visitor.damage(&damage)?;
         }
-        Ok(Step::Pass(at))
+        Ok(FrontStep::Pass(at))
     }
 
     fn decodes(&mut self, window: &[u8]) -> Decodes {
@@ -254,7 +255,7 @@ fn starts_as_packet(bytes: &[u8]) -> bool {
     EVENT_MAGIC.to_be_bytes().starts_with(four) || METADATA_MAGIC.to_be_bytes().starts_with(four)
 }
 
-/// Where one of the two magic numbers stands first.
+/// The first position of either magic number.
 fn find_magic(bytes: &[u8]) -> Option<usize> {
     let [event, metadata] = [EVENT_MAGIC, METADATA_MAGIC].map(u32::to_be_bytes);
     memchr2_iter(event[0], metadata[0], bytes).find(|&at| {

@@ -9,7 +9,7 @@ use crate::record::{Header, NESTING_MAX, Scalar};
 use crate::rules;
 use crate::writer::Builder;
 
-/// True when the head is this format's JSON lines: the first line is an object of one of its three kinds.
+/// True when the first bytes are this format's JSON lines: the first line is an object of one of its three kinds.
 pub(crate) fn recognises(head: &Head<'_>) -> bool {
     let start = head.bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     let bytes = head.bytes.get(start..).unwrap_or_default();
@@ -18,7 +18,7 @@ pub(crate) fn recognises(head: &Head<'_>) -> bool {
     }
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     if line.len() == bytes.len() && !head.is_whole() {
-        // The line is longer than the head; its first fields must tell.
+        // The line is longer than the available bytes; its first fields must decide.
         return [&b"event"[..], b"metadata", b"error"].iter().any(|kind| names_kind(line, kind));
     }
     let Ok(Value::Object(object)) = serde_json::from_slice(line) else { return false };
@@ -30,7 +30,7 @@ pub(crate) fn recognises(head: &Head<'_>) -> bool {
     }
 }
 
-/// True when the line has `"kind": "…"`, with any spaces, and what else an event has.
+/// True when the line has `"kind": "…"`, with any spaces, and the other fields of an event.
 fn names_kind(line: &[u8], kind: &[u8]) -> bool {
     let key = b"\"kind\"";
     let Some(at) = line.windows(key.len()).position(|window| window == key) else { return false };
@@ -39,7 +39,7 @@ fn names_kind(line: &[u8], kind: &[u8]) -> bool {
     value.starts_with(kind)
 }
 
-/// Writes the trace that the lines describe.
+/// Writes the trace described by the lines.
 pub(crate) fn import(
     input: Input,
     options: &ImportOptions<'_>,
@@ -146,7 +146,7 @@ fn push_attribute(builder: &mut Builder, attribute: &Value) -> Option<()> {
     push_value(builder, scalar, levels, value)
 }
 
-/// Recursion is bounded by the levels that the caller allows.
+/// Recursion is bounded by the number of levels that the caller allows.
 fn push_value(builder: &mut Builder, scalar: Scalar, levels: u8, value: &Value) -> Option<()> {
     if let Some(inner) = levels.checked_sub(1) {
         let values = value.as_array()?;

@@ -1,4 +1,4 @@
-//! Counts of everything, for `info`.
+//! Counts packets, streams, attributes and findings, for `info`.
 
 use anytrace_core::{Diagnostic, Endian, Error, Info, Sink, TimeRange};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl<'s> Counter<'s> {
         Self { observer: Observer::new(distinct_max), signs: Signs::default(), damaged: 0, skipped: 0, sink }
     }
 
-    /// The result, but for what the reader knows: bytes and container.
+    /// The result, except for what the reader knows: bytes and container.
     pub(crate) fn finish(mut self) -> Info {
         self.observer.finish();
         let observer = &self.observer;
@@ -91,7 +91,7 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// A table of what is not 0, by stream.
+    /// A table of the values that are not 0, by stream.
     fn by_stream(&self, of: impl Fn(&crate::counters::Stream) -> u64) -> Value {
         let mut rows: Vec<_> =
             self.observer.counters.streams.iter().map(|s| (s.id, of(s))).filter(|row| row.1 > 0).collect();

@@ -1,8 +1,8 @@
-//! Records as JSON lines, in the shape of the corpus: no first line, one object a packet or damaged place.
+//! Records as JSON lines, in the layout of the corpus: no header line, one object per packet or damaged place.
 //!
-//! Warnings stand in the line of the record they are about. Whether a counter is lost or only late shows
-//! up to 4,096 records later, so lines from an open gap on are held back until it is decided; the gap's
-//! window in bytes bounds how much that is.
+//! Warnings are written on the line of the record that they concern. Whether a counter is lost or only late is decided
+//! up to 4,096 records later, so lines from an open gap on are buffered until then; the gap's window in bytes bounds
+//! the buffer.
 
 use std::io::Write;
 
@@ -16,10 +16,10 @@ use crate::reader::{Place, Visitor};
 use crate::record::{Event, Header, Metadata, Packet, Value};
 use crate::select::Filter;
 
-/// A line whose warnings may still grow.
-struct Held {
+/// A line whose warnings are not final yet.
+struct PendingLine {
     offset: u64,
-    /// Where in `out` its closing brackets stand.
+    /// Offset in `out` of its closing brackets.
     at: usize,
     has_warnings: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct JsonDump<'a> {
     filter: Filter<'a>,
     positions: bool,
     observer: Observer,
-    held: Vec<Held>,
+    pending: Vec<PendingLine>,
     out: Vec<u8>,
     to: &'a mut dyn Write,
     sink: &'a mut dyn Sink,
@@ -38,14 +38,14 @@ pub(crate) struct JsonDump<'a> {
     purpose: Purpose,
 }
 
-/// What the lines are for.
+/// The purpose of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// All there is, damaged places too.
+    /// All of the trace, including damaged places.
     Dump,
-    /// What a repaired trace holds.
+    /// The contents of a repaired trace.
     Repair,
-    /// What a cut trace holds: the part, and all metadata.
+    /// The contents of a trimmed trace: the selected part, and all metadata.
     Trim,
 }
 
@@ -72,7 +72,7 @@ impl<'a> JsonDump<'a> {
             filter: Filter::new(selection)?,
             positions: true,
             observer: Observer::new(distinct_max),
-            held: Vec::new(),
+            pending: Vec::new(),
             out: Vec::with_capacity(FLUSH_BYTES * 2),
             to,
             sink,
@@ -82,7 +82,7 @@ impl<'a> JsonDump<'a> {
         })
     }
 
-    /// Ends the last lines; gives the number of records written and of bytes left out.
+    /// Ends the last lines; returns the number of records written and of bytes left out.
     pub(crate) fn finish(mut self) -> Result<(u64, u64), Error> {
         self.observer.finish();
         self.amend();
@@ -96,7 +96,7 @@ impl<'a> JsonDump<'a> {
         Ok(())
     }
 
-    /// Ends a line whose fields are in `out`: warnings, brackets, and what is decided about earlier lines.
+    /// Ends a line whose fields are in `out`: warnings, brackets, and warnings decided for earlier lines.
     fn end_line(&mut self, place: Place, is_shown: bool, own: Option<&str>) -> Result<(), Error> {
         if is_shown {
             let mut has_warnings = false;
@@ -107,36 +107,36 @@ impl<'a> JsonDump<'a> {
                 push_warning(&mut self.out, &mut has_warnings, |out| finding.push_name(out));
             }
             if self.positions && self.observer.counters.is_open(place.offset) {
-                self.held.push(Held { offset: place.offset, at: self.out.len(), has_warnings });
+                self.pending.push(PendingLine { offset: place.offset, at: self.out.len(), has_warnings });
             }
             self.out.extend_from_slice(if has_warnings { b"]}\n" } else { b"}\n" });
         }
         self.observer.findings.retain(|finding| finding.place != place);
-        if !self.held.is_empty() {
+        if !self.pending.is_empty() {
             self.amend();
             let counters = &self.observer.counters;
-            self.held.retain(|held| counters.is_open(held.offset));
+            self.pending.retain(|pending| counters.is_open(pending.offset));
         }
         self.observer.findings.clear();
         self.flush_decided()
     }
 
-    /// Writes what no open gap can change any more, when it is worth it.
+    /// Writes the lines that no open gap can still change, when there are enough of them.
     fn flush_decided(&mut self) -> Result<(), Error> {
-        let Some(first) = self.held.first().map(|held| held.at) else { return self.relieve() };
+        let Some(first) = self.pending.first().map(|pending| pending.at) else { return self.relieve() };
         let rest = self.out.len().saturating_sub(first);
         if first < FLUSH_BYTES.max(rest / 2) {
             return Ok(());
         }
         self.to.write_all(self.out.get(..first).unwrap_or_default())?;
         self.out.drain(..first);
-        for held in &mut self.held {
-            held.at -= first;
+        for pending in &mut self.pending {
+            pending.at -= first;
         }
         Ok(())
     }
 
-    /// Puts warnings that were decided late into the lines they are about.
+    /// Inserts warnings that were decided late into their lines.
     fn amend(&mut self) {
         for finding in std::mem::take(&mut self.observer.findings) {
             self.amend_one(&finding);
@@ -144,18 +144,20 @@ impl<'a> JsonDump<'a> {
     }
 
     fn amend_one(&mut self, finding: &Finding) {
-        let Some(index) = self.held.iter().position(|held| held.offset == finding.place.offset) else { return };
-        let (held, later) = self.held.split_at_mut(index + 1);
-        let Some(held) = held.last_mut() else { return };
+        let Some(index) = self.pending.iter().position(|pending| pending.offset == finding.place.offset) else {
+            return;
+        };
+        let (pending, later) = self.pending.split_at_mut(index + 1);
+        let Some(pending) = pending.last_mut() else { return };
         let mut text = Vec::new();
-        let had_warnings = held.has_warnings;
-        push_warning(&mut text, &mut held.has_warnings, |out| finding.push_name(out));
+        let had_warnings = pending.has_warnings;
+        push_warning(&mut text, &mut pending.has_warnings, |out| finding.push_name(out));
         let end = text.len();
         if !had_warnings {
             text.push(b']');
         }
-        self.out.splice(held.at..held.at, text.iter().copied());
-        held.at += end;
+        self.out.splice(pending.at..pending.at, text.iter().copied());
+        pending.at += end;
         for other in later {
             other.at += text.len();
         }
@@ -193,12 +195,12 @@ impl<'a> JsonDump<'a> {
         Ok(())
     }
 
-    /// Writes a part of a long line, where no earlier line waits.
+    /// Writes a part of a long line, if no earlier line is waiting.
     fn relieve(&mut self) -> Result<(), Error> {
-        if self.out.len() >= FLUSH_BYTES && self.held.is_empty() { self.flush() } else { Ok(()) }
+        if self.out.len() >= FLUSH_BYTES && self.pending.is_empty() { self.flush() } else { Ok(()) }
     }
 
-    /// Recursion is bounded by the depth that recovery looks for.
+    /// Recursion is bounded by the depth that recovery searches.
     fn value(&mut self, value: &Value<'_>) -> Result<(), Error> {
         match value {
             Value::Unsigned(n) => push_dec(&mut self.out, *n),
@@ -266,14 +268,14 @@ impl<'a> JsonDump<'a> {
 impl Visitor for JsonDump<'_> {
     fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
         self.observer.packet(place, bytes.len(), packet);
-        // What was decided about earlier lines must not wait for a long line.
-        if !self.held.is_empty() {
+        // Warnings decided for earlier lines must not wait for a long line.
+        if !self.pending.is_empty() {
             let (now, before) = std::mem::take(&mut self.observer.findings).into_iter().partition(|f| f.place == place);
             self.observer.findings = before;
             self.amend();
             self.observer.findings = now;
             let counters = &self.observer.counters;
-            self.held.retain(|held| counters.is_open(held.offset));
+            self.pending.retain(|pending| counters.is_open(pending.offset));
         }
         let is_shown = match (self.purpose, packet) {
             (Purpose::Trim, Packet::Metadata(_)) => true,
@@ -334,7 +336,7 @@ fn push_header(out: &mut Vec<u8>, header: &Header) {
     push_dec(out, header.end_ns);
 }
 
-/// `u64`, `f64[]`, and for recovered arrays of arrays `u64[][]`.
+/// `u64`, `f64[]`, or `u64[][]` for recovered arrays of arrays.
 fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
     let (name, levels) = match value {
         Value::Unsigned(_) => ("u64", 0),
@@ -349,7 +351,7 @@ fn push_type(out: &mut Vec<u8>, value: &Value<'_>) {
     }
 }
 
-/// The bits, which are the truth, and the number, which JSON cannot always hold.
+/// The bits, which are exact, and the number, which JSON cannot always represent.
 fn push_float(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(b"{\"bits\":\"");
     push_hex_bytes(out, &value.to_bits().to_be_bytes());

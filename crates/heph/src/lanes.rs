@@ -1,21 +1,21 @@
-//! Lanes: the events of one substream of one stream, which ought to nest.
+//! Lanes: the events of one substream of one stream, which should nest.
 //!
-//! Events come in order of their end, so children before parents. An event overlaps partly when, of the
-//! spans that are open when it starts, the one that started last ends before it does (page, section 5). Each
-//! lane keeps its last spans: a new event may cross some of them, and may turn out to enclose others, which
-//! then cross nothing that started before it. With a bounded window the count is an estimate: 0 where all
-//! nests, about nine tenths of the exact figure on the real traces where it does not.
+//! Events come in order of their ends, so children before parents. An event overlaps partly when, of the spans that are
+//! open when it starts, the one that started last ends before it does (page, section 5). Each lane stores its last
+//! spans: a new event may cross some of them, and may turn out to enclose others, which then cross nothing that started
+//! before it. With a bounded window the count is an estimate: 0 where everything nests, about nine tenths of the exact
+//! figure on the real traces where it does not.
 
 use anytrace_core::hash::Key;
 
-/// Most lanes watched; events of further ones are counted but their nesting is not looked at.
+/// Most lanes watched; events of further lanes are counted but their nesting is not checked.
 const LANES_MAX: usize = 8192;
 
-/// Most spans a lane keeps, and how many of the oldest are let go when there are more.
+/// Most spans that a lane stores, and how many of the oldest are dropped when there are more.
 const SPANS_MAX: usize = 64;
 const SPANS_DROPPED: usize = 16;
 
-/// No span is crossed. No real span can start after this one.
+/// No span is crossed. No real span can start later than this.
 const NONE: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Lanes {
     #[inline]
     pub(crate) fn find(&self, stream: u32, substream: u64) -> Option<(usize, usize)> {
         let mut at = self.first_slot(stream, substream);
-        // At least half of the places are free.
+        // At least half of the slots are free.
         loop {
             let index = (*self.slots.get(at)? as usize).checked_sub(1)?;
             let lane = self.lanes.get(index)?;
@@ -89,13 +89,13 @@ impl Lanes {
         Some(index)
     }
 
-    /// Takes an event; true when it overlaps partly with an earlier one of its lane.
+    /// Processes an event; true when it overlaps partly with an earlier one of its lane.
     #[inline]
     pub(crate) fn event(&mut self, lane: usize, start: u64, end: u64) -> bool {
         let Some(lane) = self.lanes.get_mut(lane) else { return false };
         let spans = &mut lane.spans;
-        // Start of the latest span that is crossed, plus one. Without branches but the end of the loop: in
-        // a lane that many actors share nothing about a span can be foretold.
+        // Start of the latest span that is crossed, plus one. Without branches except for the end of the loop: in a
+        // lane that many actors share, nothing about a span can be predicted.
         let mut latest = 0;
         for span in spans.iter_mut().rev() {
             if span.end < start {
@@ -146,7 +146,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// The sweep of the page (section 5) over all spans, sorted.
+    /// The sweep algorithm of the page (section 5) over all spans, sorted.
     fn exact(spans: &[(u64, u64)]) -> u64 {
         let mut sorted = spans.to_vec();
         sorted.sort_by_key(|&(start, end)| (start, u64::MAX - end));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn more_lanes_than_are_watched_are_told() {
+    fn more_lanes_than_are_watched_are_reported() {
         let mut lanes = Lanes::new();
         for n in 0..20_000_u64 {
             let known = lanes.find(7, n * 16);

@@ -1,9 +1,9 @@
 //! Reads, checks, repairs and writes traces of the Heph runtime.
 //!
-//! A trace is a row of packets, big-endian: metadata (`epoch` and other options) and events with stream,
-//! counter, substream, start, end, description and typed attributes. [`Heph`] is the door for the
-//! toolkit's verbs; alone, the crate is a parser ([`parse`]), a reader for input of any size that goes on
-//! after damage ([`Reader`]) and a [`Writer`].
+//! A trace is a sequence of packets, big-endian: metadata (`epoch` and other options) and events with stream, counter,
+//! substream, start, end, description and typed attributes. [`Heph`] is the entry point for the toolkit's verbs; used
+//! alone, the crate is a parser ([`parse`]), a reader for input of any size that continues after damage ([`Reader`])
+//! and a [`Writer`].
 //!
 //! ```
 //! use anytrace_heph::{Header, Packet, Value, Writer, parse};
@@ -20,14 +20,14 @@
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
 //!
-//! All of a file, damage located and passed over:
+//! Reads all of a file, with damage located and skipped:
 //!
 //! ```
 //! use anytrace_core::{Diagnostic, Error, Input, OpenOptions};
 //! use anytrace_heph::{Packet, Place, Reader, Visitor};
 //!
 //! #[derive(Default)]
-//! struct Busy { ns: u64, complaints: Vec<Diagnostic> }
+//! struct Busy { ns: u64, diagnostics: Vec<Diagnostic> }
 //!
 //! impl Visitor for Busy {
 //!     fn packet(&mut self, _: Place, _: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
@@ -38,7 +38,7 @@
 //!     }
 //!
 //!     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-//!         self.complaints.push(diagnostic);
+//!         self.diagnostics.push(diagnostic);
 //!         Ok(())
 //!     }
 //! }
@@ -47,7 +47,7 @@
 //! let input = Input::from_bytes("noise", b"these are no packets".to_vec());
 //! let summary = Reader::new(input, &OpenOptions::default()).read(&mut busy)?;
 //! assert_eq!((summary.records, busy.ns), (0, 0));
-//! assert_eq!(busy.complaints[0].code(), "heph/bad-magic");
+//! assert_eq!(busy.diagnostics[0].code(), "heph/bad-magic");
 //! # Ok::<(), Error>(())
 //! ```
 

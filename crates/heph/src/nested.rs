@@ -1,8 +1,8 @@
 //! Recovery of arrays of arrays, which the runtime's writer emits and the format cannot express.
 //!
-//! The type byte is that of a flat array; each inner array has its own count. Whether an array is flat or
-//! nested can only be told by trying: a choice of depths is accepted when the attributes then fill the
-//! packet exactly. Flat is tried first, for each array from the first on.
+//! The type byte is that of a flat array; each inner array has its own count. Only a trial shows whether an array is
+//! flat or nested: a choice of depths is accepted when the attributes then fill the packet exactly. Depth 0 is tried
+//! first, for each array from the first one on.
 
 use anytrace_core::bytes::array_at;
 
@@ -12,17 +12,17 @@ use crate::record::{Event, Header, NESTING_MAX, Packet, Scalar, array_bytes};
 /// Most attributes of a packet that is tried.
 const ATTRIBUTES_MAX: usize = 65_536;
 
-/// How often each byte of a packet may be looked at, in the worst case.
+/// How often each byte of a packet may be read, in the worst case.
 pub(crate) const WORK_FACTOR: usize = 8;
 
-/// One attribute on the way: where it starts and how deep its array is taken to be.
+/// One attribute on the search path: where it starts and the depth assumed for its array.
 struct Choice {
     at: usize,
     depth: u8,
 }
 
-/// Finds how deep the array of each attribute is nested, so that the event's body is consumed exactly.
-/// `nesting` receives one depth an attribute. The caller knows that the flat reading fails.
+/// Finds how deep the array of each attribute is nested, so that the event's body is consumed exactly. `nesting`
+/// receives one depth per attribute. The caller must know that the flat reading fails.
 pub(crate) fn recover(packet: &[u8], nesting: &mut Vec<u8>) -> bool {
     nesting.clear();
     let Some(start) = attributes_at(packet) else { return false };
@@ -47,7 +47,7 @@ pub(crate) fn recover(packet: &[u8], nesting: &mut Vec<u8>) -> bool {
     false
 }
 
-/// Tries the next depth of the last array whose depths are not used up.
+/// Tries the next depth of the last array that has untried depths.
 fn backtrack(packet: &[u8], path: &mut Vec<Choice>, mut is_array: bool) {
     while let Some(choice) = path.last_mut() {
         if is_array && choice.depth < NESTING_MAX {
@@ -75,7 +75,7 @@ fn attributes_at(packet: &[u8]) -> Option<usize> {
     text_end(packet, 40)
 }
 
-/// Where an attribute ends with its array read at a depth, and whether its value is an array.
+/// Where an attribute ends if its array is read at this depth, and whether its value is an array.
 fn attribute_end(packet: &[u8], at: usize, depth: u8) -> (Option<usize>, bool) {
     let Some(type_at) = text_end(packet, at) else { return (None, false) };
     let Some(&kind) = packet.get(type_at) else { return (None, false) };

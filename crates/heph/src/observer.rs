@@ -1,4 +1,4 @@
-//! What all packets of a trace together say: epochs, streams, lanes, times, and the rules about them.
+//! What all packets of a trace show together: epochs, streams, lanes, times, and the rules about them.
 
 use crate::counters::Counters;
 use crate::flaw::Damage;
@@ -6,19 +6,19 @@ use crate::lanes::Lanes;
 use crate::reader::Place;
 use crate::record::{Event, Metadata, Packet};
 
-/// Most epochs kept apart.
+/// Most distinct epochs counted.
 const EPOCHS_MAX: usize = 16;
 
-/// Something against the rules beyond grammar, or odd, and where.
+/// A breach of the rules beyond grammar, or an oddity, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) place: Place,
-    pub(crate) what: What,
+    pub(crate) what: FindingKind,
 }
 
-/// What a [`Finding`] is: the warnings of the corpus, by its names.
+/// The kind of a [`Finding`]: the warnings of the corpus, by its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum FindingKind {
     NoEpochYet,
     EpochAfterEvents,
     EpochSetAgain { before: u64, now: u64 },
@@ -39,7 +39,7 @@ pub(crate) struct Observer {
     pub(crate) counters: Counters,
     pub(crate) lanes: Lanes,
     pub(crate) first_overlap: Option<Place>,
-    /// The lane of that.
+    /// The lane of the first overlap.
     pub(crate) first_overlap_substream: u64,
     pub(crate) findings: Vec<Finding>,
 }
@@ -60,8 +60,8 @@ impl Observer {
         }
     }
 
-    /// Takes a packet; findings are in [`Self::findings`] until the caller clears it. They may be about an
-    /// earlier place.
+    /// Processes a packet; findings are in [`Self::findings`] until the caller clears it. They may concern an earlier
+    /// place.
     #[inline]
     pub(crate) fn packet(&mut self, place: Place, size: usize, packet: &Packet<'_>) {
         self.counters.tick(place.seq, place.offset + size as u64, &mut self.findings);
@@ -71,7 +71,7 @@ impl Observer {
         }
     }
 
-    /// Takes a damaged packet: its counter was used, whatever its body holds.
+    /// Processes a damaged packet: its counter was used, whatever its body contains.
     pub(crate) fn damage(&mut self, damage: &Damage) {
         let Some(header) = damage.header else { return };
         if let Some(stream) = self.counters.stream(header.stream) {
@@ -80,7 +80,7 @@ impl Observer {
         }
     }
 
-    /// Ends all waiting.
+    /// Settles everything that waits for later packets.
     pub(crate) fn finish(&mut self) {
         self.counters.settle_all(&mut self.findings);
     }
@@ -89,7 +89,7 @@ impl Observer {
     fn event(&mut self, place: Place, event: &Event<'_>) {
         let header = &event.header;
         if self.events == 0 && self.epochs.is_empty() {
-            self.findings.push(Finding { place, what: What::NoEpochYet });
+            self.findings.push(Finding { place, what: FindingKind::NoEpochYet });
         }
         self.events += 1;
         let (lane, stream) = match self.lanes.find(header.stream, header.substream) {
@@ -107,7 +107,7 @@ impl Observer {
         }
         let (start, end) = (header.start_ns, header.end_ns);
         if end < start {
-            self.findings.push(Finding { place, what: What::EndBeforeStart { start, end } });
+            self.findings.push(Finding { place, what: FindingKind::EndBeforeStart { start, end } });
         } else if let Some(lane) = lane
             && self.lanes.event(lane, start, end)
             && self.first_overlap.is_none()
@@ -132,13 +132,13 @@ impl Observer {
         self.metadata += 1;
         let Some(now) = metadata.epoch_ns() else {
             self.unknown_options += 1;
-            self.findings.push(Finding { place, what: What::UnknownOption });
+            self.findings.push(Finding { place, what: FindingKind::UnknownOption });
             return;
         };
         match self.epochs.last() {
-            None if self.events > 0 => self.findings.push(Finding { place, what: What::EpochAfterEvents }),
+            None if self.events > 0 => self.findings.push(Finding { place, what: FindingKind::EpochAfterEvents }),
             Some(&before) if before != now => {
-                self.findings.push(Finding { place, what: What::EpochSetAgain { before, now } });
+                self.findings.push(Finding { place, what: FindingKind::EpochSetAgain { before, now } });
             }
             _ => {}
         }

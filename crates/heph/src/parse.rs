@@ -11,27 +11,27 @@ pub const EVENT_MAGIC: u32 = 0xC1FC_1FB7;
 /// First four bytes of a metadata packet (seed, "Metadata Packet").
 pub const METADATA_MAGIC: u32 = 0x75D1_1D4D;
 
-/// Least size of an event packet: all fixed fields and the length of an empty description.
+/// Minimum size of an event packet: all fixed fields and the length of an empty description.
 pub const EVENT_BYTES_MIN: u32 = 42;
 
-/// Least size of a metadata packet: magic, size and the length of an empty name.
+/// Minimum size of a metadata packet: magic, size and the length of an empty name.
 pub const METADATA_BYTES_MIN: u32 = 10;
 
 /// Magic and size.
 pub(crate) const FRAME_BYTES: usize = 8;
 
-/// Why [`parse`] gave no packet.
+/// Why [`parse`] returned no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// The packet goes on past the window: at least this many bytes are needed.
+    /// The packet extends beyond the window: at least this many bytes are needed.
     More(usize),
-    /// The bytes are no packet.
+    /// The bytes are not a packet.
     Bad(Flaw),
 }
 
-/// Reads the packet at the start of `window`; gives it and how many bytes it takes.
+/// Reads the packet at the start of `window`; returns it and its length in bytes.
 ///
-/// A packet of more than `packet_bytes_max` bytes is refused without looking further.
+/// A packet of more than `packet_bytes_max` bytes is rejected without further checks.
 ///
 /// # Errors
 /// [`Need`].
@@ -54,7 +54,7 @@ pub fn parse(window: &[u8], packet_bytes_max: u64) -> Result<(Packet<'_>, usize)
     parse_rare(window, packet_bytes_max)
 }
 
-/// Metadata, packets that are not all in the window, and what is wrong with a frame.
+/// Metadata, packets that are not completely in the window, and errors of the frame.
 #[inline(never)]
 fn parse_rare(window: &[u8], packet_bytes_max: u64) -> Result<(Packet<'_>, usize), Need> {
     let (Some(magic), Some(size)) = (array_at(window, 0), array_at(window, 4)) else {
@@ -82,7 +82,7 @@ fn parse_rare(window: &[u8], packet_bytes_max: u64) -> Result<(Packet<'_>, usize
     }
 }
 
-/// Reads the body of a packet whose frame is known to be good, or the head of a packet that is too long.
+/// Reads the body of a packet whose frame is known to be valid, or the head of a packet that is too long.
 pub(crate) fn parse_body(magic: u32, packet: &[u8]) -> Result<Packet<'_>, Flaw> {
     if magic == METADATA_MAGIC {
         return parse_metadata(packet).map(Packet::Metadata);
@@ -197,12 +197,12 @@ fn check_utf8(text: &[u8], at: usize, field: Field) -> Result<(), Flaw> {
     }
 }
 
-/// Longest text that [`is_short_ascii`] looks at.
+/// Longest text that [`is_short_ascii`] checks.
 const SHORT_TEXT_BYTES: usize = 64;
 
-/// True when the text is short and no byte has its high bit set: made for the names of real traces, where
-/// the general routine costs more than all the rest of a packet. Longer texts are left to that routine,
-/// which stops at the first wrong byte.
+/// True when the text is short and no byte has its high bit set. Optimized for the names of real traces, for which the
+/// general routine costs more than the rest of a packet. Longer texts are left to that routine, which stops at the
+/// first invalid byte.
 #[inline(always)]
 fn is_short_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ascii_is_told_at_every_length_and_place() {
+    fn ascii_is_recognized_at_every_length_and_place() {
         for length in 0..80 {
             let mut text = vec![b'a'; length];
             assert_eq!(is_short_ascii(&text), length <= SHORT_TEXT_BYTES);

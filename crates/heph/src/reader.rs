@@ -1,4 +1,4 @@
-//! Packets from an input of any size, with damage located, passed over and reported.
+//! Packets from an input of any size; damage is located, reported and skipped.
 
 use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Summary};
 
@@ -8,18 +8,18 @@ use crate::parse::{EVENT_MAGIC, METADATA_MAGIC, Need, parse, parse_body};
 use crate::record::Packet;
 use crate::rules;
 
-/// What a search may ask for beyond the packet it looks at, so that a slow pipe is read in large steps.
+/// What a search may request beyond the packet it examines, so that a slow pipe is read in large steps.
 const SEARCH_AHEAD_BYTES: usize = 1 << 20;
 
-/// How much of a packet above the limit is looked at, at least.
+/// Minimum number of bytes examined of a packet above the limit.
 const LOOK_BYTES_MIN: usize = 1 << 20;
 
-/// Bytes of damaged packets that may be looked at: this many for each byte of the input, and some to start
-/// with. Past it sizes are trusted and bytes passed over unread, so that no input takes quadratic time.
+/// Bytes of damaged packets that may be examined: this many for each byte of the input, and a fixed number to start
+/// with. Beyond that, sizes are trusted and bytes skipped unread, so that no input takes quadratic time.
 const WORK_FACTOR: u64 = 32;
 const WORK_START: u64 = 64 << 20;
 
-/// Where a packet stands.
+/// Where a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Byte offset of its magic.
@@ -30,19 +30,19 @@ pub struct Place {
 
 /// Receives what a [`Reader`] finds, in wire order.
 pub trait Visitor {
-    /// Takes a whole packet; `bytes` are all of it.
+    /// Processes a complete packet; `bytes` are all of it.
     ///
     /// # Errors
     /// An error ends the reading.
     fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error>;
 
-    /// Takes a complaint of the reader.
+    /// Processes a diagnostic of the reader.
     ///
     /// # Errors
-    /// An error ends the reading: strict callers return the complaint.
+    /// An error ends the reading: strict callers return the diagnostic as an error.
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
 
-    /// Takes a damaged place. Reports it by default.
+    /// Processes a damaged place. By default it is reported.
     ///
     /// # Errors
     /// As [`Self::report`].
@@ -67,7 +67,7 @@ enum Stop {
 }
 
 impl Reader {
-    /// Starts at the first packet. Of the options, limits and `recover` count.
+    /// Starts at the first packet. Of the options, only the limits and `recover` are used.
     pub fn new(input: Input, options: &OpenOptions) -> Self {
         Self {
             cursor: Cursor::new(input),
@@ -87,7 +87,7 @@ impl Reader {
     /// Reads to the end.
     ///
     /// # Errors
-    /// I/O, and what the visitor returns.
+    /// I/O errors, and whatever the visitor returns.
     pub fn read<V: Visitor>(&mut self, visitor: &mut V) -> Result<Summary, Error> {
         loop {
             let (used, stop) =
@@ -116,11 +116,10 @@ impl Reader {
         Ok(Summary { records: self.seq, bytes: self.cursor.offset() })
     }
 
-    /// How many bytes are at hand, at least `need` where there are so many.
+    /// How many bytes are in the window, at least `need` if there are that many.
     ///
-    /// Each refill moves the window's rest to its front, so at the end of the data there is none, and a
-    /// long window is refilled by a good part of its length: otherwise many false sizes would cost
-    /// quadratic time.
+    /// Each refill moves the rest of the window to its front, so there is no refill at the end of the data, and a long
+    /// window is refilled by a good part of its length: otherwise many false sizes would cost quadratic time.
     fn have(&mut self, need: usize) -> Result<usize, Error> {
         let have = self.cursor.window().len();
         if have >= need || have > 0 && self.cursor.is_last_window() {
@@ -130,7 +129,7 @@ impl Reader {
         self.cursor.fill(need.saturating_add(ahead))
     }
 
-    /// Describes a flaw at the cursor, finds where to go on and tells the visitor.
+    /// Describes a flaw at the cursor, finds where to continue, and reports it to the visitor.
     #[cold]
     #[inline(never)]
     fn damaged<V: Visitor>(&mut self, mut flaw: Flaw, visitor: &mut V) -> Result<(), Error> {
@@ -167,9 +166,9 @@ impl Reader {
         size.map_or(0, |size| u32::from_be_bytes(size) as usize)
     }
 
-    /// For a packet above the limit: its size when it is a packet and no damage of the size, else 0.
+    /// For a packet above the limit: its size if it is a packet and the size is not damaged, else 0.
     ///
-    /// What follows tells where it can be looked at; of a longer one the part that may be held in memory
+    /// The bytes after it decide if they can be examined; of a longer packet, the part that may be buffered in memory
     /// must decode.
     fn plausible_size(&mut self, flaw: &mut Flaw) -> Result<usize, Error> {
         let Problem::SizeTooBig { size, limit, .. } = flaw.problem else { return Ok(0) };
@@ -214,7 +213,7 @@ impl Reader {
         self.work > WORK_START.saturating_add(self.cursor.offset().saturating_mul(WORK_FACTOR))
     }
 
-    /// Moves on by `bytes`, then to the next magic whose packet decodes whole, or to the end.
+    /// Moves on by `bytes`, then to the next magic whose packet decodes completely, or to the end.
     fn search_from(&mut self, bytes: usize) -> Result<(), Error> {
         self.cursor.advance(bytes.min(self.cursor.window().len()));
         loop {
@@ -227,7 +226,7 @@ impl Reader {
                     self.cursor.advance(1);
                 }
                 None => {
-                    // The last three bytes may be the start of a magic.
+                    // The last three bytes may begin a magic.
                     self.cursor.advance(self.cursor.window().len().saturating_sub(3));
                     let have = self.cursor.fill(4)?;
                     if have < 4 {
@@ -239,7 +238,7 @@ impl Reader {
         }
     }
 
-    /// True when a whole packet stands at the cursor.
+    /// True when a complete packet is at the cursor.
     fn decodes(&mut self) -> Result<bool, Error> {
         if self.is_over_budget() {
             return Ok(false);
@@ -289,7 +288,7 @@ impl Reader {
     }
 }
 
-/// Hands all whole packets of a window to the visitor.
+/// Passes all complete packets of a window to the visitor.
 fn scan<V: Visitor>(
     window: &[u8],
     base: u64,
@@ -313,7 +312,7 @@ fn scan<V: Visitor>(
     }
 }
 
-/// Where one of the two magic numbers stands first.
+/// The first position of either magic number.
 fn find_magic(bytes: &[u8]) -> Option<usize> {
     let [event, metadata] = [EVENT_MAGIC, METADATA_MAGIC].map(u32::to_be_bytes);
     bytes.windows(4).position(|four| four == event || four == metadata)

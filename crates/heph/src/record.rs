@@ -1,20 +1,20 @@
-//! What stands on the wire: packets, attributes and their values, borrowed from the bytes.
+//! The contents of the wire: packets, attributes and their values, borrowed from the bytes.
 
 use anytrace_core::bytes::array_at;
 
-/// Longest chain of array levels that recovery looks for: `[[[[u64]]]]` has three above the innermost.
+/// Most array levels that recovery searches: `[[[[u64]]]]` has three above the innermost.
 pub(crate) const NESTING_MAX: u8 = 4;
 
 /// One packet of either kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Packet<'a> {
-    /// An option of the whole trace.
+    /// An option of the entire trace.
     Metadata(Metadata<'a>),
     /// An event.
     Event(Event<'a>),
 }
 
-/// An option of the whole trace, such as its epoch.
+/// An option of the entire trace, such as its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata<'a> {
     pub(crate) option: &'a [u8],
@@ -27,12 +27,12 @@ impl<'a> Metadata<'a> {
         text(self.option)
     }
 
-    /// The option's value as it stands in the packet.
+    /// The option's value as stored in the packet.
     pub fn value(&self) -> &'a [u8] {
         self.value
     }
 
-    /// The epoch in nanoseconds since 1970, where the option is `epoch`.
+    /// The epoch in nanoseconds since 1970, if the option is `epoch`.
     pub fn epoch_ns(&self) -> Option<u64> {
         if self.option != b"epoch" {
             return None;
@@ -67,7 +67,7 @@ impl Header {
     }
 }
 
-/// An event: something that took time on a stream.
+/// An event: something that occupied time on a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event<'a> {
     /// The fixed fields.
@@ -78,7 +78,7 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// What happened; it may be empty.
+    /// The description of the event; it may be empty.
     pub fn description(&self) -> &'a str {
         text(self.description)
     }
@@ -110,7 +110,7 @@ pub enum Value<'a> {
     Unsigned(u64),
     /// Type 2.
     Signed(i64),
-    /// Type 3; the bits are kept, those of a NaN too.
+    /// Type 3; the bits are preserved, including those of a NaN.
     Float(f64),
     /// Type 4.
     Text(&'a str),
@@ -118,7 +118,7 @@ pub enum Value<'a> {
     Array(Array<'a>),
 }
 
-/// The type of a value that is no array.
+/// The type of a value that is not an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
     /// `u64`, type 1.
@@ -164,7 +164,7 @@ impl Scalar {
     }
 }
 
-/// An array as it stands in the packet.
+/// An array as stored in the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Array<'a> {
     scalar: Scalar,
@@ -189,7 +189,7 @@ impl<'a> Array<'a> {
         usize::from(self.count)
     }
 
-    /// True without elements.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -226,7 +226,7 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
-/// The attributes of an event that was parsed, so every length in them is known to fit.
+/// The attributes of an event that has been parsed, so every length in them is known to fit.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
@@ -297,7 +297,7 @@ pub(crate) fn array_bytes(scalar: Scalar, depth: u8, bytes: &[u8]) -> Option<usi
     Some(at)
 }
 
-/// Text that the parser found to be UTF-8.
+/// Text that the parser checked to be UTF-8.
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }

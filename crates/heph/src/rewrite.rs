@@ -1,4 +1,4 @@
-//! Packets written again: all, all that are whole, or a part.
+//! Writes packets again: all of them, all intact ones, or a part.
 
 use anytrace_core::{Diagnostic, Error, Outcome, Plan, Selection, Sink, Target};
 
@@ -8,13 +8,13 @@ use crate::reader::{Place, Reader, Visitor};
 use crate::record::Packet;
 use crate::select::Filter;
 
-/// How much is gathered before it is written.
+/// How much is buffered before it is written.
 const FLUSH_BYTES: usize = 1 << 16;
 
-/// Most damaged places that are named one by one in the notes.
+/// Most damaged places that are listed one by one in the notes.
 const NOTES_MAX: usize = 8;
 
-/// Copies the packets that are wanted, byte for byte.
+/// Copies the selected packets, byte for byte.
 struct Copier<'a> {
     filter: Option<Filter<'a>>,
     is_repair: bool,
@@ -26,7 +26,7 @@ struct Copier<'a> {
     nested: u64,
 }
 
-/// Carries out a plan.
+/// Executes a plan.
 pub(crate) fn rewrite(
     reader: &mut Reader,
     distinct_max: usize,
@@ -59,7 +59,7 @@ pub(crate) fn rewrite(
     copier.finish(summary.records)
 }
 
-/// The same as JSON lines: a conversion equals the dump, a repaired or cut trace has no error records.
+/// The same as JSON lines: a conversion equals the dump; a repaired or trimmed trace has no error records.
 fn rewrite_jsonl(
     reader: &mut Reader,
     distinct_max: usize,

@@ -1,4 +1,4 @@
-//! Every rule a diagnostic of this crate may name.
+//! Every rule that a diagnostic of this crate can name.
 
 use anytrace_core::Rule;
 

@@ -6,7 +6,7 @@ use anytrace_core::{Error, Selection, TimeBound};
 
 use crate::record::{Event, Header, Packet};
 
-/// A selection, checked: only what this format has.
+/// A checked selection: it has only conditions that this format supports.
 pub(crate) struct Filter<'a> {
     selection: &'a Selection,
     time: Option<Range<u64>>,
@@ -14,7 +14,7 @@ pub(crate) struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Refuses conditions that this format does not have.
+    /// Rejects conditions that this format does not support.
     pub(crate) fn new(selection: &'a Selection) -> Result<Self, Error> {
         selection.only("heph", &["records", "thread", "time", "name"])?;
         let time = selection.time.map(|(from, to)| bound(from, 0)..bound(to, u64::MAX));
@@ -22,7 +22,7 @@ impl<'a> Filter<'a> {
         Ok(Self { selection, time, has_event_conditions })
     }
 
-    /// True when a record that is read now has a number that is wanted and no other condition is made.
+    /// True when the number of the current record is selected and there is no other condition.
     pub(crate) fn wants_number(&self, seq: u64) -> bool {
         !self.has_event_conditions && self.selection.has_record(seq)
     }
@@ -50,7 +50,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Both units count nanoseconds since the trace's epoch.
+/// Both units are nanoseconds since the trace's epoch.
 fn bound(bound: TimeBound, open: u64) -> u64 {
     match bound {
         TimeBound::Native(ns) | TimeBound::Nanoseconds(ns) => ns,
@@ -58,7 +58,7 @@ fn bound(bound: TimeBound, open: u64) -> u64 {
     }
 }
 
-/// An event is [start, end); one without length is a point.
+/// An event is [start, end); an event without length is a point.
 fn overlaps(header: &Header, range: &Range<u64>) -> bool {
     let is_open_ended = range.end == u64::MAX;
     let starts_in_time = header.start_ns < range.end || is_open_ended;

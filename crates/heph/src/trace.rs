@@ -1,4 +1,4 @@
-//! The doors: how the toolkit sees this format.
+//! The entry points: how the toolkit uses this format.
 
 use std::io::Write;
 
@@ -81,7 +81,7 @@ impl Format for Heph {
     }
 }
 
-/// Certain with a packet at the start; likely with one further in, or a start in the wrong byte order.
+/// Certain with a packet at the start; likely with a packet further in, or a start in the wrong byte order.
 fn probe(head: &Head<'_>) -> Confidence {
     let has_name = head.has_extension(&["heph"]) || head.has_extension(&["bin.log"]);
     let by_name = if has_name { Confidence::Maybe } else { Confidence::No };
@@ -98,15 +98,19 @@ fn probe(head: &Head<'_>) -> Confidence {
         Err(Need::Bad(_)) => {}
     }
     let is_swapped = magics.iter().any(|magic| head.bytes.starts_with(&magic.to_le_bytes()));
-    if starts_with_magic(head.bytes) || is_swapped || holds_packet(head.bytes) { Confidence::Likely } else { by_name }
+    if starts_with_magic(head.bytes) || is_swapped || contains_packet(head.bytes) {
+        Confidence::Likely
+    } else {
+        by_name
+    }
 }
 
 fn starts_with_magic(bytes: &[u8]) -> bool {
     bytes.starts_with(&EVENT_MAGIC.to_be_bytes()) || bytes.starts_with(&METADATA_MAGIC.to_be_bytes())
 }
 
-/// True when a whole packet of some substance stands anywhere in the head.
-fn holds_packet(head: &[u8]) -> bool {
+/// True when the head contains a complete packet of some substance.
+fn contains_packet(head: &[u8]) -> bool {
     let mut work_left = head.len() * 16;
     for at in 0..head.len() {
         let rest = head.get(at..).unwrap_or_default();
@@ -172,7 +176,7 @@ impl Trace for Opened {
 
     #[cfg(feature = "tools")]
     fn spans(self: Box<Self>, _: &SpanOptions, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        crate::tools::spans::tell::tell(self.reader, out, sink)
+        crate::tools::spans::tracks::emit(self.reader, out, sink)
     }
 
     fn rewrite(mut self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {

@@ -55,7 +55,7 @@ impl<W: Write> Writer<W> {
         EventWriter { writer: self }
     }
 
-    /// The destination.
+    /// Returns the destination.
     pub fn into_inner(self) -> W {
         self.to
     }
@@ -66,7 +66,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// An event on its way: attributes in wire order, then [`EventWriter::finish`].
+/// An event being written: attributes in wire order, then [`EventWriter::finish`].
 #[derive(Debug)]
 #[must_use = "the event is written by `finish`"]
 pub struct EventWriter<'w, W: Write> {
@@ -84,7 +84,7 @@ impl<W: Write> EventWriter<'_, W> {
         self.words(name, Scalar::Signed, [value.cast_unsigned()])
     }
 
-    /// Adds a floating-point number; all its bits are kept.
+    /// Adds a floating-point number; all its bits are preserved.
     pub fn float(self, name: &str, value: f64) -> Self {
         self.words(name, Scalar::Float, [value.to_bits()])
     }
@@ -143,7 +143,7 @@ impl<W: Write> EventWriter<'_, W> {
     }
 }
 
-/// The bytes of one packet; remembers the first length that does not fit.
+/// The bytes of one packet; stores the first length that does not fit.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     pub(crate) bytes: Vec<u8>,

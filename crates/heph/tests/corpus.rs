@@ -81,7 +81,7 @@ fn error(row: &Value) -> (u64, String, u64) {
     (row["offset"].as_u64().unwrap(), code, row["skipped"].as_u64().unwrap())
 }
 
-/// The number of a warning about counters.
+/// The number in a warning about counters.
 fn number(diagnostic: &anytrace_core::Diagnostic) -> Option<String> {
     diagnostic.code().contains("/counter-").then(|| diagnostic.found.clone().unwrap().into_owned())
 }
@@ -150,7 +150,7 @@ fn windows_of_any_size_give_the_same() {
     }
 }
 
-/// The figures of `tree_summary.json` come from all spans of a lane sorted; ours from one pass with a
+/// The figures of `tree_summary.json` were computed from all spans of a lane, sorted; ours come from one pass with a
 /// bounded window.
 #[test]
 fn partial_overlaps_are_about_those_of_the_tree_summary() {

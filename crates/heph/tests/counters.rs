@@ -1,4 +1,4 @@
-//! Counters modulo 2^32: losses, late events, duplicates, writers that start again.
+//! Counters modulo 2^32: losses, late events, duplicates, writers that restart.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,10 +14,10 @@ fn trace(counters: &[u32]) -> Vec<u8> {
     counters.iter().fold(Bytes::new().epoch(), |made, counter| made.event(0, *counter, 0, 0, 0, "").end()).bytes
 }
 
-/// What `check` says about counters (notes too): record number, code, number.
-fn said(bytes: &[u8]) -> Vec<(u64, String, String)> {
+/// The diagnostics of `check` about counters, including notes: record number, code, number.
+fn reported(bytes: &[u8]) -> Vec<(u64, String, String)> {
     let exam = examine(&Heph, bytes);
-    let mut said: Vec<_> = exam
+    let mut reported: Vec<_> = exam
         .check
         .iter()
         .filter_map(|d| {
@@ -25,8 +25,8 @@ fn said(bytes: &[u8]) -> Vec<(u64, String, String)> {
             Some((d.record.unwrap(), code.to_owned(), d.found.clone().unwrap().split(' ').next().unwrap().to_owned()))
         })
         .collect();
-    said.sort();
-    // The JSON lines say the same in the lines of the records.
+    reported.sort();
+    // The JSON lines have the same warnings on the lines of the records.
     let mut in_lines = Vec::new();
     for (seq, line) in (0..).zip(String::from_utf8(exam.jsonl).unwrap().lines()) {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -37,9 +37,9 @@ fn said(bytes: &[u8]) -> Vec<(u64, String, String)> {
         }
     }
     in_lines.sort();
-    let without_notes: Vec<_> = said.iter().filter(|row| row.1 != "out-of-order").cloned().collect();
+    let without_notes: Vec<_> = reported.iter().filter(|row| row.1 != "out-of-order").cloned().collect();
     assert_eq!(in_lines, without_notes, "dump and check agree");
-    said
+    reported
 }
 
 fn row(record: u64, code: &str, number: u64) -> (u64, String, String) {
@@ -48,25 +48,25 @@ fn row(record: u64, code: &str, number: u64) -> (u64, String, String) {
 
 #[test]
 fn after_the_last_counter_comes_zero() {
-    assert_eq!(said(&trace(&[u32::MAX - 1, u32::MAX, 0, 1])), [row(1, "starts-at", u64::from(u32::MAX - 1))]);
-    assert_eq!(said(&trace(&[u32::MAX - 1, 2])), [row(1, "starts-at", u64::from(u32::MAX - 1)), row(2, "gap", 3)]);
+    assert_eq!(reported(&trace(&[u32::MAX - 1, u32::MAX, 0, 1])), [row(1, "starts-at", u64::from(u32::MAX - 1))]);
+    assert_eq!(reported(&trace(&[u32::MAX - 1, 2])), [row(1, "starts-at", u64::from(u32::MAX - 1)), row(2, "gap", 3)]);
 }
 
 #[test]
 fn a_gap_is_reported_where_it_is_seen() {
-    assert_eq!(said(&trace(&[0, 1, 5, 6, 9])), [row(3, "gap", 3), row(5, "gap", 2)]);
+    assert_eq!(reported(&trace(&[0, 1, 5, 6, 9])), [row(3, "gap", 3), row(5, "gap", 2)]);
 }
 
 #[test]
 fn inverted_neighbours_are_no_loss() {
-    assert_eq!(said(&trace(&[0, 2, 1, 3])), [row(3, "out-of-order", 1)]);
-    assert_eq!(said(&trace(&[1, 0, 2])), [row(2, "out-of-order", 1)]);
-    assert_eq!(said(&trace(&[0, 4, 3, 2, 1, 5])), [row(3, "out-of-order", 3)]);
+    assert_eq!(reported(&trace(&[0, 2, 1, 3])), [row(3, "out-of-order", 1)]);
+    assert_eq!(reported(&trace(&[1, 0, 2])), [row(2, "out-of-order", 1)]);
+    assert_eq!(reported(&trace(&[0, 4, 3, 2, 1, 5])), [row(3, "out-of-order", 3)]);
 }
 
 #[test]
-fn a_gap_that_is_filled_in_part_counts_what_is_left() {
-    assert_eq!(said(&trace(&[0, 5, 3, 6])), [row(2, "gap", 3), row(3, "out-of-order", 1)]);
+fn a_gap_that_is_partly_filled_counts_the_rest() {
+    assert_eq!(reported(&trace(&[0, 5, 3, 6])), [row(2, "gap", 3), row(3, "out-of-order", 1)]);
 }
 
 #[test]
@@ -74,27 +74,27 @@ fn a_gap_is_settled_when_its_window_has_passed() {
     let mut counters = vec![0, 2];
     counters.extend(3..5000);
     counters.push(1);
-    let said = said(&trace(&counters));
-    assert_eq!(said, [row(2, "gap", 1), row(5000, "back", 4999)]);
+    let reported = reported(&trace(&counters));
+    assert_eq!(reported, [row(2, "gap", 1), row(5000, "back", 4999)]);
 }
 
 #[test]
 fn a_duplicate_does_not_disturb_what_follows() {
-    assert_eq!(said(&trace(&[0, 1, 2, 2, 3, 4])), [row(4, "back", 1)]);
-    assert_eq!(said(&trace(&[0, 1, 2, 1, 3, 4])), [row(4, "back", 2)]);
+    assert_eq!(reported(&trace(&[0, 1, 2, 2, 3, 4])), [row(4, "back", 1)]);
+    assert_eq!(reported(&trace(&[0, 1, 2, 1, 3, 4])), [row(4, "back", 2)]);
 }
 
 #[test]
 fn a_writer_that_starts_again_is_reported_once() {
-    assert_eq!(said(&trace(&[0, 1, 2, 3, 0, 1, 2, 3, 4, 5])), [row(5, "back", 4)]);
+    assert_eq!(reported(&trace(&[0, 1, 2, 3, 0, 1, 2, 3, 4, 5])), [row(5, "back", 4)]);
 }
 
 #[test]
 fn one_wrong_counter_far_ahead_is_no_loss() {
     let bytes = trace(&[0, 1, 1 << 30, 3, 4, 5]);
-    let said = said(&bytes);
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert_eq!(said[0], row(3, "gap", (1 << 30) - 2));
+    let reported = reported(&bytes);
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert_eq!(reported[0], row(3, "gap", (1 << 30) - 2));
     let info = examine(&Heph, &bytes).info.0;
     assert!(!info.details.iter().any(|(key, _)| *key == "lost_events"));
 }
@@ -102,7 +102,7 @@ fn one_wrong_counter_far_ahead_is_no_loss() {
 #[test]
 fn streams_are_counted_apart() {
     let bytes = Bytes::new().epoch().poll(1, 0).poll(2, 0).poll(1, 1).poll(2, 2).bytes;
-    assert_eq!(said(&bytes), [row(4, "gap", 1)]);
+    assert_eq!(reported(&bytes), [row(4, "gap", 1)]);
     let info = examine(&Heph, &bytes).info.0;
     let lost = info.details.iter().find(|(key, _)| *key == "lost_events_by_stream").unwrap();
     assert_eq!(lost.1, serde_json::json!({"2": 1}));
@@ -111,19 +111,19 @@ fn streams_are_counted_apart() {
 #[test]
 fn the_counter_of_a_damaged_packet_was_used() {
     let bytes = Bytes::new().epoch().poll(1, 0).event(1, 1, 0, 0, 0, "x").attribute("a", 9).end().poll(1, 2).bytes;
-    assert_eq!(said(&bytes), []);
+    assert_eq!(reported(&bytes), []);
 }
 
 #[test]
 fn many_open_gaps_stay_bounded_and_are_all_reported() {
     let counters: Vec<u32> = (0..3000).map(|n| n * 2).collect();
-    assert_eq!(said(&trace(&counters)).len(), 2999);
+    assert_eq!(reported(&trace(&counters)).len(), 2999);
     let backwards: Vec<u32> = (0..3000).map(|n| 900_000 - n * 2).collect();
-    assert!(said(&trace(&backwards)).len() > 1);
+    assert!(reported(&trace(&backwards)).len() > 1);
 }
 
 #[test]
-fn warnings_of_one_line_stand_together() {
+fn warnings_of_one_line_are_in_one_list() {
     let bytes = Bytes::new().event(3, 9, 0, 5, 4, "").end().bytes;
     let exam = examine(&Heph, &bytes);
     let line: Value = serde_json::from_slice(&exam.jsonl).unwrap();

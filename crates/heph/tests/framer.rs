@@ -1,4 +1,4 @@
-//! Bytes in pieces give what the reader gives of the whole.
+//! Bytes that arrive in pieces give the same result as the reader on all bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,11 +8,11 @@ use anytrace_core::testing::mutations;
 use anytrace_core::{Diagnostic, Error, Input, Limits, OpenOptions};
 use anytrace_heph::{Damage, Framer, Packet, Place, Reader, Visitor};
 
-/// All that a visitor is told.
+/// Everything that a visitor receives.
 #[derive(Debug, Default, PartialEq)]
-struct Told(Vec<String>);
+struct Received(Vec<String>);
 
-impl Visitor for Told {
+impl Visitor for Received {
     fn packet(&mut self, place: Place, bytes: &[u8], packet: &Packet<'_>) -> Result<(), Error> {
         self.0.push(format!("{} {} {} {}", place.seq, place.offset, bytes.len(), matches!(packet, Packet::Event(_))));
         Ok(())
@@ -25,51 +25,51 @@ impl Visitor for Told {
 
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
         let Damage { offset, seq, skipped, is_resumed, .. } = damage;
-        // What is above the limit is looked at another way, and a packet cut by the end may be either.
+        // Packets above the limit are handled differently, and a packet cut by the end may be either.
         self.0.push(format!("{offset} {seq} {} {skipped} {is_resumed} {:?}", damage.code(), damage.header));
         Ok(())
     }
 }
 
-fn read(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+fn read(bytes: &[u8]) -> Received {
+    let mut received = Received::default();
     Reader::new(Input::from_bytes_as_is("x", bytes.to_vec()), &OpenOptions { recover: true, ..OpenOptions::default() })
-        .read(&mut told)
+        .read(&mut received)
         .unwrap();
-    told
+    received
 }
 
-fn framed(bytes: &[u8], step: usize) -> Told {
-    let (mut told, mut framer) = (Told::default(), Framer::new(&Limits::default(), true));
+fn framed(bytes: &[u8], step: usize) -> Received {
+    let (mut received, mut framer) = (Received::default(), Framer::new(&Limits::default(), true));
     let (mut window, mut need) = (Vec::new(), 0);
     for piece in bytes.chunks(step) {
         window.extend_from_slice(piece);
         if window.len() >= need {
-            let walked = framer.walk(&window, false, &mut told).unwrap();
+            let walked = framer.walk(&window, false, &mut received).unwrap();
             assert!(walked.need > window.len() - walked.used, "{walked:?} of {}", window.len());
             window.drain(..walked.used);
             need = walked.need;
         }
     }
-    let walked = framer.walk(&window, true, &mut told).unwrap();
+    let walked = framer.walk(&window, true, &mut received).unwrap();
     assert_eq!((walked.used, walked.need, framer.offset()), (window.len(), 0, bytes.len() as u64));
-    told
+    received
 }
 
-/// Sizes above the limit are met by another rule.
-fn is_compared(told: &Told) -> bool {
-    !told.0.iter().any(|line| line.contains("size-too-big"))
+/// Sizes above the limit are handled by another rule.
+fn is_compared(received: &Received) -> bool {
+    !received.0.iter().any(|line| line.contains("size-too-big"))
 }
 
 #[test]
 fn every_sample_in_pieces_gives_what_the_reader_gives() {
     for (name, bytes) in common::samples() {
-        let whole = read(&bytes);
+        let complete = read(&bytes);
         for step in [1, 7, 4096, usize::MAX] {
-            if step == 1 && bytes.len() > 100_000 || !is_compared(&whole) {
+            if step == 1 && bytes.len() > 100_000 || !is_compared(&complete) {
                 continue;
             }
-            assert_eq!(framed(&bytes, step), whole, "{name} in steps of {step}");
+            assert_eq!(framed(&bytes, step), complete, "{name} in steps of {step}");
         }
     }
 }
@@ -80,9 +80,9 @@ fn damaged_samples_in_pieces_give_what_the_reader_gives() {
         let mut step = 0;
         mutations(&bytes, 7, 60, |damaged| {
             step = step % 50 + 1;
-            let whole = read(damaged);
-            if is_compared(&whole) {
-                assert_eq!(framed(damaged, step), whole, "{name}, steps of {step}: {damaged:02x?}");
+            let complete = read(damaged);
+            if is_compared(&complete) {
+                assert_eq!(framed(damaged, step), complete, "{name}, steps of {step}: {damaged:02x?}");
             }
         });
     }
@@ -93,19 +93,19 @@ fn a_size_of_4_gib_costs_only_its_packet() {
     let good = common::Bytes::new().event(1, 0, 0, 1, 2, "good").end();
     let bytes = good.clone().event(1, 1, 0, 1, 2, "bad").sized(u32::MAX).event(1, 2, 0, 3, 4, "good").end().bytes;
     for step in [1, 13, 1000] {
-        let told = framed(&bytes, step).0;
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[1].contains("size-too-big 45 true"), "{told:?}");
+        let received = framed(&bytes, step).0;
+        assert_eq!(received.len(), 3, "{received:?}");
+        assert!(received[1].contains("size-too-big 45 true"), "{received:?}");
     }
 }
 
 #[test]
 fn garbage_alone_is_passed_over_and_never_gathered() {
-    let (mut told, mut framer) = (Told::default(), Framer::new(&Limits::default(), true));
+    let (mut received, mut framer) = (Received::default(), Framer::new(&Limits::default(), true));
     let garbage = vec![0x75; 100_000];
     for _ in 0..10 {
-        let walked = framer.walk(&garbage, false, &mut told).unwrap();
+        let walked = framer.walk(&garbage, false, &mut received).unwrap();
         assert_eq!((walked.used, walked.need), (garbage.len() - 3, 4));
     }
-    assert!(told.0.is_empty() && framer.is_searching());
+    assert!(received.0.is_empty() && framer.is_searching());
 }

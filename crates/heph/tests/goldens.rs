@@ -1,4 +1,4 @@
-//! What the verbs say about a few samples, word for word. `UPDATE_GOLDENS=1` rewrites the files.
+//! The output of the verbs for a few samples, word for word. `UPDATE_GOLDENS=1` rewrites the files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,7 +30,7 @@ fn compare(path: &std::path::Path, text: &str) {
 }
 
 #[test]
-fn info_dump_and_check_say_what_they_said() {
+fn info_dump_and_check_match_the_goldens() {
     for name in SAMPLES {
         let path = common::own_corpus().join(name);
         let exam = examine(&Heph, &std::fs::read(&path).unwrap());
@@ -46,7 +46,7 @@ fn info_dump_and_check_say_what_they_said() {
 }
 
 #[test]
-fn every_code_stands_in_the_book() {
+fn every_code_is_in_the_book() {
     use anytrace_core::Format;
     let chapter = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/formats/heph.md");
     let chapter = std::fs::read_to_string(chapter).unwrap();

@@ -1,4 +1,4 @@
-//! Loss by counters: the corpus' captures, a simulated network, restarts, clones, damage.
+//! Loss by counters: the captures of the corpus, a simulated network, restarts, clones, damage.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -19,7 +19,7 @@ fn read(bytes: Vec<u8>) -> (LossReport, Collect) {
 }
 
 #[test]
-fn the_captures_of_the_corpus_give_what_was_sent() {
+fn the_captures_of_the_corpus_give_the_counts_sent() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/net");
     let expected: Value = serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
     let mut seen = 0;
@@ -45,7 +45,7 @@ fn the_captures_of_the_corpus_give_what_was_sent() {
     assert_eq!(seen, 5);
 }
 
-/// The lost counters of an expectation that come before the last that arrived.
+/// The lost counters of an expectation that come before the last counter that arrived.
 fn less_the_tail(case: &Value, report: &LossReport) -> Value {
     let mut wanted = serde_json::Map::new();
     for (place, counters) in case["lost"].as_object().unwrap() {
@@ -66,13 +66,13 @@ fn less_the_tail(case: &Value, report: &LossReport) -> Value {
     wanted.into()
 }
 
-/// What a network does to packets that are sent in order: it loses, doubles and delays them by a few places.
+/// The effect of a network on packets sent in order: it loses, duplicates and delays them by a few places.
 #[derive(Debug, Clone)]
 struct Network {
     /// First counter of the stream, and how many are sent.
     first: u32,
     count: u32,
-    /// For each: lost (0), doubled (1) or as it is, and by how many places it is late.
+    /// For each packet: lost (0), duplicated (1) or unchanged, and by how many places it is late.
     fate: Vec<(u8, u32)>,
 }
 
@@ -87,7 +87,7 @@ fn network() -> impl Strategy<Value = Network> {
 }
 
 impl Network {
-    /// Counters in order of arrival; the first is sent before the others are on their way, so that its place is sure.
+    /// Counters in order of arrival; the first arrives before the others are sent, so that its position is certain.
     fn arrivals(&self) -> Vec<u32> {
         let mut all = Vec::new();
         for (n, &(fate, late)) in (0..self.count).zip(&self.fate) {
@@ -105,7 +105,7 @@ impl Network {
     }
 }
 
-/// The slow obvious version: places from the first counter on, in 64 bits.
+/// The slow obvious version: positions from the first counter on, in 64 bits.
 fn by_hand(arrivals: &[u32], first: u32) -> (u64, u64, Vec<u32>) {
     let places: Vec<u64> = arrivals.iter().map(|counter| u64::from(counter.wrapping_sub(first))).collect();
     let mut seen = BTreeMap::new();
@@ -129,7 +129,7 @@ fn stream_of(accounts: &Accounts) -> StreamLoss {
     accounts.streams().first().unwrap().clone()
 }
 
-fn told(accounts: &mut Accounts, arrivals: &[u32]) -> StreamLoss {
+fn counts(accounts: &mut Accounts, arrivals: &[u32]) -> StreamLoss {
     for counter in arrivals {
         accounts.event(5, *counter, &counter.to_be_bytes(), 0);
     }
@@ -140,7 +140,7 @@ proptest! {
     #[test]
     fn a_network_s_deeds_are_counted_to_the_event(network in network()) {
         let arrivals = network.arrivals();
-        let found = told(&mut Accounts::new(LossOptions::default()), &arrivals);
+        let found = counts(&mut Accounts::new(LossOptions::default()), &arrivals);
         let (duplicates, out_of_order, lost) = by_hand(&arrivals, network.first);
         prop_assert_eq!(counters(&found), lost.clone());
         prop_assert_eq!((found.duplicates, found.out_of_order), (duplicates, out_of_order));
@@ -171,8 +171,8 @@ proptest! {
     #[test]
     fn no_bytes_of_a_capture_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0..12_900_usize) {
         read(bytes);
-        let whole = include_bytes!("../corpus/net/clean.dgrams");
-        let (report, sink) = read(whole[..cut.min(whole.len())].to_vec());
+        let complete = include_bytes!("../corpus/net/clean.dgrams");
+        let (report, sink) = read(complete[..cut.min(complete.len())].to_vec());
         prop_assert!(report.received() <= 200 && sink.errors() <= 1);
     }
 }
@@ -213,7 +213,7 @@ fn two_writers_of_one_stream_are_counted_apart() {
 #[test]
 fn a_jump_of_a_million_is_a_writer_that_started_again() {
     let lost = |arrivals: &[u32]| {
-        let found = told(&mut Accounts::new(LossOptions::default()), arrivals);
+        let found = counts(&mut Accounts::new(LossOptions::default()), arrivals);
         (found.lost, found.restarts)
     };
     assert_eq!(lost(&[0, 1, (1 << 20) + 1]), ((1 << 20) - 1, 0));
@@ -221,10 +221,10 @@ fn a_jump_of_a_million_is_a_writer_that_started_again() {
 }
 
 #[test]
-fn what_is_missing_before_the_first_arrival_is_told_apart() {
-    let found = told(&mut Accounts::new(LossOptions::default()), &[5, 3, 6, 9]);
+fn losses_before_the_first_arrival_are_counted_separately() {
+    let found = counts(&mut Accounts::new(LossOptions::default()), &[5, 3, 6, 9]);
     assert_eq!((found.lost, found.lost_at_head, found.first_counter), (6, 3, 3));
-    let joined = told(&mut Accounts::new(LossOptions::default()), &[2_000_000, 2_000_001]);
+    let joined = counts(&mut Accounts::new(LossOptions::default()), &[2_000_000, 2_000_001]);
     assert_eq!((joined.lost, joined.restarts), (0, 0));
 }
 

@@ -1,4 +1,4 @@
-//! Arrays of arrays: refused by default, recovered on request and then always reported.
+//! Arrays of arrays: rejected by default, recovered on request and then always reported.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

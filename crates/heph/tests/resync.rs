@@ -1,4 +1,4 @@
-//! The rule of resynchronisation, against a slow and obvious reader that shares no code with the crate.
+//! The rule of resynchronization, compared with a slow and obvious reader that shares no code with the crate.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -81,7 +81,7 @@ fn look(bytes: &[u8]) -> Seen {
     if is_good { Seen::Packet(size) } else { Seen::BadBody(size) }
 }
 
-/// Offsets of whole packets, and offset and length of what is passed over.
+/// Offsets of complete packets, and offset and length of the bytes skipped.
 fn read(bytes: &[u8]) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut packets, mut skipped) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -126,7 +126,7 @@ fn assert_agrees(bytes: &[u8], what: &str) {
 }
 
 #[test]
-fn samples_whole_flipped_and_mutated_read_as_the_obvious_reader_reads_them() {
+fn samples_intact_flipped_and_mutated_read_as_the_obvious_reader_reads_them() {
     for (seed, (name, bytes)) in (1..).zip(common::samples()) {
         assert_agrees(&bytes, &name);
         if bytes.len() < 500 {
@@ -141,7 +141,7 @@ fn samples_whole_flipped_and_mutated_read_as_the_obvious_reader_reads_them() {
 
 #[test]
 fn pieces_of_packets_in_any_order_read_as_the_obvious_reader_reads_them() {
-    let whole = Bytes::new().epoch().poll(1, 0).poll(2, 0).metadata("host", b"box").poll(1, 1).bytes;
+    let complete = Bytes::new().epoch().poll(1, 0).poll(2, 0).metadata("host", b"box").poll(1, 1).bytes;
     let mut state = 99_u64;
     let mut random = move |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -150,9 +150,9 @@ fn pieces_of_packets_in_any_order_read_as_the_obvious_reader_reads_them() {
     for round in 0..1500 {
         let mut bytes = Vec::new();
         for _ in 0..random(12) {
-            let from = random(whole.len());
-            let to = from + random(whole.len() - from + 1);
-            bytes.extend_from_slice(&whole[from..to]);
+            let from = random(complete.len());
+            let to = from + random(complete.len() - from + 1);
+            bytes.extend_from_slice(&complete[from..to]);
         }
         assert_agrees(&bytes, &format!("round {round}"));
     }

@@ -1,4 +1,4 @@
-//! Damage of every kind at every place: no panic, located complaints, whole packets kept.
+//! Damage of every kind at every place: no panic, diagnostics with places, intact packets kept.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use anytrace_core::{Collect, Format, Input, OpenOptions, Plan, TargetOptions};
 use anytrace_heph::{Heph, parse};
 use common::Bytes;
 
-/// Ends of the packets that decode from the start on, while they do.
+/// Ends of the packets from the start on, up to the first that does not decode.
 fn packet_ends(bytes: &[u8]) -> Vec<usize> {
     let mut ends = vec![0];
     while let Ok((_, used)) = parse(&bytes[ends[ends.len() - 1]..], 16 << 20) {
@@ -56,7 +56,8 @@ fn a_flipped_bit_costs_the_packet_it_is_in_and_no_other() {
         bit_flips(&bytes, 2500, |bit, flipped| {
             let exam = examine(&Heph, flipped);
             let start = ends.iter().rev().find(|end| **end <= bit / 8).unwrap();
-            // A size that leads to the start of another packet by chance is trusted, and passes over those between.
+            // A size that leads to the start of another packet by chance is trusted, and the packets in between are
+            // skipped.
             let is_in_size = (4..8).contains(&(bit / 8 - start));
             let lost = ends.len() as u64 - 1 - exam.info.0.records.min(ends.len() as u64 - 1);
             assert!(lost <= 1 || is_in_size, "{name}: bit {bit}: {lost} lost");
@@ -76,7 +77,7 @@ fn flipped_bits_of_broken_files_do_no_harm() {
 }
 
 #[test]
-fn mutated_samples_do_no_harm_and_what_is_sound_comes_back() {
+fn mutated_samples_do_no_harm_and_intact_packets_are_recovered() {
     for (seed, (name, bytes)) in (1..).zip(common::samples()) {
         let rounds = if bytes.len() < 1000 { 150 } else { 20 };
         mutations(&bytes, seed, rounds, |mutated| {
@@ -138,7 +139,7 @@ fn a_size_of_4_gib_in_a_pipe_asks_for_no_such_memory_and_swallows_nothing() {
     assert_eq!(sink.codes(), ["heph/size-too-big"]);
 }
 
-/// Every eight bytes a magic whose packet nearly fills the file and is wrong at its very end.
+/// At every eight bytes, a magic whose packet nearly fills the file and is invalid at its very end.
 #[test]
 fn nested_false_packets_cost_no_quadratic_time() {
     let mut made = Bytes::new();
@@ -146,7 +147,7 @@ fn nested_false_packets_cost_no_quadratic_time() {
     while made.bytes.len() + 200 < total as usize {
         let left = total - made.bytes.len() as u32;
         made = made.raw(&0xC1FC1FB7_u32.to_be_bytes()).u32(left);
-        // A body whose description is empty and whose attributes are arrays that hold the next packets.
+        // A body whose description is empty and whose attributes are arrays that contain the next packets.
         made = made.raw(&[0; 32]).u16(0).u16(0).u8(0x81).u16(((left - 60) / 8).min(2000) as u16);
     }
     let input = Input::from_bytes("x", made.bytes);
@@ -188,7 +189,7 @@ fn a_packet_as_large_as_the_limit_goes_through_every_verb() {
     assert!(rewrite(&Heph, &bytes, &Plan::Repair(TargetOptions::default())).unwrap().0 == bytes);
 }
 
-/// Remembers the largest piece that was written at once.
+/// Stores the size of the largest piece that was written at once.
 #[derive(Default)]
 struct Largest(usize, u64);
 
@@ -205,7 +206,7 @@ impl std::io::Write for Largest {
 }
 
 #[test]
-fn lines_of_a_trace_full_of_gaps_are_held_back_within_bounds() {
+fn lines_of_a_trace_full_of_gaps_are_buffered_within_bounds() {
     for step in [2, 40] {
         let made = (0..200_000).fold(Bytes::new().epoch(), |made, n| made.poll(n % 3, n / 3 + n / step));
         let options = anytrace_core::DumpOptions { form: anytrace_core::DumpForm::Jsonl, ..Default::default() };
@@ -216,8 +217,8 @@ fn lines_of_a_trace_full_of_gaps_are_held_back_within_bounds() {
     }
 }
 
-/// Small good packets between frames that claim nearly all of the rest, or more than the limit: in memory
-/// and through a pipe, where each refill moves the window.
+/// Small good packets between frames whose sizes cover nearly all of the rest, or more than the limit: in memory and
+/// through a pipe, where each refill moves the window.
 #[test]
 fn false_sizes_between_good_packets_cost_no_quadratic_time() {
     let total = 6_000_000_u32;

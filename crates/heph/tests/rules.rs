@@ -1,4 +1,4 @@
-//! Every rule is reached, with its code at its place; `bad/` holds the same cases as files.
+//! Every rule is triggered, with its code at its place; `bad/` contains the same cases as files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,9 +9,9 @@ use anytrace_core::{
     Collect, Format, ImportOptions, Input, Limits, MemoryTarget, OpenOptions, Severity, TargetOptions,
 };
 use anytrace_heph::Heph;
-use common::{Bytes, complaints};
+use common::{Bytes, diagnostics};
 
-/// A trace that breaks one rule: code, what, offset of the complaint, bytes.
+/// A trace that breaks one rule: code, what, offset of the diagnostic, bytes.
 fn cases() -> Vec<(&'static str, &'static str, u64, Vec<u8>)> {
     let good = || Bytes::new().epoch().poll(1, 0);
     let after = |bytes: Bytes| bytes.poll(1, 2).bytes;
@@ -87,13 +87,13 @@ fn an_overlap_is_explained_by_who_wrote_the_trace() {
 #[test]
 fn each_rule_is_reported_at_its_place() {
     for (code, what, offset, bytes) in cases() {
-        let said = complaints(&bytes);
+        let reported = diagnostics(&bytes);
         let code = format!("heph/{code}");
-        assert!(said.iter().any(|c| c.0 == code && c.2 == offset), "{code} ({what}): {said:?}");
-        // Besides the case's own code only the loss of the damaged packet may be reported.
-        let others: Vec<_> = said.iter().filter(|c| c.0 != code && c.1 != Severity::Note).collect();
+        assert!(reported.iter().any(|c| c.0 == code && c.2 == offset), "{code} ({what}): {reported:?}");
+        // Besides the case's own code, only the loss of the damaged packet may be reported.
+        let others: Vec<_> = reported.iter().filter(|c| c.0 != code && c.1 != Severity::Note).collect();
         let allowed = ["heph/counter-gap", "heph/no-epoch-yet", "heph/counter-starts-at"];
-        assert!(others.iter().all(|c| allowed.contains(&c.0)), "{code} ({what}): {said:?}");
+        assert!(others.iter().all(|c| allowed.contains(&c.0)), "{code} ({what}): {reported:?}");
         assert_repairs(&Heph, &bytes, what);
     }
 }
@@ -114,8 +114,8 @@ fn the_samples_under_bad_are_these_cases() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let code = format!("heph/{}", name.split("--").next().unwrap());
-        let said = complaints(&std::fs::read(&path).unwrap());
-        assert!(said.iter().any(|c| c.0 == code), "{name}: {said:?}");
+        let reported = diagnostics(&std::fs::read(&path).unwrap());
+        assert!(reported.iter().any(|c| c.0 == code), "{name}: {reported:?}");
     }
 }
 
@@ -212,7 +212,7 @@ fn a_size_above_the_limit_that_is_damage_swallows_nothing() {
 }
 
 #[test]
-fn an_empty_input_has_no_records_and_no_complaints() {
+fn an_empty_input_has_no_records_and_no_diagnostics() {
     let exam = examine(&Heph, &[]);
     assert_eq!((exam.info.0.records, exam.check.len(), exam.jsonl.len(), exam.text.len()), (0, 0, 0, 0));
 }

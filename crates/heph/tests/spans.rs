@@ -1,4 +1,4 @@
-//! Call trees: the corpus' expectations, the rule word by word on random traces, streaming, damage, tracks.
+//! Call trees: the expectations of the corpus, the rule word by word on random traces, streaming, damage, tracks.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -93,7 +93,7 @@ fn trace(events: &[Made]) -> Vec<u8> {
     bytes.bytes
 }
 
-/// The page's section 5 word by word, over all events of each lane: parent and overlapped one by number.
+/// Section 5 of the page, word by word, over all events of each lane: parent and overlapped event by number.
 fn by_hand(events: &[Made], by_stream: bool) -> BTreeMap<usize, (Option<usize>, Option<usize>)> {
     let mut lanes: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
     for (n, event) in events.iter().enumerate() {
@@ -144,16 +144,16 @@ proptest! {
     }
 
     #[test]
-    fn in_a_short_window_every_event_is_told_once_and_no_parent_is_made_up(
+    fn in_a_short_window_every_event_is_emitted_once_and_no_parent_is_invented(
         events in events(), lane_spans_max in 2..8_usize, horizon in prop::option::of(0..30_u64),
     ) {
-        // In order of their ends, as a writer has them.
+        // In order of their ends, as a writer emits them.
         let mut events = events;
         events.sort_by_key(|event| event.2 + event.3);
         let streaming = Streaming { lane_spans_max, horizon_ns: horizon };
         let options = TreeOptions { streaming: Some(streaming), ..as_json() };
-        let told = json(&trace(&events), &options);
-        let rows = found(&told);
+        let stored = json(&trace(&events), &options);
+        let rows = found(&stored);
         prop_assert_eq!(rows.len(), events.len());
         for (n, (parent, _)) in rows {
             let Some(parent) = parent else { continue };
@@ -164,15 +164,15 @@ proptest! {
     }
 
     #[test]
-    fn tracks_nest_and_keep_every_span_whole(events in events()) {
-        let mut told = Told::default();
-        spans(&trace(&events), &mut told);
+    fn tracks_nest_and_keep_every_span_complete(events in events()) {
+        let mut stored = StoredSpans::default();
+        spans(&trace(&events), &mut stored);
         let of = |is_instant: bool| events.iter().enumerate().filter(move |(_, e)| (e.3 == 0) == is_instant);
         let mut expected: Vec<(String, u64, u64)> =
             of(false).map(|(n, e)| (format!("e{n}"), e.2, e.2 + e.3)).collect();
         expected.sort();
         let rows = by_hand(&events, false);
-        // The span around an instant: points are around nothing.
+        // The enclosing span of an instant: points enclose nothing.
         let around = |n: usize| {
             let mut parent = rows[&n].0;
             while let Some(point) = parent.filter(|&parent| events[parent].3 == 0) {
@@ -182,27 +182,27 @@ proptest! {
         };
         let mut instants: Vec<_> = of(true).map(|(n, e)| (format!("e{n}"), e.2, around(n))).collect();
         instants.sort();
-        let mut found = told.spans.clone();
+        let mut found = stored.spans.clone();
         found.sort();
         prop_assert_eq!(&found, &expected);
-        prop_assert!(told.open.iter().all(Vec::is_empty));
-        let mut whole = Told { takes_whole: true, ..Told::default() };
-        spans(&trace(&events), &mut whole);
-        whole.spans.sort();
-        prop_assert_eq!(&whole.spans, &expected);
-        let instants_of = |told: &Told| {
-            let mut all: Vec<_> = told.instants.iter().map(|one| (one.0.clone(), one.1)).collect();
+        prop_assert!(stored.open.iter().all(Vec::is_empty));
+        let mut complete = StoredSpans { takes_whole: true, ..StoredSpans::default() };
+        spans(&trace(&events), &mut complete);
+        complete.spans.sort();
+        prop_assert_eq!(&complete.spans, &expected);
+        let instants_of = |stored: &StoredSpans| {
+            let mut all: Vec<_> = stored.instants.iter().map(|one| (one.0.clone(), one.1)).collect();
             all.sort();
             all
         };
-        prop_assert_eq!(instants_of(&whole), instants_of(&told));
-        told.instants.sort();
-        prop_assert_eq!(&told.instants, &instants);
-        prop_assert_eq!(whole.tracks, told.tracks);
+        prop_assert_eq!(instants_of(&complete), instants_of(&stored));
+        stored.instants.sort();
+        prop_assert_eq!(&stored.instants, &instants);
+        prop_assert_eq!(complete.tracks, stored.tracks);
     }
 
     #[test]
-    fn damage_is_passed_over_and_the_rest_is_told(at in 0..3000_usize, bit in 0..8_u8) {
+    fn damage_is_skipped_and_the_rest_is_emitted(at in 0..3000_usize, bit in 0..8_u8) {
         let mut bytes = std::fs::read(corpus("real/relay_new.bin.log")).unwrap();
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;
@@ -212,23 +212,23 @@ proptest! {
             prop_assert_eq!(value["spans"].as_array().unwrap().len() as u64, summary.events);
             prop_assert!(summary.events >= 80);
         }
-        let mut told = Told::default();
-        spans(&bytes, &mut told);
-        prop_assert!(told.spans.len() + told.instants.len() >= 80);
+        let mut stored = StoredSpans::default();
+        spans(&bytes, &mut stored);
+        prop_assert!(stored.spans.len() + stored.instants.len() >= 80);
     }
 }
 
-fn spans(bytes: &[u8], told: &mut Told) -> Collect {
+fn spans(bytes: &[u8], stored: &mut StoredSpans) -> Collect {
     let mut sink = Collect::default();
     let input = Input::from_bytes("trace", bytes.to_vec());
     let opened = Heph.open(input, &OpenOptions::default()).unwrap();
-    opened.spans(&SpanOptions::default(), told, &mut sink).unwrap();
+    opened.spans(&SpanOptions::default(), stored, &mut sink).unwrap();
     sink
 }
 
-/// Checks the contract of edges and keeps the spans.
+/// Checks the contract of edges and stores the spans.
 #[derive(Default)]
-struct Told {
+struct StoredSpans {
     takes_whole: bool,
     source: Option<SpanSource>,
     tracks: Vec<Track>,
@@ -236,12 +236,12 @@ struct Told {
     last: Vec<u64>,
     open: Vec<Vec<(NameId, u64)>>,
     spans: Vec<(String, u64, u64)>,
-    /// Name, time, and the name of the span around.
+    /// Name, time, and the name of the enclosing span.
     instants: Vec<(String, u64, Option<String>)>,
     attributes: BTreeMap<String, Vec<String>>,
 }
 
-impl Told {
+impl StoredSpans {
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
         let track = edge.track as usize;
         assert!(edge.time >= self.last[track], "time went back on a track");
@@ -250,7 +250,7 @@ impl Told {
         match edge.kind {
             EdgeKind::Begin if self.takes_whole => {
                 let Some((_, SpanValue::U64(end))) = batch.attributes(edge).next() else { panic!("no end") };
-                // Whole spans nest too: what is open must contain the next or have ended.
+                // Complete spans nest too: an open span must contain the next one or have ended.
                 self.open[track]
                     .retain(|&(_, open_end)| open_end > edge.time || open_end == edge.time && end == edge.time);
                 assert!(self.open[track].iter().all(|&(_, open_end)| open_end >= end), "spans cross on a track");
@@ -283,7 +283,7 @@ impl Told {
     }
 }
 
-impl SpanSink for Told {
+impl SpanSink for StoredSpans {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         assert!(self.source.replace(*source).is_none());
         Ok(())
@@ -314,20 +314,20 @@ impl SpanSink for Told {
 }
 
 #[test]
-fn tracks_are_named_and_a_late_epoch_holds_for_all() {
+fn tracks_are_named_and_a_late_epoch_applies_to_all() {
     let bytes = std::fs::read(corpus("real/relay_new.bin.log")).unwrap();
-    let mut told = Told::default();
-    spans(&bytes, &mut told);
-    let names: Vec<&str> = told.tracks.iter().filter_map(|track| track.name.as_deref()).collect();
+    let mut stored = StoredSpans::default();
+    spans(&bytes, &mut stored);
+    let names: Vec<&str> = stored.tracks.iter().filter_map(|track| track.name.as_deref()).collect();
     assert!(names.contains(&"coordinator") && names.contains(&"worker 1"), "{names:?}");
-    let lanes: std::collections::BTreeSet<(u64, u32)> = told.tracks.iter().map(|t| (t.thread, t.lane)).collect();
-    assert_eq!(lanes.len(), told.tracks.len());
+    let lanes: std::collections::BTreeSet<(u64, u32)> = stored.tracks.iter().map(|t| (t.thread, t.lane)).collect();
+    assert_eq!(lanes.len(), stored.tracks.len());
     let late = Bytes::new().poll(1, 0).epoch().poll(1, 1).bytes;
-    let mut told = Told::default();
-    spans(&late, &mut told);
-    assert!(told.source.unwrap().epoch_ns.is_some());
+    let mut stored = StoredSpans::default();
+    spans(&late, &mut stored);
+    assert!(stored.source.unwrap().epoch_ns.is_some());
     let twice = Bytes::new().epoch().poll(1, 0).metadata("epoch", &[0; 8]).bytes;
-    let sink = spans(&twice, &mut Told::default());
+    let sink = spans(&twice, &mut StoredSpans::default());
     assert_eq!(sink.codes(), ["heph/epoch-set-again"]);
 }
 
@@ -340,11 +340,11 @@ fn an_actor_s_event_is_certain_inside_one_run_and_likely_when_it_only_begins_the
     let bytes = Bytes::new().epoch().event(1, 0, 0, 12, 15, "inside").end();
     let bytes = run(bytes, 1, 10, 20).event(1, 2, 0, 14, 31, "waits").end();
     let bytes = run(bytes, 3, 30, 40).event(1, 4, 0, 41, 42, "after").end();
-    let mut told = Told::default();
-    spans(&bytes.bytes, &mut told);
-    assert_eq!(told.attributes["actor"].len(), 1);
-    assert!(told.attributes["actor"][0].starts_with("inside: "));
-    assert!(told.attributes["likely actor"][0].starts_with("waits: "));
+    let mut stored = StoredSpans::default();
+    spans(&bytes.bytes, &mut stored);
+    assert_eq!(stored.attributes["actor"].len(), 1);
+    assert!(stored.attributes["actor"][0].starts_with("inside: "));
+    assert!(stored.attributes["likely actor"][0].starts_with("waits: "));
     let text = printed(&bytes.bytes, &TreeOptions::default()).0;
     assert!(text.contains("inside [worker 7]\n") && text.contains("waits [worker 7?]"), "{text}");
     assert!(text.contains("  after\n"), "{text}");
@@ -369,20 +369,20 @@ fn events_of_no_length_are_instants_with_their_attributes() {
     let bytes = bytes.event(1, 1, 0, 9, 4, "odd").end().event(1, 2, 0, 0, 20, "around").end();
     let bytes = bytes.event(2, 0, 0, 7, 7, "alone").end().bytes;
     for takes_whole in [false, true] {
-        let mut told = Told { takes_whole, ..Told::default() };
-        spans(&bytes, &mut told);
-        assert_eq!(told.spans, [("around".to_owned(), 0, 20)]);
-        let instants: Vec<_> = told.instants.iter().map(|(name, time, _)| (name.as_str(), *time)).collect();
+        let mut stored = StoredSpans { takes_whole, ..StoredSpans::default() };
+        spans(&bytes, &mut stored);
+        assert_eq!(stored.spans, [("around".to_owned(), 0, 20)]);
+        let instants: Vec<_> = stored.instants.iter().map(|(name, time, _)| (name.as_str(), *time)).collect();
         assert_eq!(instants, [("answered", 5), ("odd", 9), ("alone", 7)]);
-        assert_eq!(told.attributes["bytes"], ["answered: U64(512)"]);
-        assert_eq!(told.attributes["end before start by ns"], ["odd: U64(5)"]);
+        assert_eq!(stored.attributes["bytes"], ["answered: U64(512)"]);
+        assert_eq!(stored.attributes["end before start by ns"], ["odd: U64(5)"]);
     }
 }
 
 #[test]
 fn an_empty_trace_is_an_empty_tree() {
     assert_eq!(json(&[], &as_json())["spans"], Value::Array(Vec::new()));
-    let mut told = Told::default();
-    spans(&[], &mut told);
-    assert!(told.source.is_some() && told.spans.is_empty());
+    let mut stored = StoredSpans::default();
+    spans(&[], &mut stored);
+    assert!(stored.source.is_some() && stored.spans.is_empty());
 }

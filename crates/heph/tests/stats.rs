@@ -1,4 +1,4 @@
-//! Statistics against sums made another way, and against the recorded programs' own figures.
+//! Statistics, compared with sums computed another way, and with the figures printed by the recorded programs.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -99,7 +99,7 @@ fn sums_of_a_real_trace_are_those_of_its_records() {
 }
 
 #[test]
-fn growth_beyond_a_threshold_is_told() {
+fn growth_beyond_a_threshold_is_reported() {
     let base = of(&worker());
     let slow = run(Bytes::new().epoch(), 1, 0, (0, 150), (7, "a"));
     let slow = of(&run(slow, 1, 1, (200, 350), (7, "a")).bytes);

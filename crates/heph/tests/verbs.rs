@@ -1,4 +1,4 @@
-//! What trim, dump, convert, probe and import do beyond the corpus.
+//! Behavior of trim, dump, convert, probe and import that the corpus does not cover.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -159,7 +159,7 @@ fn floats_without_bits_are_read_as_numbers() {
 }
 
 #[test]
-fn what_the_format_has_not_is_refused_by_name() {
+fn unsupported_conditions_are_rejected_by_name() {
     let refused = |plan: Plan| rewrite(&Heph, &trace().bytes, &plan).err().unwrap();
     let target = TargetOptions { version: Some(2), ..TargetOptions::default() };
     assert_eq!(refused(Plan::Convert(target)).to_string(), "--version means nothing for heph traces");

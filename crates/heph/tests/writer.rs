@@ -1,4 +1,4 @@
-//! The writer against the labelled builder, and packets of any content.
+//! The writer against the labeled builder, and packets of any content.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -57,7 +57,7 @@ fn writer_and_builder_agree_on_every_type() {
 }
 
 #[test]
-fn what_does_not_fit_its_length_is_refused_and_nothing_is_written() {
+fn values_too_long_for_their_length_are_rejected_and_nothing_is_written() {
     let mut writer = Writer::new(Vec::new());
     let long = "x".repeat(65_536);
     let refused = writer.event(&Header::default(), &long).unsigned("n", 1).finish().unwrap_err();

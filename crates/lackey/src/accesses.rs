@@ -1,4 +1,4 @@
-//! The trace as lane 2: accesses, for the engines of `anytrace-analysis`.
+//! The trace as accesses, for the engines of `anytrace-analysis`.
 
 use anytrace_core::access::{Access, AccessFlags, AccessKind, AccessSink, BATCH_ACCESSES};
 use anytrace_core::{Error, Sink, Summary};
@@ -6,24 +6,24 @@ use anytrace_core::{Error, Sink, Summary};
 use crate::reader::{Piece, Place, Reader, Visit};
 use crate::record::{Kind, Record};
 
-/// Tells a trace to `out`; damage goes to `sink`.
+/// Emits a trace to `out`; damage is reported to `sink`.
 ///
-/// A modify is a read and a write with the same number. A superblock is no access. All is told as thread 0: a log
-/// names no threads.
-pub(crate) fn tell(reader: Reader, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-    let mut teller = Teller { out, batch: Vec::with_capacity(BATCH_ACCESSES), has_thread: false };
-    let passed = reader.walk(&mut teller, sink)?;
-    teller.flush()?;
+/// A modify is a read and a write with the same number. A superblock is not an access. Everything is emitted as thread
+/// 0, because a log names no threads.
+pub(crate) fn emit(reader: Reader, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+    let mut emitter = AccessEmitter { out, batch: Vec::with_capacity(BATCH_ACCESSES), has_thread: false };
+    let passed = reader.walk(&mut emitter, sink)?;
+    emitter.flush()?;
     Ok(Summary { records: passed.records, bytes: passed.bytes })
 }
 
-struct Teller<'a> {
+struct AccessEmitter<'a> {
     out: &'a mut dyn AccessSink,
     batch: Vec<Access>,
     has_thread: bool,
 }
 
-impl Teller<'_> {
+impl AccessEmitter<'_> {
     #[cold]
     fn flush(&mut self) -> Result<(), Error> {
         if self.batch.is_empty() {
@@ -38,7 +38,7 @@ impl Teller<'_> {
     }
 }
 
-impl Visit for Teller<'_> {
+impl Visit for AccessEmitter<'_> {
     #[inline]
     fn record(&mut self, record: &Record<'_>, at: Place, _sink: &mut dyn Sink) -> Result<(), Error> {
         let kind = match record.kind {

@@ -7,16 +7,16 @@ use crate::message::{Fact, message};
 use crate::reader::{Piece, Place, Reader, Visit};
 use crate::record::{Kind, Record};
 use crate::rules;
-use crate::run::Run;
+use crate::run::RunFacts;
 use crate::writer::push_record;
 
 /// Largest data access Valgrind traces.
 const DATA_BYTES_MAX: u16 = 512;
 
-/// No instruction of a machine Valgrind runs on is longer; its own requests are "instructions" of up to 20 bytes.
+/// No instruction of a machine that Valgrind supports is longer; its own requests are "instructions" of up to 20 bytes.
 const FETCH_BYTES_MAX: u16 = 32;
 
-/// Most bytes of a line that a complaint shows.
+/// Most bytes of a line that a diagnostic shows.
 const SHOWN_BYTES: usize = 40;
 
 /// Reports every breach of a rule.
@@ -29,13 +29,13 @@ pub(crate) fn check(reader: Reader, sink: &mut dyn Sink) -> Result<Summary, Erro
 
 #[derive(Debug, Default)]
 struct Check {
-    run: Run,
+    run: RunFacts,
     fetches: u64,
     blocks: u64,
     /// The superblock whose first instruction must come next.
     entered: Option<(u64, Place)>,
     has_odd_spelling: bool,
-    /// The first message, for a complaint about the end.
+    /// The first message, for a diagnostic about the end.
     first: Option<Place>,
     has_several: bool,
 }
@@ -56,18 +56,18 @@ impl Check {
     fn odd(&mut self, record: &Record<'_>, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
         let size_max = if record.kind == Kind::Fetch { FETCH_BYTES_MAX } else { DATA_BYTES_MAX };
         if record.kind != Kind::Block && !(1..=size_max).contains(&record.size) {
-            let report = at.complaint(&rules::ODD_SIZE, size_column(record));
+            let report = at.diagnostic(&rules::ODD_SIZE, size_column(record));
             let report = report.field("size").expected(format!("1 to {size_max}"));
             sink.report(report.found(record.size.to_string()))?;
         }
         if record.wraps() {
-            let report = at.complaint(&rules::ACCESS_WRAPS, 0).field("address");
+            let report = at.diagnostic(&rules::ACCESS_WRAPS, 0).field("address");
             sink.report(report.found(format!("{} bytes at {:#x}", record.size, record.address)))?;
         }
         self.spelling(record, at, sink)
     }
 
-    /// Says once that the spelling is another than Valgrind's.
+    /// Reports once that the spelling differs from Valgrind's.
     #[cold]
     fn spelling(&mut self, record: &Record<'_>, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
         if record.is_usual || std::mem::replace(&mut self.has_odd_spelling, true) {
@@ -79,7 +79,7 @@ impl Check {
         push_record(&mut usual, record.kind, record.address, record.size);
         let expected = escaped(usual.trim_ascii_end());
         let help = "`anytrace convert --style canonical` writes all records as Valgrind does";
-        let report = at.complaint(&rules::SPELLING, 0).field("record").expected(format!("\"{expected}\""));
+        let report = at.diagnostic(&rules::SPELLING, 0).field("record").expected(format!("\"{expected}\""));
         sink.report(report.found(format!("\"{found}\"")).help(help))
     }
 
@@ -93,17 +93,17 @@ impl Check {
         if (record.kind, record.address) == (Kind::Fetch, address) {
             return Ok(());
         }
-        // Without --trace-mem=yes there are superblocks alone.
+        // Without --trace-mem=yes there are only superblocks.
         if record.kind == Kind::Block && self.fetches == 0 {
             return Ok(());
         }
         let report =
-            place.complaint(&rules::BLOCK_WITHOUT_FETCH, 0).expected(format!("a fetch at {address:#x} behind it"));
+            place.diagnostic(&rules::BLOCK_WITHOUT_FETCH, 0).expected(format!("a fetch at {address:#x} behind it"));
         sink.report(report.found(format!("a {} at {:#x}", record.kind.name(), record.address)))
     }
 
     fn counted(&self, what: &'static str, counted: u64, there: u64, at: Place) -> Option<Diagnostic> {
-        // Counts go on in the child of a fork, and a trace of one kind alone has none of the other.
+        // Counts continue in the child of a fork, and a trace with one kind of record has none of the other.
         if counted == there || there == 0 || self.run.processes.len() > 1 {
             return None;
         }
@@ -112,7 +112,7 @@ impl Check {
         } else {
             "a forked child, or another program, wrote into the same log"
         };
-        let report = at.complaint(&rules::COUNTS_DIFFER, 0).field(what);
+        let report = at.diagnostic(&rules::COUNTS_DIFFER, 0).field(what);
         Some(report.expected(format!("{counted} records, as Valgrind counted")).found(there.to_string()).help(help))
     }
 
@@ -124,7 +124,7 @@ impl Check {
             let found = self.run.processes.iter().map(u64::to_string).collect::<Vec<_>>().join(" and ");
             let help =
                 "--log-file with %p in the name gives each process that --trace-children=yes follows its own log";
-            sink.report(at.complaint(&rules::SEVERAL_PROCESSES, 0).found(found).help(help))?;
+            sink.report(at.diagnostic(&rules::SEVERAL_PROCESSES, 0).found(found).help(help))?;
         }
         let differs = match fact {
             Some(Fact::Instructions(count)) => self.counted("guest instrs", count, self.fetches, at),
@@ -135,12 +135,12 @@ impl Check {
     }
 }
 
-/// Where the size stands on the line.
+/// The column of the size.
 fn size_column(record: &Record<'_>) -> usize {
     record.text.iter().position(|byte| *byte == b',').map_or(0, |comma| comma + 1)
 }
 
-/// True for records that no rule has anything to say about: most of them.
+/// True for records that cannot break a rule: most of them.
 #[inline(always)]
 fn is_ordinary(record: &Record<'_>) -> bool {
     let size_max = if record.kind as u8 == Kind::Fetch as u8 { FETCH_BYTES_MAX } else { DATA_BYTES_MAX };

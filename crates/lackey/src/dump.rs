@@ -1,4 +1,4 @@
-//! `dump`: records one a line; as JSON also what stands between them.
+//! `dump`: one record per line; as JSON, also the text between records.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::out::Out;
 use crate::reader::{Piece, Place, Reader, Visit};
 use crate::record::Record;
 
-/// Prints the records that the options want.
+/// Prints the records that the options select.
 pub(crate) fn dump(
     reader: Reader,
     options: &DumpOptions,

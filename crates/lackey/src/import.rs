@@ -10,17 +10,17 @@ use crate::out::Out;
 use crate::parse::{Fields, read_line};
 use crate::reader::{Piece, Place};
 use crate::record::Kind;
-use crate::rewrite::Form;
+use crate::rewrite::RecordForm;
 use crate::writer::push_record;
 
-/// Writes a trace from what `dump --format jsonl` printed.
+/// Writes a trace from the output of `dump --format jsonl`.
 pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Target) -> Result<Outcome, Error> {
-    let form = Form::new(options.target)?;
+    let form = RecordForm::new(options.target)?;
     let mut lines = Lines::new(input, options.limits);
     lines.header(NAME)?;
     let mut out = out;
     let mut out = Out::new(&mut out);
-    if form == Form::Jsonl {
+    if form == RecordForm::Jsonl {
         push_header(&mut out.buffer);
     }
     let mut outcome = Outcome::default();
@@ -37,12 +37,12 @@ pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Ta
             None => Some(put_piece(&mut line, &object)?),
         };
         match (form, piece) {
-            (Form::Jsonl, None) => {
+            (RecordForm::Jsonl, None) => {
                 let bare = line.strip_suffix(b"\n").unwrap_or(&line);
                 let fields = read_line(bare).map_err(|_| object.wrong("line", "a record", "another line"))?;
                 push_record_json(&mut out.buffer, &fields.record(&line), None);
             }
-            (Form::Jsonl, Some(make)) => {
+            (RecordForm::Jsonl, Some(make)) => {
                 let nowhere = Place { offset: 0, seq: 0, line: 1, column: 1 };
                 push_piece_json(&mut out.buffer, make(&line), nowhere, false);
             }
@@ -60,9 +60,9 @@ fn fields(object: &Object, kind: Kind) -> Result<Fields, Error> {
     Ok(Fields { kind, address: object.u64("address")?, size, is_usual: true })
 }
 
-/// Appends the record's own line where it still says what the fields say, else what Valgrind would write.
-fn put_record(out: &mut Vec<u8>, object: &Object, fields: &Fields, form: Form) -> Result<(), Error> {
-    let spelled = if object.has("line") && form != Form::Canonical { bare(object)? } else { Vec::new() };
+/// Appends the record's own line if it still agrees with the fields, else the line that Valgrind would write.
+fn put_record(out: &mut Vec<u8>, object: &Object, fields: &Fields, form: RecordForm) -> Result<(), Error> {
+    let spelled = if object.has("line") && form != RecordForm::Canonical { bare(object)? } else { Vec::new() };
     let says_so = |read: Fields| Fields { is_usual: true, ..read } == *fields;
     if read_line(&spelled).is_ok_and(says_so) {
         out.extend_from_slice(&spelled);
@@ -76,7 +76,7 @@ fn put_record(out: &mut Vec<u8>, object: &Object, fields: &Fields, form: Form) -
     Ok(())
 }
 
-/// Appends a line that is no record; says how it is told.
+/// Appends a line that is not a record; returns the constructor of its kind of piece.
 fn put_piece(out: &mut Vec<u8>, object: &Object) -> Result<fn(&[u8]) -> Piece<'_>, Error> {
     let line = bare(object)?;
     let kind = object.str("kind")?;

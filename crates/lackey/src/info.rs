@@ -1,4 +1,4 @@
-//! `info`: counts everything once.
+//! `info`: counts everything in one pass.
 
 use anytrace_core::{Error, Info, Sink};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::NAME;
 use crate::reader::{Piece, Place, Reader, Visit};
 use crate::record::{Kind, Record, SIZE_MAX};
-use crate::run::Run;
+use crate::run::RunFacts;
 
 /// Bytes of a cache line, for line crossings.
 const LINE_BYTES: u64 = 64;
@@ -23,7 +23,7 @@ struct Counts {
     unusual: u64,
     message_lines: u64,
     text_pieces: u64,
-    run: Run,
+    run: RunFacts,
 }
 
 /// Lowest and highest first address.
@@ -43,7 +43,7 @@ impl Range {
     }
 }
 
-/// Reads all of the trace.
+/// Reads the entire trace.
 pub(crate) fn info(reader: Reader, sink: &mut dyn Sink) -> Result<Info, Error> {
     let mut info = Info::new(NAME);
     info.set_container(reader.layers(), None);
@@ -55,7 +55,7 @@ pub(crate) fn info(reader: Reader, sink: &mut dyn Sink) -> Result<Info, Error> {
         unusual: 0,
         message_lines: 0,
         text_pieces: 0,
-        run: Run::default(),
+        run: RunFacts::default(),
     };
     let passed = reader.walk(&mut counts, sink)?;
     info.bytes = passed.bytes;

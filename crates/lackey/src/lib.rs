@@ -1,8 +1,9 @@
 //! Memory traces of Valgrind's tool lackey: which instructions a program executed and which data they touched.
 //!
-//! Reads, checks, repairs, writes, trims and dumps what `valgrind --tool=lackey --trace-mem=yes` prints, with all that
-//! stands among the records in real logs, in one pass and bounded memory. [`Lackey`] is the door for programs that handle
-//! several formats; [`Reader`], [`Record`], [`parse`] and [`push_record`] are the format's own.
+//! Reads, checks, repairs, writes, trims and dumps what `valgrind --tool=lackey --trace-mem=yes` prints, with
+//! everything that real logs contain between the records, in one pass and bounded memory. [`Lackey`] is the entry point
+//! for programs that handle several formats; [`Reader`], [`Record`], [`parse`] and [`push_record`] are the format's
+//! own.
 //!
 //! ```
 //! use anytrace_core::{Collect, Input, OpenOptions};

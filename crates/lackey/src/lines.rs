@@ -1,4 +1,4 @@
-//! One record or piece, one line: for people and as JSON.
+//! One line for each record or piece: for people and as JSON.
 
 use anytrace_core::jsonl::push_header_start;
 use anytrace_core::text::{push_dec, push_hex, push_json_bytes};
@@ -25,7 +25,7 @@ pub(crate) fn push_text(out: &mut Vec<u8>, record: &Record<'_>) {
     out.push(b'\n');
 }
 
-/// Appends a record as JSON. Its line stands there only where Valgrind would spell it otherwise.
+/// Appends a record as JSON. Its line is included only if Valgrind would spell it differently.
 pub(crate) fn push_record_json(out: &mut Vec<u8>, record: &Record<'_>, offset: Option<u64>) {
     out.extend_from_slice(b"{\"kind\":\"");
     out.extend_from_slice(record.kind.name().as_bytes());
@@ -42,7 +42,7 @@ pub(crate) fn push_record_json(out: &mut Vec<u8>, record: &Record<'_>, offset: O
     push_end(out, record.text, offset);
 }
 
-/// Appends a piece as JSON. What is lost has no line there.
+/// Appends a piece as JSON. Lost bytes have no line.
 pub(crate) fn push_piece_json(out: &mut Vec<u8>, piece: Piece<'_>, at: Place, has_offset: bool) {
     let (kind, bytes): (&[u8], _) = match piece {
         Piece::Message(bytes) => (b"message", bytes),

@@ -1,7 +1,7 @@
-//! What Valgrind itself writes among the records: lines that begin with the process id between two marks.
+//! The lines that Valgrind itself writes between the records: they begin with the process id between two marks.
 //!
-//! `==PID== text` is for people, `--PID-- text` comes with `-v`, `--PID:LEVEL:MODULE text` with `-d`, `**PID** text` from
-//! `VALGRIND_PRINTF`; with `--time-stamp=yes` a time stands before the process id (sample `stamped.lackey`).
+//! `==PID== text` is for people, `--PID-- text` comes with `-v`, `--PID:LEVEL:MODULE text` with `-d`, `**PID** text`
+//! from `VALGRIND_PRINTF`; with `--time-stamp=yes` the process id follows a time (sample `stamped.lackey`).
 
 /// How far into a line the process id may reach.
 const HEAD_BYTES_MAX: usize = 48;
@@ -11,7 +11,7 @@ const HEAD_BYTES_MAX: usize = 48;
 pub(crate) struct Message<'a> {
     /// The process that wrote it.
     pub(crate) process: u64,
-    /// What it says, without blanks around.
+    /// Its text, without surrounding blanks.
     pub(crate) text: &'a [u8],
 }
 
@@ -28,20 +28,20 @@ pub(crate) fn message(line: &[u8]) -> Option<Message<'_>> {
         None if mark == b"--" => rest.split_at(head.iter().position(|byte| *byte == b':')?),
         None => return None,
     };
-    // A time, if there is one, stands before the process id.
+    // The time, if there is one, precedes the process id.
     let digits = head.rsplit(|byte| *byte == b' ').next()?;
     let process = std::str::from_utf8(digits).ok()?.parse().ok()?;
     Some(Message { process, text: text.trim_ascii() })
 }
 
-/// What a message says about the whole run.
+/// What a message states about the entire run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fact<'a> {
-    /// The tool and what it is, on the first line.
+    /// The tool and its description, on the first line.
     Tool(&'a [u8]),
     /// Valgrind's version.
     Version(&'a [u8]),
-    /// The command that is traced.
+    /// The command that was traced.
     Command(&'a [u8]),
     /// Instructions executed, counted at the end.
     Instructions(u64),
@@ -52,7 +52,7 @@ pub(crate) enum Fact<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// What it says about the whole run, if it says anything.
+    /// What it states about the entire run, if anything.
     pub(crate) fn fact(&self) -> Option<Fact<'a>> {
         let after = |start: &[u8]| self.text.strip_prefix(start).map(<[u8]>::trim_ascii);
         if let Some(rest) = after(b"Using Valgrind-") {

@@ -1,13 +1,13 @@
-//! Bytes on their way out, handed over in large pieces.
+//! Output buffer that is written in large pieces.
 
 use std::io::Write;
 
 use anytrace_core::Error;
 
-/// Handed over whenever so much is together.
+/// The buffer is written when it reaches this size.
 const FULL_BYTES: usize = 1 << 16;
 
-/// Collects bytes for a writer.
+/// Buffers bytes for a writer.
 pub(crate) struct Out<'a> {
     pub(crate) buffer: Vec<u8>,
     target: &'a mut dyn Write,

@@ -2,14 +2,14 @@
 
 use crate::record::{ADDRESS_DIGITS_MAX, Kind, Record};
 
-/// Why [`parse`] gave no record.
+/// Why [`parse`] returned no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// The line has no end in the window.
     More,
-    /// The line is no record: one of Valgrind's messages, text, or nothing.
+    /// The line is not a record: one of Valgrind's messages, text, or nothing.
     Other,
-    /// The line begins like a record and is none.
+    /// The line begins like a record but is not one.
     Bad(Fault),
 }
 
@@ -18,13 +18,14 @@ pub enum Need {
 pub struct Fault {
     /// `kind`, `address`, `size` or `line end`.
     pub field: &'static str,
-    /// What should stand there.
+    /// What was expected.
     pub expected: &'static str,
-    /// Where it should, in bytes from the start of the line.
+    /// Its place, in bytes from the start of the line.
     pub at: usize,
 }
 
-/// Reads the record on the line that the window begins with; gives it and the length of its line, line end included.
+/// Reads the record on the line with which the window begins; returns it and the length of its line, including the line
+/// end.
 ///
 /// ```
 /// use anytrace_lackey::{Kind, Need, parse};
@@ -36,7 +37,7 @@ pub struct Fault {
 /// ```
 ///
 /// # Errors
-/// [`Need`] says why there is none.
+/// [`Need`] says why there is no record.
 pub fn parse(window: &[u8]) -> Result<(Record<'_>, usize), Need> {
     if let Some(found) = canonical(window) {
         return Ok(found);
@@ -46,7 +47,7 @@ pub fn parse(window: &[u8]) -> Result<(Record<'_>, usize), Need> {
     read_line(&window[..end]).map(|fields| (fields.record(text), text.len()))
 }
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fields {
     pub(crate) kind: Kind,
@@ -64,11 +65,11 @@ impl Fields {
     }
 }
 
-/// Bytes that the fast way looks at: a mark, 16 digits, a comma, 5 digits and a line end, and what makes it a round
-/// number.
+/// Bytes that the fast path examines: a mark, 16 digits, a comma, 5 digits and a line end, rounded up to a power of
+/// two.
 const LOOK_BYTES: usize = 32;
 
-/// Reads a record as Valgrind spells it, lower-case digits and a plain line end, where enough bytes are at hand.
+/// Reads a record as Valgrind spells it, lower-case digits and a plain line end, if enough bytes are available.
 #[inline(always)]
 pub(crate) fn canonical(window: &[u8]) -> Option<(Record<'_>, usize)> {
     let look = window.first_chunk::<LOOK_BYTES>()?;
@@ -93,7 +94,7 @@ pub(crate) fn canonical(window: &[u8]) -> Option<(Record<'_>, usize)> {
         }
         size = u16::from(digit);
         at += 2;
-        // Sizes of up to three digits are all that Valgrind writes.
+        // Valgrind only writes sizes of up to three digits.
         for _ in 0..2 {
             let digit = look[at].wrapping_sub(b'0');
             if digit > 9 {
@@ -127,12 +128,12 @@ fn lower_hex(byte: u8) -> u8 {
     }
 }
 
-/// The value of the eight lower-case hex digits behind the mark, all at once.
+/// The value of the eight lower-case hex digits after the mark, all at once.
 #[inline(always)]
 fn eight_digits(look: &[u8; LOOK_BYTES]) -> Option<u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let digits = u64::from_le_bytes([look[3], look[4], look[5], look[6], look[7], look[8], look[9], look[10]]);
-    // 1 in each byte that is a letter: bit 6 tells 0x61 to 0x66 from 0x30 to 0x39.
+    // 1 in each byte that is a letter: bit 6 distinguishes 0x61 to 0x66 from 0x30 to 0x39.
     let letters = digits >> 6 & ONES;
     let low = digits & (ONES * 15);
     let is_high_right = digits & (ONES * 0xf0) == ONES * 0x30 + letters * 0x30;
@@ -150,10 +151,10 @@ fn eight_digits(look: &[u8; LOOK_BYTES]) -> Option<u32> {
     Some((fours << 16 | fours >> 32) as u32)
 }
 
-/// Kind, address and size of a line without its line end, in any spelling: blanks as one likes, digits of either case, a
-/// carriage return at the end.
-pub(crate) fn read_line(whole: &[u8]) -> Result<Fields, Need> {
-    let line = whole.strip_suffix(b"\r").unwrap_or(whole);
+/// Kind, address and size of a line without its line end, in any spelling: any number of blanks, digits of either case,
+/// a carriage return at the end.
+pub(crate) fn read_line(text: &[u8]) -> Result<Fields, Need> {
+    let line = text.strip_suffix(b"\r").unwrap_or(text);
     let start = blanks(line, 0);
     let (kind, after) = match line.get(start..) {
         Some([b'S', b'B', ..]) => (Kind::Block, start + 2),
@@ -170,17 +171,17 @@ pub(crate) fn read_line(whole: &[u8]) -> Result<Fields, Need> {
         false => Err(fault("kind", "a blank behind it", after)),
     };
     let read = |(address, size)| {
-        let is_usual = has_mark && line.len() == whole.len() && is_usual(&line[3..]);
+        let is_usual = has_mark && line.len() == text.len() && is_usual(&line[3..]);
         Fields { kind, address, size, is_usual }
     };
     fields.map(read).map_err(|fault| {
         let has_digit = line.get(address_at).is_some_and(u8::is_ascii_hexdigit);
-        // "SB " may begin a sentence; the marks of the others do not.
+        // "SB " may begin a sentence; the other marks do not.
         if has_mark && (kind != Kind::Block || has_digit) || resembles(line) { Need::Bad(fault) } else { Need::Other }
     })
 }
 
-/// True for an address, and a size where there is one, as Valgrind writes them.
+/// True for an address, and a size if there is one, as Valgrind writes them.
 fn is_usual(text: &[u8]) -> bool {
     let mut parts = text.split(|byte| *byte == b',');
     let (address, size) = (parts.next().unwrap_or_default(), parts.next().unwrap_or(b"0"));
@@ -193,13 +194,13 @@ fn fault(field: &'static str, expected: &'static str, at: usize) -> Fault {
     Fault { field, expected, at }
 }
 
-/// Where blanks that begin at `from` end.
+/// The end of the blanks that begin at `from`.
 fn blanks(line: &[u8], from: usize) -> usize {
     let rest = line.get(from..).unwrap_or_default();
     from + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Address and size behind the mark.
+/// Address and size after the mark.
 fn fields(line: &[u8], from: usize, kind: Kind) -> Result<(u64, u16), Fault> {
     let rest = line.get(from..).unwrap_or_default();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -232,7 +233,7 @@ fn hex_value(byte: u8) -> u8 {
     char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok()).unwrap_or(0)
 }
 
-/// A line that begins with no mark: a record that lost its beginning, or none.
+/// A line that begins with no mark: a record that lost its beginning, or not a record.
 fn unlike(line: &[u8]) -> Need {
     if resembles(line) { Need::Bad(fault("kind", "I, L, S, M or SB", blanks(line, 0))) } else { Need::Other }
 }
@@ -240,8 +241,8 @@ fn unlike(line: &[u8]) -> Need {
 /// Longest line that may be a damaged record.
 const DAMAGED_BYTES_MAX: usize = 40;
 
-/// True for a line that is a record but for one byte or for its beginning: six hex digits or more in a row, and all but
-/// one byte such as records have.
+/// True for a line that would be a record except for one byte or for its beginning: six hex digits or more in a row,
+/// and all bytes but one occur in records.
 fn resembles(line: &[u8]) -> bool {
     if line.len() > DAMAGED_BYTES_MAX {
         return false;
@@ -263,8 +264,8 @@ pub(crate) fn is_cut(line: &[u8]) -> bool {
     digits <= ADDRESS_DIGITS_MAX && (digits == rest.len() || rest[digits..] == *b"," && kind != Kind::Block)
 }
 
-/// Where a record as Valgrind spells it begins behind other text on the same line, which is given without its line end:
-/// what a program wrote without a line end stands so.
+/// The start of a record as Valgrind spells it after other text on the same line, which is given without its line end:
+/// text that a program wrote without a line end leads to such lines.
 pub(crate) fn record_behind_text(line: &[u8]) -> Option<usize> {
     let digits_from = |end: usize, is_digit: fn(&u8) -> bool| {
         let count = line.get(..end).unwrap_or_default().iter().rev().take_while(|byte| is_digit(byte)).count();
@@ -294,7 +295,7 @@ mod tests {
             assert_eq!((used, record.text), (window.len(), &window[..]));
             (record.kind, record.address, record.size, record.is_usual)
         });
-        // With bytes behind the line the fast way may be taken, and must say the same.
+        // With more bytes after the line the fast path may be taken, and must give the same result.
         let mut long = window.clone();
         long.extend([b'.'; 40]);
         let fast = parse(&long).map(|(record, used)| {
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_told_from_text() {
+    fn a_damaged_record_is_distinguished_from_text() {
         assert_eq!(bad("I  ,3"), ("address", 3));
         assert_eq!(bad("I  0401ab7x,3"), ("address", 10));
         assert_eq!(bad(" L 1fff000698 8"), ("address", 13));
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_in_every_place_of_the_fast_way_means_what_the_slow_way_says() {
+    fn the_fast_and_the_slow_path_agree_on_every_byte_in_every_place() {
         for line in ["I  0401ab70,3", " L 1fff000698,16", "SB 0401ab70"] {
             for at in 0..line.len() {
                 for byte in (0..=u8::MAX).filter(|byte| *byte != b'\n') {

@@ -1,17 +1,17 @@
-//! Is this a lackey trace? Looks at the lines of the head.
+//! Is this a lackey trace? Examines the first lines.
 
 use anytrace_core::{Confidence, Head};
 
 use crate::message::{Fact, message};
 use crate::parse::{canonical, is_cut, read_line};
 
-/// Lines looked at before giving up.
+/// Lines examined before giving up.
 const LINES_MAX: usize = 4096;
 
-/// So many records as Valgrind spells them, and little else, are no accident.
+/// This many records as Valgrind spells them, with little else, are not a coincidence.
 const SURE_RECORDS: usize = 16;
 
-/// Answers for a head of at most 64 KiB.
+/// The answer for the first bytes of a file, at most 64 KiB.
 pub(crate) fn probe(head: &Head<'_>) -> Confidence {
     let lines = count(head);
     if lines.has_tool {
@@ -19,18 +19,18 @@ pub(crate) fn probe(head: &Head<'_>) -> Confidence {
     }
     let others = lines.other;
     match lines {
-        Lines { records: 0, .. } if head.has_extension(&["lackey"]) => Confidence::Maybe,
-        Lines { records: 0, .. } => Confidence::No,
-        // One line in eight of something else: what a program prints, or damage.
-        Lines { spelled, .. } if spelled >= SURE_RECORDS && others * 8 <= spelled => Confidence::Certain,
-        Lines { records, .. } if others * 2 <= records => Confidence::Likely,
-        Lines { spelled, .. } if spelled > 0 => Confidence::Maybe,
+        LineCounts { records: 0, .. } if head.has_extension(&["lackey"]) => Confidence::Maybe,
+        LineCounts { records: 0, .. } => Confidence::No,
+        // One line in eight is something else: output of the program, or damage.
+        LineCounts { spelled, .. } if spelled >= SURE_RECORDS && others * 8 <= spelled => Confidence::Certain,
+        LineCounts { records, .. } if others * 2 <= records => Confidence::Likely,
+        LineCounts { spelled, .. } if spelled > 0 => Confidence::Maybe,
         _ => Confidence::No,
     }
 }
 
 #[derive(Debug, Default)]
-struct Lines {
+struct LineCounts {
     /// Records in any spelling.
     records: usize,
     /// Records as Valgrind spells them.
@@ -41,8 +41,8 @@ struct Lines {
     has_tool: bool,
 }
 
-fn count(head: &Head<'_>) -> Lines {
-    let mut lines = Lines::default();
+fn count(head: &Head<'_>) -> LineCounts {
+    let mut lines = LineCounts::default();
     let mut rest = head.bytes;
     for _ in 0..LINES_MAX {
         if rest.is_empty() {

@@ -1,5 +1,5 @@
 //! Drives the parser over an input of any size: records, Valgrind's messages, other text and what is damaged, in the
-//! order of the bytes, every byte exactly once.
+//! order of the bytes, with every byte exactly once.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use crate::parse::{Fault, Fields, Need, canonical, is_cut, read_line, record_beh
 use crate::record::Record;
 use crate::rules;
 
-/// Longest line held at once, where the caller's limit is not lower. Valgrind's records have at most 26 bytes.
+/// Longest line buffered, unless the caller's limit is lower. Valgrind's records have at most 26 bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// A line that is no record, or a part of one. Records and pieces together are all bytes of the input.
+/// A line that is not a record, or a part of one. Records and pieces together are all bytes of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// One of Valgrind's messages.
     Message(&'a [u8]),
-    /// Other text: what the traced program wrote, most of the time.
+    /// Other text: usually output of the traced program.
     Text(&'a [u8]),
     /// An empty line.
     Space(&'a [u8]),
-    /// Bytes that are none of these; why was reported.
+    /// Bytes that are none of these; the reason was reported.
     Lost(&'a [u8]),
 }
 
@@ -35,7 +35,7 @@ pub enum Item<'a> {
     Piece(Piece<'a>),
 }
 
-/// Where a record or piece stands.
+/// Where a record or piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Offset of its first byte.
@@ -49,36 +49,36 @@ pub struct Place {
 }
 
 impl Place {
-    /// A complaint about the byte `at` of the record or piece.
+    /// A diagnostic about the byte `at` of the record or piece.
     #[cold]
-    pub(crate) fn complaint(&self, rule: &'static Rule, at: usize) -> Diagnostic {
+    pub(crate) fn diagnostic(&self, rule: &'static Rule, at: usize) -> Diagnostic {
         let at = at as u64;
         rule.at(self.offset + at).line(self.line, self.column + at).record(self.seq)
     }
 }
 
-/// What a pass does with what it meets.
+/// The visitor of a pass.
 pub(crate) trait Visit {
-    /// Takes a record.
+    /// Processes a record.
     fn record(&mut self, record: &Record<'_>, at: Place, sink: &mut dyn Sink) -> Result<(), Error>;
 
-    /// Takes anything else.
+    /// Processes anything else.
     fn piece(&mut self, piece: Piece<'_>, at: Place, sink: &mut dyn Sink) -> Result<(), Error>;
 
-    /// True when nothing further is wanted.
+    /// True when nothing more is needed.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Records read.
     pub records: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Bytes that were no part of any line a trace has.
+    /// Bytes that belong to no line that a trace can have.
     pub bytes_lost: u64,
 }
 
@@ -102,27 +102,27 @@ pub struct Passed {
 /// ```
 pub struct Reader {
     cursor: Cursor,
-    state: State,
+    state: ReaderState,
 }
 
-/// What is carried from window to window.
-struct State {
+/// State that is kept from window to window.
+struct ReaderState {
     line_bytes_max: usize,
     offset: u64,
     seq: u64,
     line: u64,
     column: u64,
     bytes_lost: u64,
-    /// What the line is whose beginning was told already.
+    /// The kind of the line whose beginning has already been passed to the visitor.
     long: Option<Long>,
-    /// The record before which text was complained about last: text right behind text is one complaint.
-    complained_at: Option<u64>,
+    /// The record before which text was reported last: text right after text is reported once.
+    text_reported_at: Option<u64>,
 }
 
-/// A line told in pieces.
+/// A line that is passed to the visitor in pieces.
 struct Long {
     class: Class,
-    /// A complaint that waits for the end of what it is about.
+    /// A diagnostic that waits for the end of what it concerns.
     pending: Option<Diagnostic>,
 }
 
@@ -144,10 +144,10 @@ impl Class {
 }
 
 impl Reader {
-    /// Starts at the first byte. Of the options, the limits count.
+    /// Starts at the first byte. Of the options, only the limits are used.
     pub fn new(input: Input, options: &OpenOptions) -> Self {
         let max = options.limits.record_bytes_max.clamp(64, LINE_BYTES_MAX);
-        let state = State {
+        let state = ReaderState {
             line_bytes_max: usize::try_from(max).unwrap_or(1 << 20),
             offset: 0,
             seq: 0,
@@ -155,7 +155,7 @@ impl Reader {
             column: 1,
             bytes_lost: 0,
             long: None,
-            complained_at: None,
+            text_reported_at: None,
         };
         Self { cursor: Cursor::new(input), state }
     }
@@ -165,10 +165,10 @@ impl Reader {
         self.cursor.layers()
     }
 
-    /// Visits every record and piece to the end of the input. Damage is reported to the sink and read past.
+    /// Visits every record and piece to the end of the input. Damage is reported to the sink and skipped.
     ///
     /// # Errors
-    /// I/O, and what the visitor or the sink returns.
+    /// I/O errors, and whatever the visitor or the sink returns.
     pub fn for_each(
         self,
         sink: &mut dyn Sink,
@@ -198,7 +198,7 @@ impl Reader {
             if visit.is_done() || is_last && left == 0 {
                 break;
             }
-            // Growing by halves keeps the reading of a long line linear, and asks a slow pipe for little.
+            // Growth by halves keeps the reading of a long line linear, and requests little from a slow pipe.
             is_last = self.cursor.fill(left + left / 2 + 1)? == left;
         }
         if let Some(diagnostic) = self.state.long.and_then(|long| long.pending) {
@@ -211,8 +211,8 @@ impl Reader {
     }
 }
 
-impl State {
-    /// Visits what is whole in the window; returns how many bytes that is.
+impl ReaderState {
+    /// Visits the complete lines in the window; returns their length in bytes.
     fn window<V: Visit>(
         &mut self,
         window: &[u8],
@@ -246,7 +246,7 @@ impl State {
         Place { offset: self.offset, seq: self.seq, line: self.line, column: self.column }
     }
 
-    /// Goes past a record and its line end.
+    /// Advances past a record and its line end.
     #[inline(always)]
     fn pass_record(&mut self, bytes: usize) {
         self.seq += 1;
@@ -255,7 +255,7 @@ impl State {
         self.offset += bytes as u64;
     }
 
-    /// Goes past a piece, which may have no line end.
+    /// Advances past a piece, which may have no line end.
     fn pass(&mut self, piece: &[u8]) {
         self.offset += piece.len() as u64;
         if piece.last() == Some(&b'\n') {
@@ -266,7 +266,7 @@ impl State {
         }
     }
 
-    /// Takes the next line, or a piece of a long one; returns its bytes, 0 where more are needed.
+    /// Processes the next line, or a piece of a long one; returns its length in bytes, or 0 if more bytes are needed.
     #[cold]
     #[inline(never)]
     fn line<V: Visit>(
@@ -288,18 +288,24 @@ impl State {
         } else if is_long {
             self.begin_long(line, visit, sink)?;
         } else {
-            self.whole(line, end.is_some(), visit, sink)?;
+            self.complete_line(line, end.is_some(), visit, sink)?;
         }
         Ok(line.len())
     }
 
-    /// A line that is all at hand.
-    fn whole<V: Visit>(&mut self, line: &[u8], has_end: bool, visit: &mut V, sink: &mut dyn Sink) -> Result<(), Error> {
+    /// A line that is completely in the window.
+    fn complete_line<V: Visit>(
+        &mut self,
+        line: &[u8],
+        has_end: bool,
+        visit: &mut V,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
         let bare = line.strip_suffix(b"\n").unwrap_or(line);
         match read_line(bare) {
             Ok(fields) => return self.record(fields, line, has_end, visit, sink),
             Err(_) if !has_end && is_cut(bare) => {
-                let report = self.place().complaint(&rules::TRUNCATED, bare.len());
+                let report = self.place().diagnostic(&rules::TRUNCATED, bare.len());
                 sink.report(
                     report.expected("the rest of the record").found("end of input").skipped(line.len() as u64),
                 )?;
@@ -317,22 +323,22 @@ impl State {
             self.pass(line);
             return Ok(());
         }
-        let (class, complaint) = self.judge(bare);
-        if let Some(complaint) = complaint {
-            sink.report(complaint.skipped(line.len() as u64))?;
+        let (class, diagnostic) = self.judge(bare);
+        if let Some(diagnostic) = diagnostic {
+            sink.report(diagnostic.skipped(line.len() as u64))?;
         }
         if class == Class::Message && !has_end {
-            let report = self.place().complaint(&rules::TRUNCATED, bare.len());
+            let report = self.place().diagnostic(&rules::TRUNCATED, bare.len());
             sink.report(report.expected("the rest of Valgrind's line").found("end of input"))?;
         }
         if class == Class::Text {
-            self.complain_of_text(bare, sink)?;
+            self.report_text(bare, sink)?;
         }
         self.piece(class, line, visit, sink)
     }
 
-    /// What stands on a line before a record: what a program wrote without a line end; or, where two processes write into
-    /// one log, the beginning of another record.
+    /// The text on a line before a record: output that a program wrote without a line end; or, if two processes write
+    /// into one log, the beginning of another record.
     fn before_record<V: Visit>(
         &mut self,
         before: &[u8],
@@ -340,30 +346,30 @@ impl State {
         visit: &mut V,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let (mut class, mut complaint) = self.judge(before);
+        let (mut class, mut diagnostic) = self.judge(before);
         if is_cut(before) || read_line(before).is_ok() {
             class = Class::Lost;
             let fault = match read_line(bare) {
                 Err(Need::Bad(fault)) => fault,
                 _ => Fault { field: "line end", expected: "the end of the line", at: before.len() },
             };
-            complaint = Some(self.bad(&fault, bare));
+            diagnostic = Some(self.bad(&fault, bare));
         }
-        let complaint = match complaint {
-            Some(complaint) => complaint.skipped(before.len() as u64),
-            None => self.place().complaint(&rules::TEXT_BEFORE_RECORD, 0).found(shown(before)),
+        let diagnostic = match diagnostic {
+            Some(diagnostic) => diagnostic.skipped(before.len() as u64),
+            None => self.place().diagnostic(&rules::TEXT_BEFORE_RECORD, 0).found(shown(before)),
         };
-        sink.report(complaint)?;
+        sink.report(diagnostic)?;
         self.piece(class, before, visit, sink)
     }
 
-    /// What a line is that is no record, and what is to be said where it is damaged.
+    /// What a line is that is not a record, and the diagnostic if it is damaged.
     fn judge(&self, bare: &[u8]) -> (Class, Option<Diagnostic>) {
         if let Err(Need::Bad(fault)) = read_line(bare) {
             (Class::Lost, Some(self.bad(&fault, bare)))
         } else if let Some(at) = control(bare) {
-            let complaint = self.place().complaint(&rules::NOT_TEXT, at).found(shown_byte(bare, at));
-            (Class::Lost, Some(complaint))
+            let diagnostic = self.place().diagnostic(&rules::NOT_TEXT, at).found(shown_byte(bare, at));
+            (Class::Lost, Some(diagnostic))
         } else if message(bare).is_some() {
             (Class::Message, None)
         } else {
@@ -380,7 +386,7 @@ impl State {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         if !has_end {
-            let report = self.place().complaint(&rules::NO_LINE_END, line.len());
+            let report = self.place().diagnostic(&rules::NO_LINE_END, line.len());
             sink.report(report.expected("a line end").found("end of input"))?;
         }
         visit.record(&fields.record(line), self.place(), sink)?;
@@ -399,14 +405,14 @@ impl State {
 
     /// The first piece of a line longer than the limit.
     fn begin_long<V: Visit>(&mut self, piece: &[u8], visit: &mut V, sink: &mut dyn Sink) -> Result<(), Error> {
-        let (class, complaint) = self.judge(piece);
-        let pending = complaint.map(|complaint| complaint.skipped(piece.len() as u64));
+        let (class, diagnostic) = self.judge(piece);
+        let pending = diagnostic.map(|diagnostic| diagnostic.skipped(piece.len() as u64));
         if class != Class::Lost {
-            let report = self.place().complaint(&rules::LINE_TOO_LONG, self.line_bytes_max);
+            let report = self.place().diagnostic(&rules::LINE_TOO_LONG, self.line_bytes_max);
             sink.report(report.expected(format!("at most {} bytes", self.line_bytes_max)))?;
         }
         if class == Class::Text {
-            self.complain_of_text(piece, sink)?;
+            self.report_text(piece, sink)?;
         }
         self.piece(class, piece, visit, sink)?;
         self.long = Some(Long { class, pending });
@@ -427,7 +433,7 @@ impl State {
         {
             // The rest of the line is lost with it.
             long.class = Class::Lost;
-            long.pending = Some(self.place().complaint(&rules::NOT_TEXT, at).found(shown_byte(piece, at)));
+            long.pending = Some(self.place().diagnostic(&rules::NOT_TEXT, at).found(shown_byte(piece, at)));
         }
         if long.class == Class::Lost
             && let Some(pending) = &mut long.pending
@@ -446,26 +452,26 @@ impl State {
     fn bad(&self, fault: &Fault, line: &[u8]) -> Diagnostic {
         let found = line.get(fault.at..).map_or(&[][..], |rest| &rest[..rest.len().min(SHOWN_BYTES)]);
         let found = if found.is_empty() { Cow::Borrowed("end of line") } else { shown(found).into() };
-        let report = self.place().complaint(&rules::BAD_LINE, fault.at);
+        let report = self.place().diagnostic(&rules::BAD_LINE, fault.at);
         report.field(fault.field).expected(fault.expected).found(found)
     }
 
-    /// Complains of text, once where several lines of it stand together.
-    fn complain_of_text(&mut self, line: &[u8], sink: &mut dyn Sink) -> Result<(), Error> {
-        if self.complained_at.replace(self.seq) == Some(self.seq) {
+    /// Reports text, once for consecutive lines of it.
+    fn report_text(&mut self, line: &[u8], sink: &mut dyn Sink) -> Result<(), Error> {
+        if self.text_reported_at.replace(self.seq) == Some(self.seq) {
             return Ok(());
         }
-        sink.report(self.place().complaint(&rules::TEXT, 0).found(shown(line)))
+        sink.report(self.place().diagnostic(&rules::TEXT, 0).found(shown(line)))
     }
 }
 
-/// The record behind something else on a line without its end, and where it begins.
+/// The record after other text on a line without its line end, and where it begins.
 fn record_behind(bare: &[u8]) -> Option<(usize, Fields)> {
     let at = record_behind_text(bare)?;
     read_line(bare.get(at..)?).ok().map(|fields| (at, fields))
 }
 
-/// Most bytes of a line that a complaint shows.
+/// Most bytes of a line that a diagnostic shows.
 const SHOWN_BYTES: usize = 40;
 
 /// The beginning of some bytes, quoted and escaped.
@@ -479,7 +485,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Where a control character stands that no text has.
+/// The position of a control character that does not occur in text.
 fn control(line: &[u8]) -> Option<usize> {
     let is_control =
         |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\r' | 0x07 | 0x08 | 0x0c | 0x1b) || *byte == 0x7f;

@@ -1,9 +1,9 @@
-//! What stands on a line.
+//! The contents of a line.
 //!
 //! The layout is known from the text that `valgrind --tool=lackey --help` describes and from the logs of Valgrind 3.19 in
 //! the corpus (`rows.lackey`, `blocks.lackey`).
 
-/// What a record says.
+/// What a record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Reads what [`Self::name`] gives.
+    /// Parses the output of [`Self::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The kind whose mark this is.
+    /// The kind with this mark.
     #[inline(always)]
     pub(crate) const fn from_mark(mark: [u8; 3]) -> Option<Self> {
         match &mark {
@@ -67,15 +67,15 @@ impl Kind {
 /// A record, borrowed from its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it says.
+    /// What it describes.
     pub kind: Kind,
     /// First address.
     pub address: u64,
     /// Bytes; 0 for [`Kind::Block`].
     pub size: u16,
-    /// Its line as it stands, with the line end where there is one.
+    /// Its line as stored, with the line end if there is one.
     pub text: &'a [u8],
-    /// True when Valgrind would spell it the same, but for a line end that is missing.
+    /// True when Valgrind would spell it the same, except for a missing line end.
     pub is_usual: bool,
 }
 
@@ -87,7 +87,7 @@ impl Record<'_> {
     }
 }
 
-/// Largest size a record may name: what an access of the analyses holds. Valgrind itself never writes more than 512.
+/// Largest size a record may name: the limit of an access in the analyses. Valgrind itself never writes more than 512.
 pub const SIZE_MAX: u16 = u16::MAX;
 
 /// Most hex digits of an address.

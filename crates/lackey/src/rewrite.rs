@@ -1,4 +1,4 @@
-//! `convert`, `repair` and `trim`: the same bytes again, fewer of them, in Valgrind's spelling, or as JSON lines.
+//! `convert`, `repair` and `trim`: the same bytes, fewer of them, Valgrind's spelling, or JSON lines.
 
 use anytrace_core::{Error, Outcome, Plan, Selection, Sink, Style, Target, TargetOptions};
 
@@ -9,9 +9,9 @@ use crate::reader::{Piece, Place, Reader, Visit};
 use crate::record::Record;
 use crate::writer::push_record;
 
-/// The form records are written in.
+/// The form in which records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum RecordForm {
     /// Their own bytes.
     Copy,
     /// As Valgrind spells them.
@@ -19,7 +19,7 @@ pub(crate) enum Form {
     Jsonl,
 }
 
-impl Form {
+impl RecordForm {
     /// Reads the target options.
     pub(crate) fn new(target: &TargetOptions) -> Result<Self, Error> {
         target.only(NAME, &["style"])?;
@@ -34,14 +34,14 @@ impl Form {
     }
 }
 
-/// Carries out a plan.
+/// Executes a plan.
 pub(crate) fn rewrite(
     reader: Reader,
     plan: &Plan,
     out: &mut dyn Target,
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
-    let form = Form::new(plan.target())?;
+    let form = RecordForm::new(plan.target())?;
     let selection = match plan {
         Plan::Trim(selection, _) => Some(selection),
         _ => None,
@@ -61,7 +61,7 @@ pub(crate) fn rewrite(
         left_out: 0,
         is_done: false,
     };
-    if form == Form::Jsonl {
+    if form == RecordForm::Jsonl {
         push_header(&mut rewrite.out.buffer);
     }
     let passed = reader.walk(&mut rewrite, sink)?;
@@ -86,12 +86,12 @@ pub(crate) fn rewrite(
 
 struct Rewrite<'a> {
     out: Out<'a>,
-    form: Form,
-    /// What a trim keeps; `None` is all.
+    form: RecordForm,
+    /// What a trim keeps; `None` for everything.
     selection: Option<&'a Selection>,
     is_repair: bool,
     written: u64,
-    /// False while what was written last has no line end.
+    /// False while the last line written has no line end.
     has_line_end: bool,
     line_ends: u64,
     left_out: u64,
@@ -99,9 +99,9 @@ struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    /// Ends the line that was written last, where it has no end.
+    /// Ends the last line written, if it has no line end.
     fn end_line(&mut self) {
-        if self.has_line_end || self.form == Form::Jsonl {
+        if self.has_line_end || self.form == RecordForm::Jsonl {
             return;
         }
         self.out.buffer.push(b'\n');
@@ -109,7 +109,7 @@ impl Rewrite<'_> {
         self.line_ends += 1;
     }
 
-    /// True when the part that is kept has begun and has not ended.
+    /// True while the selected part has begun and not ended.
     fn is_inside(&self, seq: u64) -> bool {
         self.selection.is_none_or(|selection| selection.has_record(seq))
     }
@@ -127,15 +127,15 @@ impl Visit for Rewrite<'_> {
             self.end_line();
         }
         match self.form {
-            Form::Copy => {
+            RecordForm::Copy => {
                 self.out.buffer.extend_from_slice(record.text);
                 self.has_line_end = record.text.ends_with(b"\n");
             }
-            Form::Canonical => {
+            RecordForm::Canonical => {
                 push_record(&mut self.out.buffer, record.kind, record.address, record.size);
                 self.has_line_end = true;
             }
-            Form::Jsonl => push_record_json(&mut self.out.buffer, record, None),
+            RecordForm::Jsonl => push_record_json(&mut self.out.buffer, record, None),
         }
         self.written += 1;
         self.out.flush_if_full()
@@ -147,16 +147,16 @@ impl Visit for Rewrite<'_> {
                 self.left_out += 1;
                 return Ok(());
             }
-            // What is before the first record says what was traced.
+            // Messages before the first record describe what was traced.
             Piece::Message(bytes) => bytes,
             Piece::Text(bytes) | Piece::Space(bytes) if self.is_inside(at.seq) => bytes,
             _ => return Ok(()),
         };
         if at.column == 1 {
-            // What stood between was lost, and its line end with it.
+            // The text in between was lost, and its line end with it.
             self.end_line();
         }
-        if self.form == Form::Jsonl {
+        if self.form == RecordForm::Jsonl {
             push_piece_json(&mut self.out.buffer, piece, at, false);
         } else {
             self.out.buffer.extend_from_slice(bytes);

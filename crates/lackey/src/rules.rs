@@ -1,4 +1,4 @@
-//! Every rule a diagnostic of this format may name.
+//! Every rule that a diagnostic of this format can name.
 
 use anytrace_core::Rule;
 

@@ -1,18 +1,18 @@
-//! What Valgrind says about the whole run, gathered from its messages.
+//! What Valgrind's messages state about the entire run.
 
 use std::collections::BTreeSet;
 
 use crate::message::{Fact, Message};
 
-/// Most process ids kept apart.
+/// Most process ids stored.
 const PROCESSES_MAX: usize = 1024;
 
-/// Longest command kept.
+/// Longest command stored.
 const COMMAND_BYTES_MAX: usize = 4096;
 
-/// What is known so far.
+/// The facts so far.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct RunFacts {
     /// Process ids seen, at most [`PROCESSES_MAX`].
     pub(crate) processes: BTreeSet<u64>,
     /// The first message names the tool.
@@ -21,14 +21,14 @@ pub(crate) struct Run {
     pub(crate) version: Option<String>,
     /// The first command named.
     pub(crate) command: Option<String>,
-    /// The latest counts and exit code.
+    /// The latest counts and the exit code.
     pub(crate) instructions: Option<u64>,
     pub(crate) blocks: Option<u64>,
     pub(crate) exit_code: Option<i64>,
 }
 
-impl Run {
-    /// Takes a message in; gives what it says about the whole run.
+impl RunFacts {
+    /// Processes a message; returns what it states about the entire run.
     pub(crate) fn take<'a>(&mut self, message: &Message<'a>) -> Option<Fact<'a>> {
         if self.processes.len() < PROCESSES_MAX {
             self.processes.insert(message.process);

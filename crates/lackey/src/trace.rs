@@ -1,4 +1,4 @@
-//! The doors: [`Lackey`] and its opened trace.
+//! The entry points: [`Lackey`] and its opened trace.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::reader::Reader;
 use crate::rules::RULES;
 use crate::{NAME, accesses, check, dump, import, info, probe, rewrite};
 
-/// The format, for [`anytrace_core`]'s doors.
+/// The format, for the entry points of [`anytrace_core`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lackey;
 
@@ -92,6 +92,6 @@ impl Trace for Opened {
     }
 
     fn accesses(self: Box<Self>, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        accesses::tell(self.0, out, sink)
+        accesses::emit(self.0, out, sink)
     }
 }

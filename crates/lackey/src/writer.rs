@@ -4,7 +4,7 @@ use anytrace_core::text::{push_dec, push_hex};
 
 use crate::record::Kind;
 
-/// Appends a record's line, line end included: lower-case digits, addresses of at least eight.
+/// Appends a record's line, including the line end: lower-case digits, addresses of at least eight.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -36,7 +36,7 @@ mod tests {
     use crate::parse::parse;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_records_read_back() {
         for kind in Kind::ALL {
             for address in [0, 1, 0xffff_ffff, 0x1_0000_0000, u64::MAX] {
                 for size in [0, 1, 8, 512, u16::MAX] {

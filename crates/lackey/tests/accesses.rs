@@ -1,4 +1,4 @@
-//! The trace as accesses, against what `dump` says.
+//! The trace as accesses, compared with the output of `dump`.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,12 +10,12 @@ use anytrace_core::{Collect, Error, Format, OpenOptions};
 use anytrace_lackey::Lackey;
 
 #[derive(Default)]
-struct Told {
+struct Accesses {
     threads: Vec<(ThreadNumber, Option<u64>)>,
     accesses: Vec<Access>,
 }
 
-impl AccessSink for Told {
+impl AccessSink for Accesses {
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
         self.threads.push((number, id));
         Ok(())
@@ -35,7 +35,7 @@ impl AccessSink for Told {
 
     fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
         assert!(!batch.is_empty() && batch.len() <= BATCH_ACCESSES && self.threads.len() == 1);
-        // The two of a modify come together.
+        // The two accesses of a modify come together.
         let is_modify = |pair: &[Access]| pair[0].seq == pair[1].seq;
         assert_eq!(
             self.accesses.last().map(|last| last.seq),
@@ -49,17 +49,18 @@ impl AccessSink for Told {
     }
 }
 
-fn told(bytes: &[u8]) -> Told {
-    let mut out = Told::default();
+fn accesses_of(bytes: &[u8]) -> Accesses {
+    let mut out = Accesses::default();
     let trace = Lackey.open(dripping("x", bytes, 1000), &OpenOptions::default()).unwrap();
     trace.accesses(&mut out, &mut Collect::default()).unwrap();
     out
 }
 
 #[test]
-fn each_record_is_told_as_what_it_does() {
-    let out =
-        told(b"==7== x\nI  00001000,3\n L 00002000,8\n S 00003000,4\n M 00004000,2\nword\n L ffffffffffffffff,65535\n");
+fn each_record_is_emitted_as_its_accesses() {
+    let out = accesses_of(
+        b"==7== x\nI  00001000,3\n L 00002000,8\n S 00003000,4\n M 00004000,2\nword\n L ffffffffffffffff,65535\n",
+    );
     let shown: Vec<_> = out.accesses.iter().map(|a| (a.seq, a.kind.name(), a.address, a.bytes)).collect();
     assert_eq!(
         shown,
@@ -73,7 +74,7 @@ fn each_record_is_told_as_what_it_does() {
         ]
     );
     assert_eq!(out.threads, [(0, Some(0))]);
-    assert!(told(b"==7== x\nSB 00001000\n").threads.is_empty(), "superblocks are no accesses");
+    assert!(accesses_of(b"==7== x\nSB 00001000\n").threads.is_empty(), "superblocks are no accesses");
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn accesses_are_as_many_as_info_counts() {
         let bytes = std::fs::read(format!("{}/corpus/{name}.lackey", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let info = examine(&Lackey, &bytes).info.0;
         let of = |kind: &str| info.kinds.iter().find(|(name, _)| name == kind).map_or(0, |(_, count)| *count);
-        let out = told(&bytes);
+        let out = accesses_of(&bytes);
         let count = |kind| out.accesses.iter().filter(|access| access.kind == kind).count() as u64;
         assert_eq!(count(AccessKind::Fetch), of("fetch"), "{name}");
         assert_eq!(count(AccessKind::Read), of("read") + of("modify"), "{name}");
@@ -92,6 +93,6 @@ fn accesses_are_as_many_as_info_counts() {
 
 #[test]
 fn modifies_fill_batches_without_being_parted() {
-    let out = told(" M 00001000,4\n".repeat(5000).as_bytes());
+    let out = accesses_of(" M 00001000,4\n".repeat(5000).as_bytes());
     assert_eq!(out.accesses.len(), 10_000);
 }

@@ -6,7 +6,7 @@ use anytrace_core::Format;
 use anytrace_lackey::Lackey;
 
 #[test]
-fn every_code_stands_in_the_chapter_with_its_severity() {
+fn every_code_is_in_the_chapter_with_its_severity() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/formats/lackey.md");
     let chapter = std::fs::read_to_string(path).unwrap();
     for rule in Lackey.rules() {

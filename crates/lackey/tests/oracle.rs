@@ -1,4 +1,5 @@
-//! The reader against a slow obvious one, on random lines: what a record is, where it stands, what is kept of the rest.
+//! The reader, compared with a slow obvious one, on random lines: what is a record, where it is, and what is kept of
+//! the rest.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -53,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_line_is_a_record_where_the_slow_reader_says_so(line in line(), tail in "[ -~\n]{0,40}") {
+    fn a_line_is_a_record_if_the_slow_reader_accepts_it(line in line(), tail in "[ -~\n]{0,40}") {
         let window = format!("{line}\n{tail}");
         let fast = parse(window.as_bytes()).ok().map(|(record, used)| {
             assert_eq!(used, line.len() + 1);
@@ -88,7 +89,8 @@ proptest! {
             Ok(())
         }).unwrap();
         prop_assert_eq!(std::str::from_utf8(&seen).unwrap(), &text);
-        // Every line the slow reader knows is there; more only where one stands behind something else on its line.
+        // Every line that the slow reader accepts is found; there are more only if a record follows other text on its
+        // line.
         let slow_records: Vec<_> = lines.iter().filter_map(|line| slow(line)).collect();
         let extra = records.len() - slow_records.len();
         let behind = sink.0.iter().filter(|d| matches!(d.code(), "lackey/text-before-record" | "lackey/bad-line")).count();
@@ -100,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn json_lines_lead_back_to_the_bytes_of_what_is_undamaged(lines in prop::collection::vec(line(), 1..20)) {
+    fn json_lines_convert_back_to_the_bytes_of_undamaged_lines(lines in prop::collection::vec(line(), 1..20)) {
         let text = lines.join("\n") + "\n";
         let mut sink = Collect::default();
         let reader = Reader::new(Input::from_bytes("x", text.clone().into_bytes()), &OpenOptions::default());

@@ -1,4 +1,4 @@
-//! Each rule beyond the samples: when it speaks, when it does not, and where.
+//! Each rule beyond the samples: when it reports, when it does not, and where.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,7 +10,7 @@ fn check(text: &str) -> Vec<Diagnostic> {
     examine(&Lackey, text.as_bytes()).check
 }
 
-/// Code, line and column of each complaint.
+/// Code, line and column of each diagnostic.
 fn places(text: &str) -> Vec<(&'static str, u64, u64)> {
     let place = |d: &Diagnostic| {
         let (line, column) = d.line.unwrap();
@@ -56,17 +56,17 @@ fn valgrinds_counts_are_compared() {
     assert_eq!(places(&format!("{two}{}", end(2, 1))), []);
     assert_eq!(places(&format!("{two}{}", end(3, 1))), [("counts-differ", 6, 1)]);
     assert_eq!(places(&format!("{two}{}", end(1, 9))), [("counts-differ", 5, 1), ("counts-differ", 6, 1)]);
-    // Without --trace-superblocks=yes there are none to count, without --trace-mem=yes no instructions.
+    // Without --trace-superblocks=yes there are none to count; without --trace-mem=yes there are no instructions.
     assert_eq!(places(&format!("{I}{}", end(1, 5))), []);
     assert_eq!(places(&format!("SB 0401ab70\n{}", end(900, 1))), []);
-    // A forked child counts on where its parent was.
+    // A forked child continues the counts of its parent.
     assert_eq!(places(&format!("==6== x\n{two}{}", end(90, 9))), [("several-processes", 5, 1)]);
     // Thousands are grouped.
     assert_eq!(places(&format!("{}==7==   guest instrs:  1,200\n", I.repeat(1200))), []);
 }
 
 #[test]
-fn a_run_without_its_end_is_said() {
+fn a_run_without_its_end_is_reported() {
     let start = "==7== Lackey, an example Valgrind tool\n";
     assert_eq!(places(&format!("{start}{I}")), [("no-end", 1, 1)]);
     assert_eq!(places(&format!("{start}{I}==7== Exit code:       0\n")), []);
@@ -74,7 +74,7 @@ fn a_run_without_its_end_is_said() {
 }
 
 #[test]
-fn another_spelling_is_said_once() {
+fn another_spelling_is_reported_once() {
     for other in [
         "I 0401ab70,3\n",
         "I  401ab70,3\n",
@@ -90,7 +90,7 @@ fn another_spelling_is_said_once() {
 }
 
 #[test]
-fn text_is_said_once_a_stretch() {
+fn consecutive_text_is_reported_once() {
     let text = format!("a\nb\n{I}c\n\nd\n==7== x\ne\n{I}{I}f\n");
     assert_eq!(places(&text), [("text", 1, 1), ("text", 4, 1), ("text", 11, 1)]);
     let exam = examine(&Lackey, text.as_bytes());
@@ -98,7 +98,7 @@ fn text_is_said_once_a_stretch() {
 }
 
 #[test]
-fn what_stands_before_a_record_is_told_from_half_a_record() {
+fn text_before_a_record_is_distinguished_from_half_a_record() {
     assert_eq!(places("done I  0401ab70,3\n"), [("text-before-record", 1, 1)]);
     assert_eq!(places("I  04I  0401ab70,3\n"), [("bad-line", 1, 6)]);
     assert_eq!(places("I  0401ab70,3I  0401ab70,3\n"), [("bad-line", 1, 14)]);
@@ -141,13 +141,13 @@ fn a_long_line_that_turns_to_bytes_loses_its_rest() {
     bytes.extend(format!("\n{I}").into_bytes());
     let (sink, copy) = short_lines(&bytes);
     assert_eq!(sink.codes(), ["lackey/line-too-long", "lackey/text", "lackey/not-text"]);
-    // The text that was kept gets a line end, so that the record behind it is one.
+    // The text that was kept gets a line end, so that the record after it is recognized.
     assert_eq!(String::from_utf8(copy.clone()).unwrap(), format!("{I}{}\n{I}", &"word ".repeat(20)[..64]));
     assert_eq!(sink.0[2].skipped_bytes as usize, bytes.len() - I.len() - 64 - I.len());
 }
 
 #[test]
-fn a_long_piece_of_zeros_is_one_complaint_and_little_memory() {
+fn a_long_piece_of_zeros_is_one_diagnostic_and_little_memory() {
     let mut bytes = I.as_bytes().to_vec();
     bytes.extend(vec![0; 5 << 20]);
     let exam = examine(&Lackey, &bytes);

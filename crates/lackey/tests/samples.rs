@@ -52,7 +52,7 @@ fn assert_golden(name: &str, kind: &str, text: &str) {
 }
 
 #[test]
-fn the_verbs_say_what_the_goldens_say() {
+fn the_output_of_the_verbs_matches_the_goldens() {
     for name in ["rows", "rows32", "blocks", "printed", "fault", "two-processes", "odd/verbose", "odd/words"] {
         let bytes = std::fs::read(folder(&format!("{name}.lackey"))).unwrap();
         let exam = examine(&Lackey, &bytes);
@@ -114,7 +114,7 @@ fn undamaged_samples_stay_as_they_are() {
         assert!(through_jsonl(&Lackey, &OpenOptions::default(), &bytes).unwrap() == bytes, "{name}: JSON lines");
         let repaired = assert_repairs(&Lackey, &bytes, &name);
         let has_end = bytes.ends_with(b"\n");
-        // Of `printed`, text that stands before a record gets a line of its own.
+        // In `printed`, text before a record gets a line of its own.
         let is_same = name == "printed.lackey" || repaired.starts_with(&bytes);
         let added = if name == "printed.lackey" { 4 } else { usize::from(!has_end) };
         assert!(is_same && repaired.len() == bytes.len() + added, "{name}");
@@ -147,24 +147,24 @@ fn every_sample_reads_the_same_through_any_window() {
 #[test]
 fn a_cut_anywhere_is_located_and_keeps_the_records_before_it() {
     for (name, bytes) in all_samples() {
-        let whole = examine(&Lackey, &bytes);
+        let intact = examine(&Lackey, &bytes);
         truncations(&bytes, 700, |cut, part| {
             let exam = examine(&Lackey, part);
             for diagnostic in exam.info.1.iter().chain(&exam.check) {
                 assert!(diagnostic.offset <= part.len() as u64 && diagnostic.line.is_some(), "{name} cut at {cut}");
             }
             let text = String::from_utf8(exam.text.clone()).unwrap();
-            let whole_text = String::from_utf8(whole.text.clone()).unwrap();
+            let intact_text = String::from_utf8(intact.text.clone()).unwrap();
             let mut lines = text.lines().rev();
-            // Only the last record may read otherwise: its size may be cut.
+            // Only the last record may read differently: its size may be cut.
             let last = lines.next();
             let kept = lines.rev().collect::<Vec<_>>();
-            assert!(whole_text.lines().take(kept.len()).eq(kept.iter().copied()), "{name} cut at {cut}");
-            if let Some(last) = last.filter(|last| !whole_text.contains(last)) {
+            assert!(intact_text.lines().take(kept.len()).eq(kept.iter().copied()), "{name} cut at {cut}");
+            if let Some(last) = last.filter(|last| !intact_text.contains(last)) {
                 let codes: Vec<_> = exam.info.1.iter().map(Diagnostic::code).collect();
                 assert!(codes.contains(&"lackey/no-line-end"), "{name} cut at {cut}: {last} {codes:?}");
             }
-            if whole.errors().is_empty() {
+            if intact.errors().is_empty() {
                 assert!(exam.errors().len() <= 1, "{name} cut at {cut}: {:?}", exam.errors());
             }
             assert_repairs(&Lackey, part, &format!("{name} cut at {cut}"));

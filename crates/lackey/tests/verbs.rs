@@ -1,4 +1,4 @@
-//! What the verbs print and write, in all their forms.
+//! The output of the verbs, in all their forms.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -63,7 +63,7 @@ fn dump_prints_records_with_numbers_and_offsets() {
 }
 
 #[test]
-fn json_lines_hold_what_stands_between_records_and_odd_spellings() {
+fn json_lines_contain_text_between_records_and_odd_spellings() {
     let options = DumpOptions { form: DumpForm::Jsonl, ..DumpOptions::default() };
     let text = "==7== x\nI  0401ab70,3\nSB 00000010\n L 10,1\r\n\nword";
     assert_eq!(
@@ -105,7 +105,7 @@ fn selections_that_lackey_does_not_have_are_refused() {
 }
 
 #[test]
-fn a_part_has_its_head_and_not_the_counts_of_the_whole() {
+fn a_part_has_its_head_and_not_the_counts_of_the_run() {
     let part = |range| rewrite(&Lackey, LOG.as_bytes(), &Plan::Trim(records(range), TargetOptions::default())).unwrap();
     let head = "==7== Lackey, an example Valgrind tool\n==7== Command: ./a\n==7== \n";
     let (bytes, outcome, _) = part(2..5);
@@ -116,7 +116,7 @@ fn a_part_has_its_head_and_not_the_counts_of_the_whole() {
     let (bytes, outcome, _) = part(5..u64::MAX);
     assert_eq!(String::from_utf8(bytes).unwrap(), format!("{head}I  0401ab73,5\n"));
     assert!(outcome.notes[0].starts_with("4 lines that Valgrind wrote"), "{:?}", outcome.notes);
-    // All of it is all of it.
+    // All records selected means the entire trace.
     let (bytes, _, _) =
         rewrite(&Lackey, LOG.as_bytes(), &Plan::Trim(Selection::default(), TargetOptions::default())).unwrap();
     assert_eq!(bytes, LOG.as_bytes());
@@ -161,7 +161,7 @@ fn edited_json_lines_win_over_the_line_they_came_with() {
 }
 
 #[test]
-fn json_lines_that_describe_no_line_are_refused_by_field() {
+fn json_lines_that_describe_no_line_are_rejected_by_field() {
     let head = "{\"anytrace\":\"jsonl\",\"version\":1,\"format\":\"lackey\"}\n";
     for (line, field) in [
         (r#"{"kind":"jump","address":16,"size":1,"line":""}"#, "kind"),

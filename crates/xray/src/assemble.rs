@@ -17,12 +17,12 @@ use crate::yaml_write::{put_moment, put_yaml_end, put_yaml_header};
 /// Size of the buffers made for FDR: the runtime's default.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Most threads whose buffers are filled at once.
+/// Most threads whose buffers are open at once.
 const THREADS_MAX: usize = 512;
 
-/// What is written, behind the header.
+/// What is written after the header.
 pub(crate) enum Shape {
-    /// `is_always_named`: a function without a name gets its id for one, as the peer does.
+    /// `is_always_named`: a function without a name is written with its id as its name, as the peer does.
     Yaml {
         is_always_named: bool,
     },
@@ -33,7 +33,7 @@ pub(crate) enum Shape {
     Fdr(Fdr),
 }
 
-/// Buffers being filled, by process and thread.
+/// Open buffers, by process and thread.
 pub(crate) struct Fdr {
     layout: Layout,
     version: u16,
@@ -60,7 +60,7 @@ pub(crate) struct Assembler<'a, 't> {
     names_lost: u64,
 }
 
-/// What a header of another form is made from.
+/// What the header of another form is made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About {
     pub(crate) version: u16,
@@ -71,7 +71,7 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// The 32-byte header for it.
+    /// The 32-byte header for this form.
     fn header(&self, layout: Layout, buffer_size: u64) -> Header {
         let (constant, nonstop) = layout.flag_bits();
         let flags = if self.constant_tsc { constant } else { 0 } | if self.nonstop_tsc { nonstop } else { 0 };
@@ -317,7 +317,8 @@ impl Buffer {
                 let delta = match u32::try_from(moment.tsc.wrapping_sub(self.base)) {
                     Ok(delta) if delta <= i32::MAX.cast_unsigned() => delta,
                     _ => {
-                        // What the runtime does where time goes back or far (page, section 1.3).
+                        // What the runtime does where time goes backwards or jumps too far for a delta (page, section
+                        // 1.3).
                         self.metadata(Body::TscWrap { tsc: moment.tsc }, layout);
                         0
                     }

@@ -1,4 +1,4 @@
-//! Walks a Basic trace: records of 32 bytes, so that a bad one costs only itself.
+//! Walks a Basic trace. Records have 32 bytes, so a bad one costs only itself.
 
 use anytrace_core::{Cursor, Diagnostic, Error};
 
@@ -12,9 +12,9 @@ pub trait BasicVisitor {
     /// One record; `raw` is its 32 bytes.
     ///
     /// # Errors
-    /// Whatever ends the walk, here and below.
+    /// Any error ends the walk; the same holds for the methods below.
     fn record(&mut self, record: &BasicRecord, raw: &[u8], at: At) -> Result<(), Error>;
-    /// Bytes of no whole record.
+    /// Bytes that are not a complete record.
     ///
     /// # Errors
     /// As [`Self::record`].
@@ -28,11 +28,11 @@ pub trait BasicVisitor {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
 }
 
-/// Walks from the header, at which the cursor must stand, to the end of the data; returns the number of records and
-/// the cursor.
+/// Walks from the header, where the cursor must be, to the end of the data; returns the number of records and the
+/// cursor.
 ///
 /// # Errors
-/// I/O and what the visitor returns.
+/// I/O errors, and whatever the visitor returns.
 pub fn walk_basic<V: BasicVisitor>(
     mut cursor: Cursor,
     layout: Layout,

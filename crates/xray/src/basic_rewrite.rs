@@ -1,4 +1,4 @@
-//! Writes a Basic trace again: the same, repaired, in part, in another version or byte order.
+//! Writes a Basic trace again: unchanged, repaired, in part, in another version or byte order.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ impl BasicVisitor for BasicRewriter<'_, '_> {
         self.fits(record, at)?;
         let mut written = *record;
         if self.from_version < 3 && self.version >= 3 {
-            // What stands there in older versions is not meaningful.
+            // This field has no meaning in older versions.
             written.process = 0;
         }
         put_basic(&mut self.out.buffer, &written, self.endian);

@@ -1,4 +1,4 @@
-//! Follows the calls of each thread: which call an exit ends, what is deduced where exits are missing.
+//! Follows the calls of each thread: which call an exit ends, and what is deduced where exits are missing.
 
 use std::collections::HashMap;
 
@@ -9,38 +9,38 @@ use crate::moment::{Moment, MomentKind};
 use crate::reader::At;
 use crate::record::FunctionKind;
 
-/// Deepest stack followed for one thread; calls inside are passed over.
+/// Deepest stack followed for one thread; calls inside are skipped.
 const DEPTH_MAX: usize = 1 << 18;
 
 /// Most open calls of all threads together.
 const FRAMES_MAX: usize = 1 << 21;
 
-/// Most threads followed; the rest are passed over.
+/// Most threads followed; the rest are skipped.
 const THREADS_MAX: usize = 1 << 18;
 
-/// How far down a stack an exit is looked for when the budget is used up.
+/// How far down a stack an exit is searched for once the budget is used up.
 const SEARCH_MAX: usize = 512;
 
-/// Frames looked at in vain for all threads together before searches become short: a trace made for it could ask for
-/// a whole stack at each record.
+/// Frames examined in vain, over all threads, before searches become short: a hostile trace could otherwise force a
+/// search of the entire stack at each record.
 const SEARCH_BUDGET: usize = 1 << 28;
 
-/// What to do with an exit that is not that of the innermost call.
+/// What to do with an exit that does not match the innermost call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mismatch {
-    /// It ends the nearest call of that function and all inside it; without one it is an orphan.
+    /// It ends the nearest call of that function and all calls inside it; without one it is an orphan.
     #[default]
     Deduce,
-    /// It is passed over.
+    /// It is skipped.
     Skip,
 }
 
 /// How calls are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallOptions {
-    /// What to do with exits of other calls than the innermost.
+    /// What to do with exits of calls other than the innermost.
     pub mismatch: Mismatch,
-    /// A call that is left by a jump encloses the call that was jumped to.
+    /// A call that ends in a jump encloses the call that was jumped to.
     pub tail_chains: bool,
 }
 
@@ -51,16 +51,16 @@ pub struct Frame {
     pub function: u32,
     /// Time of its entry.
     pub enter: u64,
-    /// [`EdgeFlags::CHAINED`], and [`EdgeFlags::TAIL`] once it was left by a jump whose chain goes on.
+    /// [`EdgeFlags::CHAINED`], and [`EdgeFlags::TAIL`] once it ended in a jump whose chain continues.
     pub flags: EdgeFlags,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// Time; before the entry's where time goes back.
+    /// Time of the end; before the entry's time where time goes backwards.
     pub tsc: u64,
-    /// Record that made it known.
+    /// Record that showed it.
     pub at: At,
     /// Processor of that record.
     pub cpu: u16,
@@ -68,27 +68,27 @@ pub struct End {
     pub flags: EdgeFlags,
 }
 
-/// What was met that a well-formed trace has not.
+/// Counts of things that a well-formed trace does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallCounts {
     /// Exits without a call to end.
     pub orphans: u64,
-    /// Exits of another call than the innermost that were passed over.
+    /// Exits of a call other than the innermost that were skipped.
     pub skipped: u64,
-    /// Calls without an exit that ended with one around them.
+    /// Calls without an exit that ended with an enclosing call.
     pub deduced: u64,
-    /// Calls open at the end of their thread, or where its time goes back from one buffer to the next.
+    /// Calls open at the end of their thread, or where its time goes backwards from one buffer to the next.
     pub unfinished: u64,
     /// Tail exits.
     pub tails: u64,
     /// Records of calls beyond the limits on depth and threads.
     pub too_deep: u64,
-    /// Places where time goes back within a thread.
+    /// Places where time goes backwards within a thread.
     pub backward: u64,
 }
 
 impl CallCounts {
-    /// Adds another's.
+    /// Adds the counts of another.
     pub fn add(&mut self, other: &Self) {
         self.orphans += other.orphans;
         self.skipped += other.skipped;
@@ -102,17 +102,17 @@ impl CallCounts {
 
 /// Receives calls.
 pub trait CallVisitor {
-    /// A call begins; `depth` calls are around it.
+    /// A call begins; `depth` calls enclose it.
     ///
     /// # Errors
-    /// Whatever ends the pass, here and below.
+    /// Any error ends the pass; the same holds for the methods below.
     fn begin(&mut self, thread: usize, frame: &Frame, depth: usize, moment: &Moment<'_>) -> Result<(), Error>;
-    /// The innermost call of a thread ends; `depth` calls are around it.
+    /// The innermost call of a thread ends; `depth` calls enclose it.
     ///
     /// # Errors
     /// As [`Self::begin`].
     fn end(&mut self, thread: usize, frame: &Frame, depth: usize, end: &End) -> Result<(), Error>;
-    /// An exit without a call, which was passed over.
+    /// An exit without a call, which was skipped.
     ///
     /// # Errors
     /// As [`Self::begin`].
@@ -127,17 +127,17 @@ struct Thread {
     key: (u32, u32),
     stack: Vec<Frame>,
     depth_max: usize,
-    /// Entries deeper than what is kept.
+    /// Entries deeper than the limit.
     beyond: u64,
     last: Option<Last>,
     /// Number of the buffer, and time of its first moment.
     buffer: u64,
     buffer_first: u64,
-    /// The innermost call was left by a jump at the last record.
+    /// The last record left the innermost call by a jump.
     is_jumping: bool,
 }
 
-/// The record of a thread before.
+/// The previous record of a thread.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     tsc: u64,
@@ -171,12 +171,12 @@ impl Calls {
         }
     }
 
-    /// Process and thread of a thread number: from 0 in order of first appearance.
+    /// Process and thread of a thread number. Numbers count from 0 in order of first appearance.
     pub fn thread_key(&self, number: usize) -> Option<(u32, u32)> {
         self.threads.get(number).map(|thread| thread.key)
     }
 
-    /// Number of the thread that a moment is of; `None` beyond the limit.
+    /// Number of the thread that a moment belongs to; `None` beyond the limit.
     #[inline]
     pub fn thread_number(&mut self, moment: &Moment<'_>) -> Option<usize> {
         let key = (moment.process, moment.thread);
@@ -186,15 +186,15 @@ impl Calls {
         }
     }
 
-    /// What was met so far.
+    /// The counts so far.
     pub fn counts(&self) -> &CallCounts {
         &self.counts
     }
 
-    /// Takes a moment in, whatever it is: events too, which end a chain of jumps.
+    /// Processes a moment of any kind: events too, because they end a chain of jumps.
     ///
     /// # Errors
-    /// What the visitor returns.
+    /// Whatever the visitor returns.
     #[inline]
     pub fn moment<V: CallVisitor>(&mut self, moment: &Moment<'_>, visitor: &mut V) -> Result<(), Error> {
         let Some(number) = self.thread_number(moment) else {
@@ -233,10 +233,10 @@ impl Calls {
         }
     }
 
-    /// Ends all calls that are open, each at the time of its thread's last record.
+    /// Ends all open calls, each at the time of its thread's last record.
     ///
     /// # Errors
-    /// What the visitor returns.
+    /// Whatever the visitor returns.
     pub fn finish<V: CallVisitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         for (number, thread) in self.threads.iter_mut().enumerate() {
             if let Some(last) = thread.last.take() {
@@ -246,7 +246,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Goes to another thread.
+    /// Switches to another thread.
     #[cold]
     fn change(&mut self, key: (u32, u32)) -> Option<usize> {
         if let Some(thread) = self.threads.get(self.current) {
@@ -261,7 +261,7 @@ impl Calls {
                 number
             }
             None => {
-                // The thread that is current stays so.
+                // The current thread stays current.
                 if let Some(thread) = self.threads.get(self.current) {
                     self.frames -= thread.stack.len();
                 }
@@ -275,7 +275,7 @@ impl Calls {
         Some(number)
     }
 
-    /// An exit that is a jump, or not of the innermost call.
+    /// An exit that is a jump, or that does not match the innermost call.
     #[cold]
     fn unusual<V: CallVisitor>(
         &mut self,
@@ -286,7 +286,7 @@ impl Calls {
     ) -> Result<(), Error> {
         let Some(thread) = self.threads.get_mut(number) else { return Ok(()) };
         if thread.beyond > 0 {
-            // Calls beyond the limit are not known: that many exits are theirs.
+            // Calls beyond the limit are not stored: this many exits belong to them.
             thread.beyond -= 1;
             self.counts.too_deep += 1;
             return Ok(());
@@ -330,7 +330,7 @@ impl Calls {
 impl Thread {
     fn new(key: (u32, u32)) -> Self {
         let (stack, depth_max, beyond, last, is_jumping) = (Vec::new(), 0, 0, None, false);
-        // No buffer has this number, so that the first is noticed.
+        // No buffer has this number, so the first buffer counts as a new one.
         Self { key, stack, depth_max, beyond, last, buffer: u64::MAX, buffer_first: 0, is_jumping }
     }
 
@@ -355,7 +355,7 @@ impl Thread {
         visitor.begin(number, &frame, depth, moment)
     }
 
-    /// A jump came to nothing that is known: the call ended there, and those that jumped to it.
+    /// A jump led to nothing that is known: the call ended there, and so did those that jumped to it.
     #[cold]
     fn land<V: CallVisitor>(&mut self, number: usize, jump: Option<Last>, visitor: &mut V) -> Result<(), Error> {
         self.is_jumping = false;
@@ -363,8 +363,8 @@ impl Thread {
         self.end_chain(number, &End { tsc, at, cpu, flags: EdgeFlags::TAIL }, visitor)
     }
 
-    /// A new buffer, or time that goes back. Buffers are given in order of time where that can be; one that begins
-    /// before the one in front of it does not follow it, and what was open there stays so.
+    /// Handles a new buffer, or time that goes backwards. Buffers come in order of time where possible; a buffer that
+    /// begins before the previous one does not continue it, and the calls that were open there remain unfinished.
     #[cold]
     fn notice<V: CallVisitor>(
         &mut self,
@@ -385,7 +385,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Ends everything at the last record.
+    /// Ends all open calls at the last record.
     #[cold]
     fn leave_all<V: CallVisitor>(
         &mut self,

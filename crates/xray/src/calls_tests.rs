@@ -2,15 +2,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What was told, in short: `+1` a call of function 1 begins, `-1@9` it ends at 9, with the words of its flags.
+/// What the visitor received, in short: `+1` a call of function 1 begins, `-1@9` it ends at 9, followed by the names of
+/// its flags.
 #[derive(Default)]
-struct Told(Vec<String>);
+struct Received(Vec<String>);
 
 fn words(flags: EdgeFlags) -> String {
     flags.words().map(|word| format!(" {word}")).collect()
 }
 
-impl CallVisitor for Told {
+impl CallVisitor for Received {
     fn begin(&mut self, thread: usize, frame: &Frame, depth: usize, _moment: &Moment<'_>) -> Result<(), Error> {
         self.0.push(format!("{thread}:{depth} +{}{}", frame.function, words(frame.flags)));
         Ok(())
@@ -33,7 +34,7 @@ fn moment(kind: MomentKind, function: u32, tsc: u64) -> Moment<'static> {
 
 /// `+1` enters, `-1` leaves, `~1` leaves by a jump, `e` is an event; times are 1, 2, and so on.
 fn follow(line: &str, options: CallOptions) -> (Vec<String>, CallCounts) {
-    let (mut calls, mut told) = (Calls::new(options), Told::default());
+    let (mut calls, mut received) = (Calls::new(options), Received::default());
     for (word, tsc) in line.split(' ').zip(1..) {
         let (sign, number) = word.split_at(1);
         let kind = match sign {
@@ -42,53 +43,53 @@ fn follow(line: &str, options: CallOptions) -> (Vec<String>, CallCounts) {
             "~" => MomentKind::Function(FunctionKind::TailExit),
             _ => MomentKind::Custom,
         };
-        calls.moment(&moment(kind, number.parse().unwrap_or(0), tsc), &mut told).unwrap();
+        calls.moment(&moment(kind, number.parse().unwrap_or(0), tsc), &mut received).unwrap();
     }
-    calls.finish(&mut told).unwrap();
-    (told.0, *calls.counts())
+    calls.finish(&mut received).unwrap();
+    (received.0, *calls.counts())
 }
 
 const CHAINS: CallOptions = CallOptions { mismatch: Mismatch::Deduce, tail_chains: true };
 
 #[test]
 fn an_exit_of_an_outer_call_ends_those_inside() {
-    let (told, counts) = follow("+1 +2 +3 -1", CallOptions::default());
-    assert_eq!(told[3..], ["0:2 -3@4 deduced", "0:1 -2@4 deduced", "0:0 -1@4"]);
+    let (received, counts) = follow("+1 +2 +3 -1", CallOptions::default());
+    assert_eq!(received[3..], ["0:2 -3@4 deduced", "0:1 -2@4 deduced", "0:0 -1@4"]);
     assert_eq!(counts, CallCounts { deduced: 2, ..CallCounts::default() });
 }
 
 #[test]
 fn an_exit_of_no_open_call_is_an_orphan() {
-    let (told, counts) = follow("-4 +1 -5 -1", CallOptions::default());
-    assert_eq!(told, ["0 orphan 4", "0:0 +1", "0 orphan 5", "0:0 -1@4"]);
+    let (received, counts) = follow("-4 +1 -5 -1", CallOptions::default());
+    assert_eq!(received, ["0 orphan 4", "0:0 +1", "0 orphan 5", "0:0 -1@4"]);
     assert_eq!(counts, CallCounts { orphans: 2, ..CallCounts::default() });
 }
 
 #[test]
 fn skipping_leaves_the_stack_as_it_is() {
     let skip = CallOptions { mismatch: Mismatch::Skip, ..CallOptions::default() };
-    let (told, counts) = follow("+1 +2 -1 -2 -1", skip);
-    assert_eq!(told, ["0:0 +1", "0:1 +2", "0 orphan 1", "0:1 -2@4", "0:0 -1@5"]);
+    let (received, counts) = follow("+1 +2 -1 -2 -1", skip);
+    assert_eq!(received, ["0:0 +1", "0:1 +2", "0 orphan 1", "0:1 -2@4", "0:0 -1@5"]);
     assert_eq!(counts, CallCounts { skipped: 1, ..CallCounts::default() });
 }
 
 #[test]
 fn calls_open_at_the_end_end_with_the_last_record() {
-    let (told, counts) = follow("+1 +2 e", CallOptions::default());
-    assert_eq!(told[2..], ["0:1 -2@3 unfinished", "0:0 -1@3 unfinished"]);
+    let (received, counts) = follow("+1 +2 e", CallOptions::default());
+    assert_eq!(received[2..], ["0:1 -2@3 unfinished", "0:0 -1@3 unfinished"]);
     assert_eq!(counts, CallCounts { unfinished: 2, ..CallCounts::default() });
 }
 
 #[test]
 fn a_tail_exit_is_an_exit() {
-    let (told, counts) = follow("+1 ~1 +2 -2", CallOptions::default());
-    assert_eq!(told, ["0:0 +1", "0:0 -1@2 tail", "0:0 +2", "0:0 -2@4"]);
+    let (received, counts) = follow("+1 ~1 +2 -2", CallOptions::default());
+    assert_eq!(received, ["0:0 +1", "0:0 -1@2 tail", "0:0 +2", "0:0 -2@4"]);
     assert_eq!(counts.tails, 1);
 }
 
 #[test]
-fn chains_of_jumps_enclose_what_was_jumped_to() {
-    let (told, _) = follow("+9 +1 ~1 +2 ~2 +3 -3 -9", CHAINS);
+fn chains_of_jumps_enclose_the_calls_they_jumped_to() {
+    let (received, _) = follow("+9 +1 ~1 +2 ~2 +3 -3 -9", CHAINS);
     let chain = [
         "0:0 +9",
         "0:1 +1",
@@ -99,42 +100,42 @@ fn chains_of_jumps_enclose_what_was_jumped_to() {
         "0:1 -1@7 tail",
         "0:0 -9@8",
     ];
-    assert_eq!(told, chain);
+    assert_eq!(received, chain);
 }
 
 #[test]
 fn a_jump_to_nothing_known_ends_the_call_there() {
-    let (told, _) = follow("+9 +1 ~1 -9", CHAINS);
-    assert_eq!(told, ["0:0 +9", "0:1 +1", "0:1 -1@3 tail", "0:0 -9@4"]);
-    // An event between is no part of a jump.
-    let (told, _) = follow("+1 ~1 e +2 -2", CHAINS);
-    assert_eq!(told, ["0:0 +1", "0:0 -1@2 tail", "0:0 +2", "0:0 -2@5"]);
-    let (told, _) = follow("+1 ~1", CHAINS);
-    assert_eq!(told, ["0:0 +1", "0:0 -1@2 tail"]);
+    let (received, _) = follow("+9 +1 ~1 -9", CHAINS);
+    assert_eq!(received, ["0:0 +9", "0:1 +1", "0:1 -1@3 tail", "0:0 -9@4"]);
+    // An event in between does not belong to a jump.
+    let (received, _) = follow("+1 ~1 e +2 -2", CHAINS);
+    assert_eq!(received, ["0:0 +1", "0:0 -1@2 tail", "0:0 +2", "0:0 -2@5"]);
+    let (received, _) = follow("+1 ~1", CHAINS);
+    assert_eq!(received, ["0:0 +1", "0:0 -1@2 tail"]);
 }
 
 #[test]
 fn a_function_that_jumps_to_itself_is_a_chain_too() {
-    let (told, _) = follow("+1 ~1 +1 ~1 +1 -1", CHAINS);
-    assert_eq!(told[3..], ["0:2 -1@6", "0:1 -1@6 tail", "0:0 -1@6 tail"]);
+    let (received, _) = follow("+1 ~1 +1 ~1 +1 -1", CHAINS);
+    assert_eq!(received[3..], ["0:2 -1@6", "0:1 -1@6 tail", "0:0 -1@6 tail"]);
 }
 
 #[test]
 fn an_exception_through_a_chain_ends_all_of_it() {
-    let (told, counts) = follow("+9 +1 ~1 +2 -9", CHAINS);
-    assert_eq!(told[3..], ["0:2 -2@5 deduced", "0:1 -1@5 tail", "0:0 -9@5"]);
+    let (received, counts) = follow("+9 +1 ~1 +2 -9", CHAINS);
+    assert_eq!(received[3..], ["0:2 -2@5 deduced", "0:1 -1@5 tail", "0:0 -9@5"]);
     assert_eq!(counts.deduced, 1);
 }
 
 #[test]
-fn a_buffer_that_begins_before_the_one_in_front_does_not_follow_it() {
-    let (mut calls, mut told) = (Calls::new(CallOptions::default()), Told::default());
+fn a_buffer_that_begins_before_the_previous_one_does_not_continue_it() {
+    let (mut calls, mut received) = (Calls::new(CallOptions::default()), Received::default());
     let enter = |tsc, buffer| Moment { buffer, ..moment(MomentKind::Function(FunctionKind::Enter), 1, tsc) };
     for (tsc, buffer) in [(10, 0), (20, 0), (15, 1), (5, 2)] {
-        calls.moment(&enter(tsc, buffer), &mut told).unwrap();
+        calls.moment(&enter(tsc, buffer), &mut received).unwrap();
     }
-    // Buffer 1 overlaps buffer 0 and goes on with it; buffer 2 is from before.
-    let depth = |n: usize| told.0[n].clone();
+    // Buffer 1 overlaps buffer 0 and continues it; buffer 2 is from an earlier time.
+    let depth = |n: usize| received.0[n].clone();
     assert_eq!((depth(2), depth(3), depth(6)), ("0:2 +1".into(), "0:2 -1@15 unfinished".into(), "0:0 +1".into()));
     assert_eq!((calls.counts().backward, calls.counts().unfinished), (2, 3));
 }
@@ -189,7 +190,7 @@ impl CallVisitor for Count {
     }
 }
 
-/// The obvious version without chains: a list a thread, searched from its end.
+/// The obvious version without chains: one list per thread, searched from its end.
 fn oracle(records: &[(u8, u32, u32)]) -> CallCounts {
     let (mut stacks, mut counts) = (HashMap::<u32, Vec<u32>>::new(), CallCounts::default());
     for &(kind, function, thread) in records {

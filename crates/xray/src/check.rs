@@ -1,4 +1,4 @@
-//! Rules beyond framing: the verifier's state table, order of time, pairing, constant processes.
+//! Rules beyond framing: the verifier's state table, order of time, pairing, constant process ids.
 
 use anytrace_core::{Diagnostic, Error, Severity, Sink};
 
@@ -11,7 +11,7 @@ use crate::rules;
 
 /// States of the block verifier (page, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum VerifierState {
     Start,
     Extents,
     NewBuffer,
@@ -26,9 +26,9 @@ pub(crate) enum State {
     EndOfBuffer,
 }
 
-use State as S;
+use VerifierState as S;
 
-impl State {
+impl VerifierState {
     pub(crate) fn of(body: &Body<'_>) -> Self {
         match body {
             Body::NewBuffer { .. } => S::NewBuffer,
@@ -61,9 +61,10 @@ impl State {
         }
     }
 
-    fn may_follow(self) -> &'static [State] {
-        const BODY: &[State] = &[S::NewCpu, S::TscWrap, S::CustomEvent, S::TypedEvent, S::Function, S::EndOfBuffer];
-        const CALL: &[State] =
+    fn may_follow(self) -> &'static [VerifierState] {
+        const BODY: &[VerifierState] =
+            &[S::NewCpu, S::TscWrap, S::CustomEvent, S::TypedEvent, S::Function, S::EndOfBuffer];
+        const CALL: &[VerifierState] =
             &[S::NewCpu, S::TscWrap, S::CustomEvent, S::TypedEvent, S::Function, S::EndOfBuffer, S::CallArgument];
         match self {
             S::Start => &[S::Extents, S::NewBuffer],
@@ -81,7 +82,7 @@ impl State {
         !matches!(self, S::NewBuffer | S::WallTime | S::Pid)
     }
 
-    /// What to report where `next` follows this state and may not.
+    /// The diagnostic when `next` may not follow this state.
     pub(crate) fn breach(self, next: Self, at: At) -> Option<Diagnostic> {
         let allowed = self.may_follow();
         if allowed.contains(&next) {
@@ -97,15 +98,15 @@ impl State {
 pub(crate) struct Checker<'s> {
     sink: &'s mut dyn Sink,
     version: u16,
-    state: State,
+    state: VerifierState,
     clock: Clock,
     pairing: Pairing,
-    /// The thread of this buffer, while it is worked on.
+    /// The thread of this buffer, while the buffer is being checked.
     thread: Option<(u32, Thread)>,
     has_time: bool,
-    /// A function record may take arguments now; Basic: whose.
+    /// A function record may have arguments now; in Basic traces: the record they belong to.
     takes_arguments: bool,
-    /// Behind damage: arguments here are those of a function that was lost.
+    /// After damage: arguments here belong to a function that was lost.
     is_behind_damage: bool,
     last_basic: Option<BasicRecord>,
     zero_ids: u64,
@@ -117,7 +118,7 @@ impl<'s> Checker<'s> {
         Self {
             sink,
             version,
-            state: State::Start,
+            state: VerifierState::Start,
             clock: Clock::new(version),
             pairing: Pairing::default(),
             thread: None,
@@ -130,7 +131,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Reports what only the whole trace shows.
+    /// Reports what only the complete trace shows.
     pub(crate) fn finish(mut self, end: At) -> Result<(), Error> {
         self.put_back();
         if let Some(at) = self.first_zero {
@@ -149,7 +150,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn enter(&mut self, next: State, at: At) -> Result<(), Error> {
+    fn enter(&mut self, next: VerifierState, at: At) -> Result<(), Error> {
         if let Some(problem) = self.state.breach(next, at) {
             self.sink.report(problem)?;
         }
@@ -157,7 +158,7 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    /// Kinds that came with a later version (page, section 1.2).
+    /// Kinds that were added in a later version (page, section 1.2).
     fn kind_in_version(&mut self, body: &Body<'_>, at: At) -> Result<(), Error> {
         let since = match body {
             Body::BufferExtents { .. } => 2,
@@ -190,7 +191,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// The first time of a buffer: its thread's buffer before must have ended.
+    /// The first time of a buffer: its thread's previous buffer must have ended.
     fn first_time(&mut self, tsc: u64, at: At) {
         self.has_time = true;
         if let Some((_, thread)) = &mut self.thread
@@ -212,7 +213,7 @@ impl<'s> Checker<'s> {
             self.first_time(tsc, at);
             return Ok(());
         }
-        // A wrap record is what a writer puts where time goes back (page, section 1.3, writer rules).
+        // Writers put a wrap record where time goes backwards (page, section 1.3, writer rules).
         let severity = if matches!(body, Body::TscWrap { .. }) { Severity::Note } else { Severity::Warning };
         if tsc < before { self.backwards(before, tsc, severity, at) } else { Ok(()) }
     }
@@ -220,8 +221,8 @@ impl<'s> Checker<'s> {
 
 impl Visitor for Checker<'_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
-        if self.state != State::Function {
-            self.enter(State::Function, run.at)?;
+        if self.state != VerifierState::Function {
+            self.enter(VerifierState::Function, run.at)?;
         }
         self.is_behind_damage = false;
         let mut nobody = Thread::default();
@@ -248,12 +249,12 @@ impl Visitor for Checker<'_> {
             self.put_back();
         }
         if self.is_behind_damage && matches!(body, Body::CallArgument { .. }) {
-            self.state = State::CallArgument;
+            self.state = VerifierState::CallArgument;
             let report = rules::BASIC_ARGUMENT.at(at.offset).record(at.seq).field("record before it");
             return self.sink.report(report.expected("its function record").found("damage"));
         }
         self.is_behind_damage = false;
-        self.enter(State::of(body), at)?;
+        self.enter(VerifierState::of(body), at)?;
         self.kind_in_version(body, at)?;
         self.times(body, at)?;
         match *body {
@@ -282,7 +283,7 @@ impl Visitor for Checker<'_> {
             self.sink.report(report.found(format!("its end behind {}", self.state.name())))?;
         }
         self.put_back();
-        self.state = State::Start;
+        self.state = VerifierState::Start;
         self.takes_arguments = false;
         self.is_behind_damage = false;
         Ok(())

@@ -1,4 +1,4 @@
-//! Prints records, one a line: text for people, JSON lines for the way back.
+//! Prints one record per line: text for people, JSON lines that can be converted back.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{BasicBody, BasicRecord, Body, CustomTime, Function, FunctionKind, Metadata};
 use crate::yaml::{YamlEntry, YamlHeader, YamlVisitor};
 
-/// How much is gathered before it is written.
+/// How much is buffered before it is written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Longest line of a function record.
@@ -38,7 +38,7 @@ pub(crate) struct Printer<'a> {
     version: u16,
     buffers: u64,
     printed: u64,
-    /// What was said of the function record before an argument.
+    /// Whether the function record that precedes an argument was selected.
     is_owner_wanted: bool,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Printer<'a> {
         self.options.form == DumpForm::Jsonl
     }
 
-    /// Where a header line may be appended.
+    /// The buffer to which a header line may be appended.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -91,7 +91,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Ends a line; JSON objects get the offset first.
+    /// Ends a line; JSON objects get the offset as their first field.
     fn end(&mut self, at: At) -> Result<(), Error> {
         if self.is_jsonl() {
             if self.shows_offsets() {
@@ -271,7 +271,7 @@ impl YamlVisitor for Printer<'_> {
     }
 }
 
-/// One whole line.
+/// A complete line.
 #[inline]
 fn push_function(out: &mut Vec<u8>, function: &Function) {
     let name: &[u8] = match function.kind {
@@ -313,7 +313,7 @@ fn push_value(out: &mut Vec<u8>, value: u64) {
     out.push(b')');
 }
 
-/// A line without its end.
+/// A line without its line end.
 fn push_body(out: &mut Vec<u8>, body: &Body<'_>) {
     out.extend_from_slice(body.name().as_bytes());
     match *body {

@@ -1,4 +1,4 @@
-//! Writes an FDR trace again as it stands: every whole record, in the same version, in either byte order.
+//! Writes an FDR trace again as it is: every complete record, in the same version, in either byte order.
 
 use anytrace_core::{Diagnostic, Error, Outcome, Severity, Sink};
 
@@ -6,7 +6,7 @@ use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{Body, Layout, Metadata};
 use crate::writer::{Out, put_function, put_metadata};
 
-/// Most zero bytes put out at once.
+/// Zero bytes that are written at once.
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// Copies record by record. Extents are corrected where records were lost.
@@ -17,12 +17,12 @@ pub(crate) struct Faithful<'a, 't> {
     to: Layout,
     version: u16,
     outcome: Outcome,
-    /// Output position behind the extents, and what they say.
+    /// Output position after the extents, and the size they state.
     extents: Option<(u64, u64)>,
     /// Bytes left out of this version 1 buffer.
     dropped: u64,
     corrected: u64,
-    /// Something of this buffer was lost.
+    /// Part of this buffer was lost.
     is_damaged: bool,
 }
 
@@ -106,10 +106,10 @@ impl Visitor for Faithful<'_, '_> {
     }
 
     fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
-        if let Some((start, said)) = self.extents.take() {
+        if let Some((start, stated)) = self.extents.take() {
             let written = self.out.position() - start;
-            // Extents that were odd but lost nothing stay as they are.
-            if written != said && std::mem::take(&mut self.is_damaged) {
+            // Extents that were wrong but lost nothing are kept.
+            if written != stated && std::mem::take(&mut self.is_damaged) {
                 self.out.patch(start - 15, &self.to.endian.put_u64(written))?;
                 self.corrected += 1;
             }

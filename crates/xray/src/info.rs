@@ -1,4 +1,4 @@
-//! Counts everything in one pass.
+//! Counts records, functions, threads and times in one pass.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::moment::{Clock, Moment, Moments};
 use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{BasicBody, BasicRecord, BitOrder, Body, FUNCTION_BYTES, KIND_NAMES, Layout, Metadata, kind};
 
-/// Most processes and processors named apart.
+/// Most processes and processors listed by number.
 const NAMED_MAX: usize = 1024;
 
 /// Ids below this within an object are kept in a bitmap.
@@ -115,7 +115,7 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// Puts the counts into an [`Info`].
+    /// Stores the counts into an [`Info`].
     pub(crate) fn fill(self, info: &mut Info, cycle_frequency: u64, has_buffers: bool) {
         info.set_kinds(KIND_NAMES.iter().copied().zip(self.kinds));
         info.threads = self.threads.into_rows(|thread| (thread as i64).to_string());
@@ -162,7 +162,7 @@ impl Visitor for Counter<'_> {
                 self.clock.tsc = last;
                 self.time(last);
             }
-            // The counter runs over: times within the run are not between the first and the last.
+            // The counter overflows: times within the run do not lie between the first and the last.
             None => run.records().for_each(|(_, function)| {
                 let tsc = self.clock.function(&function);
                 self.time(tsc);

@@ -1,4 +1,4 @@
-//! JSON lines: every field of the wire, and back to bytes.
+//! JSON lines with every field of the wire format, and the conversion back to bytes.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::writer::{put_basic, put_function, put_header, put_metadata};
 use crate::yaml::{YamlEntry, YamlHeader};
 use crate::yaml_write::{put_entry, put_yaml_end, put_yaml_header};
 
-/// Most zero bytes one gap line stands for.
+/// Most zero bytes that one gap line represents.
 const ZEROS_MAX: usize = 1 << 16;
 
 /// Appends the header line of a binary trace.
@@ -28,7 +28,8 @@ pub(crate) fn push_header(out: &mut Vec<u8>, header: &Header, layout: Layout) {
     out.extend_from_slice(b",\"pointer_width\":null");
     push_str(out, "bit_order", if layout.bits == BitOrder::Low { "low" } else { "high" });
     push_num(out, "flags", header.flags);
-    // For people and for comparison: where the bits stand depends on the byte order. Only `flags` leads back.
+    // For people and for comparison: the positions of these bits depend on the byte order. Only `flags` is converted
+    // back.
     for (key, is_set) in [("constant_tsc", header.constant_tsc(layout)), ("nonstop_tsc", header.nonstop_tsc(layout))] {
         push_key(out, key);
         out.extend_from_slice(if is_set { b"true" } else { b"false" });
@@ -80,8 +81,8 @@ fn push_str(out: &mut Vec<u8>, key: &str, value: &str) {
     push_json_str(out, value);
 }
 
-/// Bytes that are not meaningful are shown where they are not zero.
-fn push_rubbish(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
+/// Meaningless bytes are shown where they are not zero.
+fn push_unused_bytes(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
     if bytes.iter().any(|&b| b != 0) {
         push_key(out, key);
         out.push(b'"');
@@ -96,7 +97,7 @@ fn push_kind(out: &mut Vec<u8>, name: &str) {
     out.push(b'"');
 }
 
-/// Appends an object without its closing brace, here and below.
+/// Appends an object without its closing brace; so do the functions below.
 pub(crate) fn push_function(out: &mut Vec<u8>, function: &Function) {
     push_kind(out, function.kind.name());
     push_key(out, "id");
@@ -139,16 +140,16 @@ pub(crate) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>) {
         }
         Body::Pid { process } => push_num(out, "process", process),
     }
-    push_rubbish(out, "reserved", metadata.reserved);
+    push_unused_bytes(out, "reserved", metadata.reserved);
 }
 
-/// Appends bytes that are no records: padding, filler, what stands between buffers.
+/// Appends bytes that are not records: padding, filler, or bytes between buffers.
 pub(crate) fn push_gap(out: &mut Vec<u8>, bytes: &[u8]) {
     push_kind(out, "gap");
     if bytes.iter().all(|&b| b == 0) {
         push_num(out, "zeros", bytes.len() as u64);
     } else {
-        push_rubbish(out, "bytes", bytes);
+        push_unused_bytes(out, "bytes", bytes);
     }
 }
 
@@ -164,10 +165,10 @@ pub(crate) fn push_basic(out: &mut Vec<u8>, record: &BasicRecord) {
         }
         BasicBody::Argument { value, pad } => {
             push_num(out, "value", value);
-            push_rubbish(out, "pad", &pad);
+            push_unused_bytes(out, "pad", &pad);
         }
     }
-    push_rubbish(out, "padding", &record.padding);
+    push_unused_bytes(out, "padding", &record.padding);
 }
 
 /// A YAML entry. What an entry of its kind should not have (llvm-xray writes the function and the type of an earlier
@@ -199,7 +200,7 @@ pub(crate) fn push_entry(out: &mut Vec<u8>, entry: &YamlEntry) {
     push_json(out, "data", &entry.data);
 }
 
-/// What the header line says.
+/// What the header line states.
 enum Form {
     None,
     Fdr(Layout, u16),
@@ -207,7 +208,7 @@ enum Form {
     Yaml,
 }
 
-/// The bytes of the trace that JSON lines describe, made as they are read.
+/// The bytes of the trace that JSON lines describe, produced as they are read.
 pub(crate) struct Bytes {
     lines: Lines,
     form: Option<Form>,
@@ -215,11 +216,11 @@ pub(crate) struct Bytes {
     given: usize,
     entries: u64,
     is_over: bool,
-    /// An [`io::Error`] cannot carry an [`Error`]: it is left here.
+    /// An [`io::Error`] cannot carry an [`Error`], so the error is stored here.
     failed: Failed,
 }
 
-/// Where [`Bytes`] leaves what went wrong.
+/// Where [`Bytes`] stores its error.
 pub(crate) type Failed = Arc<Mutex<Option<Error>>>;
 
 impl Bytes {
@@ -330,7 +331,7 @@ fn function_kind(object: &Object) -> Result<Option<FunctionKind>, Error> {
     Ok(kinds.into_iter().find(|kind| kind.name() == name))
 }
 
-fn rubbish<const N: usize>(object: &Object, field: &str) -> Result<[u8; N], Error> {
+fn unused_bytes<const N: usize>(object: &Object, field: &str) -> Result<[u8; N], Error> {
     if !object.has(field) {
         return Ok([0; N]);
     }
@@ -343,12 +344,12 @@ fn read_basic(object: &Object) -> Result<BasicRecord, Error> {
     let body = match function_kind(object)? {
         Some(kind) => BasicBody::Function { kind, cpu: object.uint("cpu")?, tsc: object.u64("tsc")? },
         None if object.str("kind")? == "call-argument" => {
-            BasicBody::Argument { value: object.u64("value")?, pad: rubbish(object, "pad")? }
+            BasicBody::Argument { value: object.u64("value")?, pad: unused_bytes(object, "pad")? }
         }
         None => return Err(object.wrong("kind", "a kind of Basic record", object.str("kind")?)),
     };
     let (id, thread, process) = (object.int("id")?, object.uint("thread")?, object.uint("process")?);
-    Ok(BasicRecord { body, id, thread, process, padding: rubbish(object, "padding")? })
+    Ok(BasicRecord { body, id, thread, process, padding: unused_bytes(object, "padding")? })
 }
 
 fn put_fdr(out: &mut Vec<u8>, object: &Object, layout: Layout, version: u16) -> Result<(), Error> {

@@ -1,14 +1,14 @@
 //! Reads, checks, repairs and writes LLVM XRay traces: FDR versions 1 to 5, Basic versions 1 to 3, YAML of any version.
 //!
-//! Three levels: [`parse`] turns bytes into borrowed records; [`Reader`] (FDR), [`walk_basic`] and [`walk_yaml`] walk a
-//! whole trace with state and recovery and hand each record to a visitor; [`Xray`] is the format as the other crates of
-//! anytrace see it.
+//! Three levels: [`parse`] turns bytes into borrowed records; [`Reader`] (FDR), [`walk_basic`] and [`walk_yaml`] walk
+//! an entire trace with state and recovery and pass each record to a visitor; [`Xray`] is the format as the other
+//! crates of anytrace see it.
 //!
 //! ```
 //! use anytrace_core::{Collect, Format, Input, OpenOptions};
 //! use anytrace_xray::Xray;
 //!
-//! // The header of an FDR trace of version 5, and nothing behind it.
+//! // The header of an FDR trace of version 5, and nothing after it.
 //! let mut bytes = vec![5, 0, 1, 0, 3, 0, 0, 0];
 //! bytes.resize(32, 0);
 //! let trace = Xray.open(Input::from_bytes("x.xray", bytes), &OpenOptions::default())?;
@@ -19,7 +19,7 @@
 //! # Ok::<(), anytrace_core::Error>(())
 //! ```
 //!
-//! The records alone, as they stand on the wire:
+//! Only the records, as stored on the wire:
 //!
 //! ```
 //! use anytrace_core::{Diagnostic, Error, Input, OpenOptions};

@@ -7,7 +7,7 @@ use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{BasicBody, BasicRecord, Body, CustomTime, Function, FunctionKind, Metadata};
 use crate::rules;
 
-/// Most arguments of one function record that are carried over.
+/// Most arguments of one function record that are converted.
 pub(crate) const ARGUMENTS_MAX: usize = 4096;
 
 /// What a [`Moment`] is.
@@ -15,9 +15,9 @@ pub(crate) const ARGUMENTS_MAX: usize = 4096;
 pub enum MomentKind {
     /// A function is entered or left.
     Function(FunctionKind),
-    /// Bytes of the program's own.
+    /// Bytes that the program defines.
     Custom,
-    /// Bytes of the program's own, with a type.
+    /// Bytes that the program defines, with a type.
     Typed(u16),
 }
 
@@ -53,7 +53,7 @@ pub struct Moment<'a> {
     pub tsc: u64,
     /// An event's payload.
     pub data: &'a [u8],
-    /// Where it stands.
+    /// Where it is stored.
     pub at: At,
     /// Number of its buffer, from 0; 0 where there are no buffers.
     pub buffer: u64,
@@ -64,9 +64,9 @@ pub trait Moments {
     /// One moment.
     ///
     /// # Errors
-    /// Whatever ends the walk, here and below.
+    /// Any error ends the walk; the same holds for the methods below.
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error>;
-    /// Damage and what could not be carried over.
+    /// Damage, and data that could not be converted.
     ///
     /// # Errors
     /// As [`Self::moment`].
@@ -100,14 +100,14 @@ impl Clock {
         self.version
     }
 
-    /// Time of a function record.
+    /// Returns the time of a function record.
     #[inline]
     pub fn function(&mut self, function: &Function) -> u64 {
         self.tsc = self.tsc.wrapping_add(u64::from(function.delta));
         self.tsc
     }
 
-    /// Takes a metadata record in; returns the time of one that has a time.
+    /// Processes a metadata record; returns its time if it has one.
     pub fn metadata(&mut self, body: &Body<'_>) -> Option<u64> {
         match *body {
             Body::NewBuffer { thread } => {
@@ -255,14 +255,14 @@ impl<M: Moments> Visitor for FdrMoments<'_, M> {
     fn gap(&mut self, kind: GapKind, bytes: &[u8], _at: At) -> Result<(), Error> {
         if kind == GapKind::Damage {
             self.moments.lost(bytes.len() as u64);
-            // Arguments behind it are those of a function that was lost.
+            // Arguments after it belong to a function that was lost.
             self.pending.flush(self.moments)?;
         }
         Ok(())
     }
 
     fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
-        // A buffer that lost its first record is of no known thread.
+        // A buffer that lost its first record belongs to no known thread.
         self.clock = Clock::new(self.clock.version());
         self.pending.flush(self.moments)
     }
@@ -272,7 +272,7 @@ impl<M: Moments> Visitor for FdrMoments<'_, M> {
     }
 }
 
-/// Turns a Basic trace into moments; [`Self::finish`] gives the last.
+/// Turns a Basic trace into moments; [`Self::finish`] emits the last one.
 pub struct BasicMoments<'m, M> {
     moments: &'m mut M,
     version: u16,
@@ -285,10 +285,10 @@ impl<'m, M: Moments> BasicMoments<'m, M> {
         Self { moments, version, pending: Pending::new() }
     }
 
-    /// Gives the last moment.
+    /// Emits the last moment.
     ///
     /// # Errors
-    /// What the receiver returns.
+    /// Whatever the receiver returns.
     pub fn finish(mut self) -> Result<(), Error> {
         self.pending.flush(self.moments)
     }
@@ -296,7 +296,7 @@ impl<'m, M: Moments> BasicMoments<'m, M> {
 
 impl<M: Moments> BasicVisitor for BasicMoments<'_, M> {
     fn record(&mut self, record: &BasicRecord, _raw: &[u8], at: At) -> Result<(), Error> {
-        // Process ids came with version 3 (page, section 1.5).
+        // Process ids were added in version 3 (page, section 1.5).
         let process = if self.version >= 3 { record.process } else { 0 };
         match record.body {
             BasicBody::Function { kind, cpu, tsc } => {

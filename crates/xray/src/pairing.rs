@@ -1,4 +1,4 @@
-//! Entries and exits by thread: who is left without having been entered, who is never left.
+//! Entries and exits by thread: functions that are left without having been entered, and functions that are never left.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ const DEPTH_MAX: usize = 1 << 16;
 /// Most frames kept for all threads together.
 const FRAMES_MAX: usize = 1 << 20;
 
-/// How far down a stack an exit is looked for.
+/// How far down a stack an exit is searched for.
 const SEARCH_MAX: usize = 512;
 
 /// What is known of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     stack: Vec<u32>,
-    /// Entries deeper than what is kept.
+    /// Entries deeper than the limit.
     too_deep: u64,
     orphans: u64,
     first_orphan: Option<At>,
     missing: u64,
-    /// Entries may be open that are not on the stack: an exit that is not found there may be theirs.
+    /// Open entries may be missing from the stack: an exit that is not found there may be theirs.
     has_unfollowed: bool,
-    /// Exits that may be.
+    /// Number of such exits.
     unfollowed_exits: u64,
-    /// Time of its last record, and process, where it had one before.
+    /// Time of its last record, and process, if it had an earlier record.
     pub(crate) last_tsc: Option<u64>,
     pub(crate) process: Option<u32>,
     pub(crate) disorders: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Takes one function record in.
+    /// Processes one function record.
     #[inline]
     pub(crate) fn function(&mut self, kind: FunctionKind, id: u32, at: At) {
         if kind.is_entry() {
@@ -79,14 +79,14 @@ impl Thread {
         }
     }
 
-    /// Gives the stack up: all threads together have too many frames.
+    /// Drops the stack: all threads together have too many frames.
     #[cold]
     fn drop_stack(&mut self) {
         self.stack = Vec::new();
         self.has_unfollowed = true;
     }
 
-    /// Forgets what is open: the next buffer does not follow this one.
+    /// Forgets all open calls: the next buffer does not continue this one.
     pub(crate) fn forget(&mut self) {
         self.stack.clear();
         self.too_deep = 0;
@@ -103,7 +103,7 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    /// Takes a thread out to work on; [`Self::put_back`] returns it. `None` beyond the limit.
+    /// Takes a thread out for processing; [`Self::put_back`] returns it. `None` beyond the limit.
     pub(crate) fn take(&mut self, thread: u32) -> Option<Thread> {
         match self.threads.remove(&thread) {
             Some(found) => {
@@ -126,7 +126,7 @@ impl Pairing {
         self.threads.insert(number, thread);
     }
 
-    /// Takes one function record of a form whose threads are mixed; `None` beyond the limit.
+    /// Processes one function record of a form whose threads are mixed; `None` beyond the limit.
     pub(crate) fn function(&mut self, number: u32, kind: FunctionKind, id: u32, at: At) -> Option<&mut Thread> {
         if self.threads.len() >= THREADS_MAX && !self.threads.contains_key(&number) {
             self.untracked += 1;
@@ -142,7 +142,7 @@ impl Pairing {
         Some(thread)
     }
 
-    /// Reports what was found, a summary a thread.
+    /// Reports the findings, one summary per thread.
     pub(crate) fn finish(self, end: At, sink: &mut dyn Sink) -> Result<(), Error> {
         for (number, thread) in self.threads {
             let name = number.cast_signed();
@@ -159,7 +159,7 @@ impl Pairing {
                     "more functions were open than are followed: neither these nor entries still open are judged";
                 sink.report(report.found(format!("{} exits not paired", thread.unfollowed_exits)).help(help))?;
             }
-            // What is still on the stack may be what the exits that were not paired left.
+            // What is still on the stack may belong to the exits that were not paired.
             let open = if thread.unfollowed_exits > 0 { 0 } else { thread.stack.len() as u64 + thread.too_deep };
             let missing = thread.missing + open;
             if missing > 0 {
@@ -190,7 +190,7 @@ mod tests {
 
     const AT: At = At { offset: 0, seq: 0 };
 
-    /// Enters functions of as many threads to a depth, and leaves all of them; the codes that are reported.
+    /// Enters functions of as many threads to a depth, leaves all of them, and returns the codes that are reported.
     fn balanced(threads: u32, depth: u32) -> Vec<&'static str> {
         let mut pairing = Pairing::default();
         for thread in 0..threads {
@@ -226,7 +226,7 @@ mod tests {
             for id in 0..=depth {
                 pairing.function(1, FunctionKind::Enter, id, AT);
             }
-            // Everything above the first function is left at once.
+            // Every call above the first function is left at once.
             pairing.function(1, FunctionKind::Exit, 0, AT);
             let mut found = Collect::default();
             pairing.finish(AT, &mut found).unwrap();

@@ -11,13 +11,13 @@ use crate::record::{
 /// Why a record could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// The record needs so many bytes in all.
+    /// The record needs this many bytes in all.
     More(usize),
-    /// The bytes are no record.
+    /// The bytes are not a record.
     Bad(Bad),
 }
 
-/// What is wrong with bytes that are no record.
+/// What is wrong with bytes that are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bad {
     /// A function record of kind 4 to 7.
@@ -28,11 +28,11 @@ pub enum Bad {
     EventSize(i32),
     /// An event longer than the limit on records.
     EventTooLong(i32),
-    /// A Basic record that is neither function nor argument.
+    /// A Basic record that is neither a function nor an argument.
     BasicType(u16),
 }
 
-/// Parses the header; the byte order is the one given, or the one in which version and type are known or small.
+/// Parses the header. The byte order is the one given, or else the one in which version and type are known or small.
 ///
 /// # Errors
 /// [`Need::More`] when there are fewer than 32 bytes.
@@ -55,7 +55,7 @@ fn unlikeliness(header: &Header) -> (bool, u32) {
 fn layout_of(header: &Header, endian: Endian, body: &[u8]) -> Layout {
     let document = Layout::of(endian);
     let llvm = Layout { endian, bits: BitOrder::Low };
-    // The record behind it too, where it is there: a gap may begin with such a byte.
+    // Checks the following record too, if there is one: a gap may begin with such a byte.
     let first_two = [(kind::BUFFER_EXTENTS, kind::NEW_BUFFER), (kind::NEW_BUFFER, kind::WALL_TIME)];
     let fits = |layout: Layout| {
         first_two.into_iter().any(|(first, second)| {
@@ -80,7 +80,7 @@ fn header_in(bytes: &[u8; HEADER_BYTES], endian: Endian) -> Header {
     }
 }
 
-/// Parses one FDR record. Events longer than `payload_max` are refused before anything asks for their bytes.
+/// Parses one FDR record. Events longer than `payload_max` are rejected before their bytes are requested.
 ///
 /// # Errors
 /// [`Need`].
@@ -156,7 +156,7 @@ fn parse_metadata(
     Ok((Metadata { body, reserved: bytes.get(used..).unwrap_or_default() }, METADATA_BYTES))
 }
 
-/// The payload behind an event's 16 bytes.
+/// The payload after an event's first 16 bytes.
 fn payload(window: &[u8], size: i32, payload_max: u64) -> Result<&[u8], Need> {
     let length = usize::try_from(size).map_err(|_| Need::Bad(Bad::EventSize(size)))?;
     if length == 0 {
@@ -168,22 +168,22 @@ fn payload(window: &[u8], size: i32, payload_max: u64) -> Result<&[u8], Need> {
     window.get(METADATA_BYTES..METADATA_BYTES + length).ok_or(Need::More(METADATA_BYTES + length))
 }
 
-/// How many bytes at the start of `window` are whole, valid function records.
+/// How many bytes at the start of `window` are complete, valid function records.
 #[inline]
 pub(crate) fn function_run(window: &[u8], layout: Layout) -> usize {
     const BLOCK: usize = 8 * FUNCTION_BYTES;
     let mask = layout.function_zero_mask();
     let word = |bytes: &[u8]| u64::from_le_bytes(array_at(bytes, 0).unwrap_or_default());
-    let mut whole = 0;
+    let mut valid = 0;
     for block in window.chunks_exact(BLOCK) {
         let any = block.chunks_exact(FUNCTION_BYTES).fold(0, |any, record| any | word(record));
         if any & mask != 0 {
             break;
         }
-        whole += BLOCK;
+        valid += BLOCK;
     }
-    let rest = window.get(whole..).unwrap_or_default();
-    whole + rest.chunks_exact(FUNCTION_BYTES).take_while(|record| word(record) & mask == 0).count() * FUNCTION_BYTES
+    let rest = window.get(valid..).unwrap_or_default();
+    valid + rest.chunks_exact(FUNCTION_BYTES).take_while(|record| word(record) & mask == 0).count() * FUNCTION_BYTES
 }
 
 /// Parses one Basic record.

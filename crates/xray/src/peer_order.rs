@@ -1,7 +1,7 @@
-//! The order in which `llvm-xray` (22) tells threads, where its output has them grouped.
+//! The order in which `llvm-xray` (22) prints threads where its output groups them.
 //!
-//! The peer keeps threads in a hash table and prints them in the order of its slots; that order is no promise of its
-//! own and has changed between its versions, but it is fixed for one version, so equal output needs the same order.
+//! The peer stores threads in a hash table and prints them in the order of its slots. That order is not documented and
+//! has changed between versions, but it is fixed within a version, so identical output needs the same order.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::tools::bucket_order::Buckets;
 /// Process and thread, as the peer widens them.
 pub(crate) type Owner = (u64, i32);
 
-/// Slots of the table when the first entry comes.
+/// Slots of the table when the first entry is added.
 const SLOTS_MIN: usize = 64;
 
-/// Puts owners, given in order of first appearance, into the peer's order. Repeats are dropped.
+/// Puts owners, given in order of first appearance, into the peer's order. Duplicates are dropped.
 pub(crate) fn in_peer_order(owners: impl Iterator<Item = Owner>) -> Vec<Owner> {
     let mut known = BTreeSet::new();
     let mut slots = Buckets::new(SLOTS_MIN);
@@ -21,7 +21,7 @@ pub(crate) fn in_peer_order(owners: impl Iterator<Item = Owner>) -> Vec<Owner> {
         if !known.insert(owner) {
             continue;
         }
-        // The table doubles when it would be three quarters full.
+        // The table doubles when it would become three quarters full.
         if known.len() * 4 >= slots.len() * 3 {
             let larger = Buckets::new(slots.len() * 2);
             let old = std::mem::replace(&mut slots, larger);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_threads_stand_as_in_the_corpus() {
+    fn few_threads_are_in_the_order_of_the_corpus() {
         // synth/v5.verify.txt, synth/v1.verify.txt, synth/v5-threads-later-first.verify.txt.
         assert_eq!(in_peer_order([(900, 11), (900, 12), (900, 11)].into_iter()), [(900, 12), (900, 11)]);
         assert_eq!(in_peer_order([(0, 11), (0, 12)].into_iter()), [(0, 12), (0, 11)]);

@@ -1,11 +1,11 @@
-//! Which records a selection takes.
+//! Which records a selection contains.
 
 use std::collections::HashMap;
 
 use anytrace_core::text::push_dec;
 use anytrace_core::{Error, Selection, TimeBound};
 
-/// Most function ids whose answer is remembered.
+/// Most function ids whose result is cached.
 const REMEMBERED_MAX: usize = 1 << 16;
 
 /// A selection over one trace.
@@ -34,12 +34,12 @@ impl<'a> Picker<'a> {
         Ok(Self { selection, cycle_frequency, first: None, bounds: None, names: HashMap::new() })
     }
 
-    /// True when nothing is left out.
+    /// True when everything is selected.
     pub(crate) fn is_all(&self) -> bool {
         self.selection.is_all()
     }
 
-    /// True when a name or a time is asked for, which context records do not have.
+    /// True when the selection names functions or times, which context records do not have.
     pub(crate) fn is_by_content(&self) -> bool {
         self.selection.name.is_some() || self.selection.time.is_some()
     }
@@ -57,7 +57,7 @@ impl<'a> Picker<'a> {
             && self.selection.buffers.as_ref().is_none_or(|range| range.contains(&buffer))
     }
 
-    /// Remembers the first time on the wire.
+    /// Stores the first time on the wire.
     pub(crate) fn see_time(&mut self, tsc: u64) {
         if self.first.is_none() {
             self.first = Some(tsc);
@@ -82,7 +82,7 @@ impl<'a> Picker<'a> {
         self.bounds.is_none_or(|(from, to)| from <= tsc && (tsc < to || to == u64::MAX))
     }
 
-    /// Runs the name condition on `#ID`, on the id and on the name, where there is one.
+    /// Applies the name condition to `#ID`, the id, and the name, if there is one.
     pub(crate) fn has_name(&mut self, function: u32, name: &[u8]) -> bool {
         let Some(matches) = &self.selection.name else { return true };
         if !name.is_empty() && matches(name) {

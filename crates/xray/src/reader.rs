@@ -1,4 +1,4 @@
-//! Walks an FDR trace in wire order: framing, state, recovery. What to do with each record is the visitor's.
+//! Walks an FDR trace in wire order: framing, state, recovery. The visitor decides what to do with each record.
 
 use std::borrow::Cow;
 
@@ -12,22 +12,22 @@ use crate::recover::{
 };
 use crate::rules;
 
-/// Most bytes of function records handed out at once: stays in the first cache.
+/// Most bytes of function records passed to the visitor at once: they fit into the L1 cache.
 const RUN_BYTES: usize = 16 * 1024;
 
-/// Bytes between buffers are handed out in pieces of this size, whatever the window.
+/// Bytes between buffers are passed on in pieces of this size, whatever the window.
 pub(crate) const GAP_BYTES: usize = 4096;
 
-/// Version 1 filler up to this size is looked over before it is passed.
+/// Version 1 filler up to this size is examined before it is skipped.
 const FILLER_LOOK_BYTES: u64 = 1 << 20;
 
-/// A buffer size above this is rubbish (`synth/llvmw-v1` has text there).
+/// A buffer size above this is garbage (`synth/llvmw-v1` has text there).
 pub(crate) const BUFFER_SIZE_MAX: u64 = 1 << 32;
 
-/// A buffer size below this holds no buffer.
+/// No buffer fits into a buffer size below this.
 pub(crate) const BUFFER_SIZE_MIN: u64 = 64;
 
-/// Where a record stands.
+/// Where a record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
     /// Byte offset in the file.
@@ -36,14 +36,14 @@ pub struct At {
     pub seq: u64,
 }
 
-/// Function records in a row, all valid.
+/// Consecutive function records, all valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// Eight bytes a record.
+    /// Eight bytes per record.
     pub bytes: &'a [u8],
-    /// Where the first stands.
+    /// Where the first one is stored.
     pub at: At,
-    /// How to read them.
+    /// The layout for reading them.
     pub layout: Layout,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Run<'a> {
         (self.bytes.len() / FUNCTION_BYTES) as u64
     }
 
-    /// True for no records; a reader never hands out such a run.
+    /// True without records; a reader never passes on such a run.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -69,44 +69,44 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What bytes that are no records are.
+/// What bytes that are not records are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapKind {
     /// Version 1: from the end-of-buffer record to the end of the buffer.
     Filler,
     /// Between or after buffers.
     Between,
-    /// Damaged: part of a buffer, but of no whole record.
+    /// Damaged: part of a buffer, but not of a complete record.
     Damage,
 }
 
 /// Receives a trace in wire order.
 pub trait Visitor {
-    /// Function records in a row. A row may be handed out in several pieces.
+    /// Consecutive function records. A run may be passed on in several pieces.
     ///
     /// # Errors
-    /// Whatever ends the walk, here and below.
+    /// Any error ends the walk; the same holds for the methods below.
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error>;
     /// One metadata record; `raw` is all of it.
     ///
     /// # Errors
     /// As [`Self::functions`].
     fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: At) -> Result<(), Error>;
-    /// A piece of bytes that are no records.
+    /// A piece of bytes that are not records.
     ///
     /// # Errors
     /// As [`Self::functions`].
     fn gap(&mut self, _kind: GapKind, _bytes: &[u8], _at: At) -> Result<(), Error> {
         Ok(())
     }
-    /// The buffer's records are over.
+    /// The buffer has no more records.
     ///
     /// # Errors
     /// As [`Self::functions`].
     fn buffer_end(&mut self, _at: At) -> Result<(), Error> {
         Ok(())
     }
-    /// Damage of the grammar.
+    /// Damage: a breach of the grammar.
     ///
     /// # Errors
     /// As [`Self::functions`].
@@ -120,21 +120,21 @@ pub struct Reader {
     pub(crate) layout: Layout,
     pub(crate) payload_max: u64,
     pub(crate) seq: u64,
-    /// Where the buffer's bytes end; `None` where nothing says so.
+    /// Where the buffer's bytes end; `None` if nothing states it.
     pub(crate) end: Option<u64>,
     pub(crate) typed_events: u64,
     /// Where the records of this buffer begin.
     pub(crate) first: u64,
-    /// That records go on behind this buffer's extents was said.
+    /// Whether records after this buffer's extents have been reported.
     pub(crate) is_past_extents: bool,
     /// Where this buffer began (version 1).
     start: u64,
-    /// An end-of-buffer record was met.
+    /// An end-of-buffer record was found.
     is_ended: bool,
 }
 
 impl Reader {
-    /// Starts behind the header, at which the cursor must stand.
+    /// Starts after the header, where the cursor must be.
     pub fn new(mut cursor: Cursor, header: Header, layout: Layout, limits: &Limits) -> Self {
         let at_hand = cursor.window().len().min(HEADER_BYTES);
         cursor.advance(at_hand);
@@ -157,7 +157,7 @@ impl Reader {
     /// Walks to the end of the data; returns the number of records and the cursor.
     ///
     /// # Errors
-    /// I/O and what the visitor returns.
+    /// I/O errors, and whatever the visitor returns.
     pub fn walk<V: Visitor>(mut self, visitor: &mut V) -> Result<(u64, Cursor), Error> {
         while self.begin(visitor)? {
             (self.typed_events, self.is_ended, self.is_past_extents) = (0, false, false);
@@ -171,7 +171,7 @@ impl Reader {
         At { offset: self.cursor.offset(), seq: self.seq }
     }
 
-    /// Up to `need` bytes, and whether the data end with them; the same whatever the window.
+    /// Up to `need` bytes, and whether the data end with them; the result does not depend on the window.
     pub(crate) fn look(&mut self, need: usize) -> Result<(&[u8], bool), Error> {
         let length = self.cursor.fill(need + 1)?;
         let window = self.cursor.window();
@@ -239,20 +239,20 @@ impl Reader {
         Ok(true)
     }
 
-    /// Where the version 1 buffer that began last ends, by the header's buffer size.
+    /// Where the last version 1 buffer that began ends, by the header's buffer size.
     fn boundary(&self) -> Option<u64> {
         let size = self.header.buffer_size;
         (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&size).then(|| self.start + size)
     }
 
-    /// A version 1 buffer must begin at each multiple of the buffer size behind the header (page, section 1.3).
+    /// A version 1 buffer must begin at each multiple of the buffer size after the header (page, section 1.3).
     fn is_at_boundary(&self) -> bool {
         let size = self.header.buffer_size;
         (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&size)
             && self.cursor.offset().checked_sub(self.start).is_some_and(|length| length % size == 0)
     }
 
-    /// True when the next preamble stands within what should be one buffer: something was put in front of it.
+    /// True when the next preamble is inside what should be one buffer: something was inserted before it.
     fn begins_late(&mut self) -> Result<bool, Error> {
         let (layout, size) = (self.layout, self.header.buffer_size.min(FILLER_LOOK_BYTES));
         let size = usize::try_from(size).unwrap_or(0);
@@ -285,7 +285,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Passes what stands between an end-of-buffer record and the end of the buffer's size.
+    /// Skips the bytes between an end-of-buffer record and the end of the buffer's size.
     fn filler<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let (offset, layout) = (self.cursor.offset(), self.layout);
         let Some(mut boundary) = self.boundary().filter(|&boundary| boundary > offset) else { return Ok(()) };
@@ -321,7 +321,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Passes bytes between buffers up to a place that `is_start` accepts, and says what they were.
+    /// Skips bytes between buffers up to a place that `is_start` accepts, and reports what they were.
     fn gap<V: Visitor>(&mut self, visitor: &mut V, is_start: impl Fn(&[u8], bool) -> bool) -> Result<(), Error> {
         let start = self.at();
         let introducer = self.layout.metadata_byte(crate::record::kind::BUFFER_EXTENTS);
@@ -333,7 +333,7 @@ impl Reader {
             let skip = usize::from(at.offset == start.offset);
             let found = (skip..here).find(|&n| {
                 let rest = bytes.get(n..).unwrap_or_default();
-                // Behind other bytes than zeros the last few are no cut introducer.
+                // After bytes other than zeros, the last few are not a cut introducer.
                 let is_clean = || is_zero && bytes.iter().take(n).all(|&b| b == 0);
                 rest.first().is_some_and(|&b| b != 0) && is_start(rest, eof && is_clean())
             });
@@ -400,7 +400,7 @@ impl Reader {
         }
     }
 
-    /// Zeros in a version 1 buffer of known size are filler: its end-of-buffer record is damaged or missing.
+    /// Zeros in a version 1 buffer of known size count as filler: its end-of-buffer record is damaged or missing.
     fn is_at_zero_filler(&mut self, left: u64) -> Result<bool, Error> {
         if self.header.version != 1 || self.end.is_none() {
             return Ok(false);
@@ -409,7 +409,7 @@ impl Reader {
         Ok(bytes.len() >= FUNCTION_BYTES && is_zero(bytes))
     }
 
-    /// A version 1 buffer that reaches its boundary has no end-of-buffer record.
+    /// A version 1 buffer that reached its boundary without no end-of-buffer record.
     fn end_without_record<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         if self.header.version == 1 {
             let at = self.at();
@@ -418,7 +418,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads one record, slowly; false when the buffer is over.
+    /// Reads one record on the slow path; false when the buffer ends.
     fn record<V: Visitor>(&mut self, visitor: &mut V, left: u64, is_first: bool) -> Result<bool, Error> {
         let (at, layout, version, payload_max) = (self.at(), self.layout, self.header.version, self.payload_max);
         let reach = usize::try_from(left).unwrap_or(usize::MAX);
@@ -482,13 +482,13 @@ impl Reader {
     }
 }
 
-/// How much of the function records at the start of `window` stands before one that is all zeros.
+/// How many bytes of the function records at the start of `window` come before one that is all zeros.
 fn up_to_zeros(window: &[u8], used: usize) -> usize {
     let records = window.get(..used).unwrap_or(window).as_chunks::<FUNCTION_BYTES>().0;
     records.iter().position(|record| *record == [0; FUNCTION_BYTES]).map_or(used, |n| n * FUNCTION_BYTES)
 }
 
-/// True for sixteen zero bytes, or fewer that are all there is.
+/// True for sixteen zero bytes, or for fewer at the end of the data.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().take(METADATA_BYTES).all(|&b| b == 0)
 }

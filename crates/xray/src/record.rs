@@ -1,4 +1,4 @@
-//! What stands on the wire: header, FDR records, Basic records; reserved bytes included.
+//! The contents of the wire: header, FDR records, Basic records, with their reserved bytes.
 
 use anytrace_core::Endian;
 
@@ -18,7 +18,7 @@ pub const TYPE_FDR: u16 = 1;
 pub const FDR_VERSION_MAX: u16 = 5;
 /// Newest Basic version known.
 pub const BASIC_VERSION_MAX: u16 = 3;
-/// Largest function id an FDR record holds: 28 bits.
+/// Largest function id that fits into an FDR record: 28 bits.
 pub const FDR_ID_MAX: u32 = 0x0fff_ffff;
 
 /// The 32-byte header (page, section 1.1).
@@ -28,11 +28,12 @@ pub struct Header {
     pub version: u16,
     /// 0 Basic, 1 FDR.
     pub type_code: u16,
-    /// Two flags and 30 bits that are rubbish in real files (`real/basic-dso`).
+    /// Two flags and 30 bits that are garbage in real files (`real/basic-dso`).
     pub flags: u32,
     /// Ticks a second; 0 where unknown.
     pub cycle_frequency: u64,
-    /// Bytes of one thread buffer as configured; 0 in Basic traces; rubbish in traces of LLVM's own writer (`synth/llvmw-*`).
+    /// Bytes of one thread buffer as configured; 0 in Basic traces; garbage in traces of LLVM's own writer
+    /// (`synth/llvmw-*`).
     pub buffer_size: u64,
     /// Not meaningful.
     pub reserved: u64,
@@ -59,17 +60,17 @@ impl Header {
     }
 }
 
-/// From which end of a byte or word bit fields are counted.
+/// The end from which bit fields are counted in a byte or word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BitOrder {
-    /// Least significant first: all little-endian traces, and what LLVM's writer would give on a big-endian host.
+    /// Least significant first: all little-endian traces, and what LLVM's writer would produce on a big-endian host.
     #[default]
     Low,
-    /// Most significant first: big-endian traces as the format document says.
+    /// Most significant first: big-endian traces according to the format document.
     High,
 }
 
-/// Byte order and bit order of a trace: found at the start, carried as a value.
+/// Byte order and bit order of a trace: detected at the start, then passed as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layout {
     /// Order of bytes in integers.
@@ -79,7 +80,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The document's bit order for a byte order.
+    /// The bit order that the document defines for a byte order.
     pub fn of(endian: Endian) -> Self {
         let bits = match endian {
             Endian::Little => BitOrder::Low,
@@ -88,7 +89,7 @@ impl Layout {
         Self { endian, bits }
     }
 
-    /// True for the third form: big-endian words with little-endian bit positions.
+    /// True for the third layout: big-endian words with little-endian bit positions.
     pub fn is_llvm_big(self) -> bool {
         self.endian == Endian::Big && self.bits == BitOrder::Low
     }
@@ -166,7 +167,7 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// The kind of a number.
+    /// The kind with a number.
     #[inline]
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
@@ -193,11 +194,11 @@ impl FunctionKind {
 /// An FDR function record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
-    /// What happens.
+    /// What happened.
     pub kind: FunctionKind,
     /// Function id, 28 bits.
     pub id: u32,
-    /// Ticks since the record before it.
+    /// Ticks since the previous record.
     pub delta: u32,
 }
 
@@ -206,7 +207,7 @@ pub struct Function {
 pub struct Metadata<'a> {
     /// The fields.
     pub body: Body<'a>,
-    /// The bytes of the 16 that no field uses: uninitialised memory in real files.
+    /// The bytes of the 16 that no field uses: uninitialized memory in real files.
     pub reserved: &'a [u8],
 }
 
@@ -218,16 +219,16 @@ pub enum Body<'a> {
         /// Thread id: four bytes in every real file, though the seed says two.
         thread: i32,
     },
-    /// Version 1: nothing more in this buffer.
+    /// Version 1: this buffer has no more records.
     EndOfBuffer,
-    /// The thread runs on a processor; time base.
+    /// The thread runs on a processor; a time base.
     NewCpu {
         /// Processor number.
         cpu: u16,
         /// Absolute ticks.
         tsc: u64,
     },
-    /// Time base where a delta would not do.
+    /// A time base where a delta does not suffice.
     TscWrap {
         /// Absolute ticks.
         tsc: u64,
@@ -239,14 +240,14 @@ pub enum Body<'a> {
         /// Microseconds.
         micros: u32,
     },
-    /// Bytes of the program's own.
+    /// Bytes that the program defines.
     CustomEvent {
         /// Time, by version.
         time: CustomTime,
         /// Payload.
         data: &'a [u8],
     },
-    /// One argument of the function record before.
+    /// One argument of the preceding function record.
     CallArgument {
         /// The value.
         value: u64,
@@ -256,9 +257,9 @@ pub enum Body<'a> {
         /// How many.
         bytes: u64,
     },
-    /// Bytes of the program's own, with a type.
+    /// Bytes that the program defines, with a type.
     TypedEvent {
-        /// Ticks since the record before it.
+        /// Ticks since the previous record.
         delta: i32,
         /// The event's type.
         event_type: u16,
@@ -315,7 +316,7 @@ impl Body<'_> {
 /// Time of a custom event, by version (page, section 1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CustomTime {
-    /// Versions 1 to 3: absolute; the time base stays.
+    /// Versions 1 to 3: absolute; the time base does not change.
     Absolute {
         /// Ticks.
         tsc: u64,
@@ -327,7 +328,7 @@ pub enum CustomTime {
         /// Processor number.
         cpu: u16,
     },
-    /// Version 5: since the record before; moves the time base.
+    /// Version 5: relative to the previous record; moves the time base.
     Delta {
         /// Ticks, signed.
         delta: i32,
@@ -385,25 +386,25 @@ pub struct BasicRecord {
     pub id: i32,
     /// Thread id.
     pub thread: u32,
-    /// Process id; versions 1 and 2 have rubbish or 0 there.
+    /// Process id; versions 1 and 2 have garbage or 0 here.
     pub process: u32,
     /// The last eight bytes: not meaningful.
     pub padding: [u8; 8],
 }
 
-/// What a Basic record says.
+/// The contents of a Basic record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BasicBody {
     /// A function is entered or left.
     Function {
-        /// What happens.
+        /// What happened.
         kind: FunctionKind,
         /// Processor number.
         cpu: u8,
         /// Absolute ticks.
         tsc: u64,
     },
-    /// An argument of the function record before it.
+    /// An argument of the preceding function record.
     Argument {
         /// The value.
         value: u64,

@@ -1,28 +1,28 @@
-//! Judgements on bytes that are not where or what they should be: pure, over a bounded look ahead.
+//! Decisions about bytes that are not where or what they should be: pure functions over a bounded lookahead.
 
 use anytrace_core::bytes::array_at;
 
 use crate::parse::{Need, parse_record};
 use crate::record::{Body, FUNCTION_BYTES, Layout, METADATA_BYTES, Metadata, Record, kind};
 
-/// Bytes a judgement at one place may need: extents, new buffer, wall time, and the first byte of the record after.
+/// Bytes that a decision at one place may need: extents, new buffer, wall time, and the first byte of the next record.
 pub(crate) const PREAMBLE_LOOK: usize = 3 * METADATA_BYTES + 1;
 
-/// Bytes a judgement on an introducer may need: a better one may begin before its preamble ends.
+/// Bytes that a decision about an introducer may need: a better one may begin before its preamble ends.
 pub(crate) const INTRODUCER_LOOK: usize = 4 * METADATA_BYTES + PREAMBLE_LOOK;
 
-/// Records in a row that make a place count as the start of a record.
+/// Consecutive records that make a place count as the start of a record.
 const CHAIN_RECORDS: usize = 6;
 
-/// So many records in a row are no chance, whatever follows.
+/// This many consecutive records are not a coincidence, whatever follows.
 pub(crate) const CHAIN_SURE: usize = 64;
 
-/// Ids are ordinals, in a shared library below a number of 4 bits: where few records speak, one above this is more
-/// likely rubbish. Text gives ids above it.
+/// Ids are ordinals; in a shared library, ordinals below an object number of 4 bits. With few records, an id above this
+/// is more likely garbage. Text read as records yields ids above it.
 const ORDINAL_MAX: u32 = 1 << 17;
 
-/// True when buffer extents begin here: the byte alone is a false introducer when no buffer follows it
-/// (`synth/v5-gap-fake-extent`). `eof` says that the slice ends with the data.
+/// True when buffer extents begin here. The byte alone is a false introducer when no buffer follows it
+/// (`synth/v5-gap-fake-extent`). `eof`: the slice ends with the data.
 pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
     let is = |at: usize, number: u8| bytes.get(at).map(|&b| b == layout.metadata_byte(number));
     if is(0, kind::BUFFER_EXTENTS) != Some(true) {
@@ -34,7 +34,7 @@ pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
         return eof;
     }
     let is_empty = is_empty_extents(bytes);
-    // Its new-buffer record may be damaged, or was left out for it.
+    // Its new-buffer record may be damaged, or something may have been inserted before it.
     let is_headless = is(METADATA_BYTES, kind::WALL_TIME) == Some(true)
         && (is(2 * METADATA_BYTES, kind::PID) == Some(true) || is(2 * METADATA_BYTES, kind::NEW_CPU) == Some(true));
     at_new_buffer == Some(true)
@@ -43,8 +43,9 @@ pub(crate) fn is_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
         || (is_empty && is(METADATA_BYTES, kind::BUFFER_EXTENTS) == Some(true))
 }
 
-/// True when buffer extents begin here and no better ones inside what would be their buffer's preamble: a gap that ends
-/// in introducers hides the true one otherwise. The slice reaches [`INTRODUCER_LOOK`] bytes, or to the end of the data.
+/// True when buffer extents begin here and there are no better ones inside the preamble of their presumed buffer: a gap
+/// that ends in introducers would otherwise hide the true one. The slice has [`INTRODUCER_LOOK`] bytes, or reaches the
+/// end of the data.
 pub(crate) fn is_best_introducer(bytes: &[u8], eof: bool, layout: Layout) -> bool {
     if !is_introducer(bytes, eof, layout) {
         return false;
@@ -62,7 +63,7 @@ pub(crate) fn is_best_introducer(bytes: &[u8], eof: bool, layout: Layout) -> boo
 
 const SCORE_MAX: u32 = 4;
 
-/// How many of a buffer's first records stand where they should, and whether its size is one that may be.
+/// How many of a buffer's first records are where they should be, and whether its size is valid.
 fn introducer_score(bytes: &[u8], layout: Layout) -> u32 {
     let is = |at: usize, number: u8| bytes.get(at) == Some(&layout.metadata_byte(number));
     if !is(0, kind::BUFFER_EXTENTS) {
@@ -86,7 +87,7 @@ fn is_empty_extents(bytes: &[u8]) -> bool {
     bytes.get(1..9).is_some_and(|size| size.iter().all(|&b| b == 0))
 }
 
-/// True when the buffer of these extents may end where the next one's begin, `at` bytes on.
+/// True when the buffer of these extents may end where the next buffer's extents begin, `at` bytes later.
 fn leads_to(bytes: &[u8], at: usize, layout: Layout) -> bool {
     let is = |at: usize, number: u8| bytes.get(at) == Some(&layout.metadata_byte(number));
     let is_cut = at == 2 * METADATA_BYTES || (at == 3 * METADATA_BYTES && is(2 * METADATA_BYTES, kind::WALL_TIME));
@@ -102,12 +103,12 @@ pub(crate) fn is_preamble(bytes: &[u8], layout: Layout) -> bool {
         && (is(2 * METADATA_BYTES, kind::PID) || is(2 * METADATA_BYTES, kind::NEW_CPU))
 }
 
-/// True when a preamble follows 16 bytes that should be, and are not, its extents.
+/// True when a preamble follows 16 bytes that should be its extents but are not.
 pub(crate) fn is_behind_damaged_extents(bytes: &[u8], layout: Layout) -> bool {
     bytes.get(METADATA_BYTES..).is_some_and(|rest| is_preamble(rest, layout))
 }
 
-/// True when a preamble stands here whose new-buffer record is damaged, or missing.
+/// True when a preamble is here whose new-buffer record is damaged or missing.
 pub(crate) fn is_headless_preamble(bytes: &[u8], layout: Layout) -> bool {
     let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
     [0, METADATA_BYTES].into_iter().any(|at| {
@@ -116,7 +117,7 @@ pub(crate) fn is_headless_preamble(bytes: &[u8], layout: Layout) -> bool {
     })
 }
 
-/// True when a preamble stands here whose new-buffer record became another.
+/// True when a preamble is here whose new-buffer record became a record of another kind.
 pub(crate) fn is_preamble_of_another(bytes: &[u8], layout: Layout) -> bool {
     let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
     let third = 2 * METADATA_BYTES;
@@ -125,8 +126,7 @@ pub(crate) fn is_preamble_of_another(bytes: &[u8], layout: Layout) -> bool {
         && (is(third, kind::PID) || is(third, kind::NEW_CPU))
 }
 
-/// True when at least two of the three records of a preamble stand where they should: enough at a place where a
-/// preamble must be.
+/// True when at least two of the three records of a preamble are where they should be: enough where a preamble must be.
 pub(crate) fn is_likely_preamble(bytes: &[u8], layout: Layout) -> bool {
     let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
     let third = 2 * METADATA_BYTES;
@@ -138,26 +138,26 @@ pub(crate) fn is_likely_preamble(bytes: &[u8], layout: Layout) -> bool {
     marks.into_iter().filter(|&mark| mark).count() >= 2
 }
 
-/// True when a record that only a preamble has stands 16 bytes on, behind one that is damaged.
+/// True when a record that occurs only in a preamble follows after 16 bytes, which are a damaged record.
 pub(crate) fn is_before_preamble_record(bytes: &[u8], layout: Layout) -> bool {
     let next = bytes.get(METADATA_BYTES).copied();
     [kind::WALL_TIME, kind::PID, kind::NEW_CPU].into_iter().any(|number| next == Some(layout.metadata_byte(number)))
 }
 
-/// How a row of records ended.
+/// How a sequence of records ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
     /// Exactly where the slice ends.
     Exact,
     /// Exactly where the next buffer's extents begin.
     NextBuffer,
-    /// Inside a record that the slice does not hold whole.
+    /// Inside a record that is not complete in the slice.
     Partial,
-    /// At bytes that are no record of a buffer's body.
+    /// At bytes that are not a record of a buffer's body.
     Bad,
 }
 
-/// Follows records from the start of the slice; returns how many, how many bytes, and how it ended.
+/// Follows records from the start of the slice; returns their number, their bytes, and how the sequence ended.
 pub(crate) fn chain(bytes: &[u8], eof: bool, layout: Layout, version: u16, stop: usize) -> (usize, usize, ChainEnd) {
     let (mut count, mut at) = (0, 0);
     while count < stop {
@@ -183,8 +183,8 @@ pub(crate) fn chain(bytes: &[u8], eof: bool, layout: Layout, version: u16, stop:
     (count, at, ChainEnd::Partial)
 }
 
-/// How many bytes at the end of a buffer's extents are records that belong to it; 0 where they are a gap. Rubbish can
-/// look like a record or two: a few count only where they lead to a clean end and say nothing unlikely.
+/// How many bytes at the end of a buffer's extents are records that belong to it; 0 if they are a gap. Garbage can look
+/// like a record or two: a few records count only if they lead to a clean end and all their values are plausible.
 pub(crate) fn records_behind(bytes: &[u8], eof: bool, layout: Layout, version: u16, is_in_preamble: bool) -> usize {
     let is = |at: usize, number: u8| bytes.get(at).is_some_and(|&b| b == layout.metadata_byte(number));
     let mut head = 0;
@@ -206,7 +206,7 @@ pub(crate) fn records_behind(bytes: &[u8], eof: bool, layout: Layout, version: u
     if belongs { head + used } else { 0 }
 }
 
-/// True where no function record has an id or a delta that hardly any program has.
+/// True when no function record has an id or a delta that occurs in hardly any program.
 fn is_likely(mut records: &[u8], layout: Layout, version: u16) -> bool {
     while let Ok((record, used)) = parse_record(records, layout, version, u64::from(u16::MAX)) {
         if let Record::Function(function) = record {
@@ -220,7 +220,7 @@ fn is_likely(mut records: &[u8], layout: Layout, version: u16) -> bool {
     true
 }
 
-/// Records that stand in the body of a buffer. Eight zero bytes are padding, not a function with id 0.
+/// Records that occur in the body of a buffer. Eight zero bytes are padding, not a function with id 0.
 fn is_of_a_body(record: &Record<'_>, bytes: &[u8]) -> bool {
     match record {
         Record::Function(_) => bytes.iter().take(FUNCTION_BYTES).any(|&b| b != 0),
@@ -231,18 +231,18 @@ fn is_of_a_body(record: &Record<'_>, bytes: &[u8]) -> bool {
     }
 }
 
-/// Where reading goes on after a bad record at the start of the slice: the bytes to pass over, at most all of them.
-/// `is_whole` says that the slice ends where the buffer does.
-pub(crate) fn resume(bytes: &[u8], is_whole: bool, layout: Layout, version: u16, first: usize) -> usize {
+/// Where reading continues after a bad record at the start of the slice: the number of bytes to skip, at most all of
+/// them. `reaches_end`: the slice ends where the buffer does.
+pub(crate) fn resume(bytes: &[u8], reaches_end: bool, layout: Layout, version: u16, first: usize) -> usize {
     let other = if first == FUNCTION_BYTES { METADATA_BYTES } else { FUNCTION_BYTES };
     let likely = [first, other].into_iter();
     for skip in likely.chain(1..bytes.len()) {
         let Some(rest) = bytes.get(skip..) else { continue };
-        let (count, _, end) = chain(rest, is_whole, layout, version, CHAIN_RECORDS);
+        let (count, _, end) = chain(rest, reaches_end, layout, version, CHAIN_RECORDS);
         let fits = match end {
             ChainEnd::NextBuffer if version == 1 => count > 0,
-            ChainEnd::Exact | ChainEnd::NextBuffer => is_whole || count >= CHAIN_RECORDS,
-            ChainEnd::Partial => count >= CHAIN_RECORDS || (is_whole && count > 0),
+            ChainEnd::Exact | ChainEnd::NextBuffer => reaches_end || count >= CHAIN_RECORDS,
+            ChainEnd::Partial => count >= CHAIN_RECORDS || (reaches_end && count > 0),
             ChainEnd::Bad => false,
         };
         if fits {

@@ -1,4 +1,4 @@
-//! Convert, repair and trim: chooses the writer for source, target and plan.
+//! Convert, repair and trim: chooses the writer for a source, a target and a plan.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ use crate::writer::{Out, put_header};
 use crate::yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};
 use crate::yaml_copy::YamlCopier;
 
-/// The forms a trace is written in.
+/// The forms in which a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To {
+enum TargetForm {
     Fdr,
     Basic,
     Yaml,
 }
 
-/// Everything but source and output.
-struct Job<'p> {
-    own: To,
-    to: To,
+/// The job without its source and output.
+struct RewriteJob<'p> {
+    own: TargetForm,
+    to: TargetForm,
     version: Option<u32>,
     endian: Option<Endian>,
     selection: &'p Selection,
@@ -38,7 +38,7 @@ struct Job<'p> {
 }
 
 /// Reads to the end of the data.
-pub(crate) fn drain(mut cursor: Cursor) -> Result<Cursor, Error> {
+pub(crate) fn read_to_end(mut cursor: Cursor) -> Result<Cursor, Error> {
     cursor.skip(u64::MAX)?;
     Ok(cursor)
 }
@@ -58,31 +58,31 @@ pub(crate) fn rewrite(
     let options = plan.target();
     let Opened { cursor, form, limits } = opened;
     let own = match &form {
-        Form::Binary(header, _) if header.type_code == TYPE_BASIC => To::Basic,
-        Form::Yaml => To::Yaml,
-        _ => To::Fdr,
+        Form::Binary(header, _) if header.type_code == TYPE_BASIC => TargetForm::Basic,
+        Form::Yaml => TargetForm::Yaml,
+        _ => TargetForm::Fdr,
     };
     let to = match options.to.as_deref() {
         None | Some("xray") => own,
-        Some("fdr") => To::Fdr,
-        Some("basic") => To::Basic,
-        Some("yaml") => To::Yaml,
+        Some("fdr") => TargetForm::Fdr,
+        Some("basic") => TargetForm::Basic,
+        Some("yaml") => TargetForm::Yaml,
         Some(other) => return Err(Error::usage(format!("an xray trace cannot be written as {other}"))),
     };
-    let job = Job { own, to, version: options.version, endian: options.endian, selection, purpose, limits };
+    let job = RewriteJob { own, to, version: options.version, endian: options.endian, selection, purpose, limits };
     let mut out = Out::new(target);
     let (mut outcome, cursor) = match form {
         Form::Empty => (Outcome::default(), cursor),
         Form::Unreadable(_) => {
             let note = "Nothing could be read, so nothing was written.".to_owned();
-            let cursor = drain(cursor)?;
+            let cursor = read_to_end(cursor)?;
             (Outcome { bytes_lost: cursor.offset(), notes: vec![note], ..Outcome::default() }, cursor)
         }
-        Form::Yaml if to == To::Yaml && job.version.is_none() => yaml_to_yaml(cursor, &job, &mut out, sink)?,
+        Form::Yaml if to == TargetForm::Yaml && job.version.is_none() => yaml_to_yaml(cursor, &job, &mut out, sink)?,
         Form::Yaml => yaml_to(cursor, &job, &mut out, sink)?,
         Form::Binary(header, layout) => match (header.type_code, to) {
-            (TYPE_FDR, To::Fdr) => fdr_to_fdr(cursor, &header, layout, &job, &mut out, sink)?,
-            (TYPE_BASIC, To::Basic) => basic_to_basic(cursor, &header, layout, &job, &mut out, sink)?,
+            (TYPE_FDR, TargetForm::Fdr) => fdr_to_fdr(cursor, &header, layout, &job, &mut out, sink)?,
+            (TYPE_BASIC, TargetForm::Basic) => basic_to_basic(cursor, &header, layout, &job, &mut out, sink)?,
             _ => binary_to(cursor, &header, layout, &job, &mut out, sink)?,
         },
     };
@@ -94,17 +94,17 @@ pub(crate) fn rewrite(
     Ok(outcome)
 }
 
-impl Job<'_> {
-    /// The version to write: the one asked for, or the one given.
+impl RewriteJob<'_> {
+    /// The version to write: the requested one, or else the given one.
     fn version(&self, own: u16) -> Result<u16, Error> {
         let max = match self.to {
-            To::Fdr => FDR_VERSION_MAX,
-            To::Basic => BASIC_VERSION_MAX,
-            To::Yaml => u16::MAX,
+            TargetForm::Fdr => FDR_VERSION_MAX,
+            TargetForm::Basic => BASIC_VERSION_MAX,
+            TargetForm::Yaml => u16::MAX,
         };
         let asked = self.version.unwrap_or(u32::from(own));
         match u16::try_from(asked) {
-            Ok(version) if (1..=max).contains(&version) || (self.to == To::Yaml && self.version.is_none()) => {
+            Ok(version) if (1..=max).contains(&version) || (self.to == TargetForm::Yaml && self.version.is_none()) => {
                 Ok(version)
             }
             _ => Err(Error::usage(format!("--version {asked}: there are versions 1 to {max}"))),
@@ -122,26 +122,26 @@ impl Job<'_> {
         Picker::new(self.selection, cycle_frequency, has_buffers)
     }
 
-    /// Starts a form made from moments.
+    /// Starts a form that is made from moments.
     fn shape(&self, out: &mut Out<'_>, about: About, own: Layout, is_same_type: bool) -> Result<Shape, Error> {
         let (newest, type_code) = match self.to {
-            To::Fdr => (FDR_VERSION_MAX, TYPE_FDR),
-            To::Basic => (BASIC_VERSION_MAX, TYPE_BASIC),
-            To::Yaml => (about.version, about.type_code),
+            TargetForm::Fdr => (FDR_VERSION_MAX, TYPE_FDR),
+            TargetForm::Basic => (BASIC_VERSION_MAX, TYPE_BASIC),
+            TargetForm::Yaml => (about.version, about.type_code),
         };
         let version = self.version(if is_same_type { about.version } else { newest })?;
         let about = About { version, type_code, ..about };
         let layout = self.layout(own);
         match self.to {
-            To::Yaml if self.endian.is_some() => Err(Error::usage("--to-endian means nothing for YAML")),
-            To::Yaml => Ok(Shape::yaml(out, &about, self.own != To::Yaml)),
-            To::Basic => Ok(Shape::basic(out, &about, Layout::of(layout.endian))),
-            To::Fdr => Ok(Shape::fdr(out, &about, Layout::of(layout.endian))),
+            TargetForm::Yaml if self.endian.is_some() => Err(Error::usage("--to-endian means nothing for YAML")),
+            TargetForm::Yaml => Ok(Shape::yaml(out, &about, self.own != TargetForm::Yaml)),
+            TargetForm::Basic => Ok(Shape::basic(out, &about, Layout::of(layout.endian))),
+            TargetForm::Fdr => Ok(Shape::fdr(out, &about, Layout::of(layout.endian))),
         }
     }
 }
 
-/// Flags keep their meaning, and the rest its bits, in another bit order.
+/// Converts the flags to another bit order; they keep their meaning, and the other bits keep their positions.
 fn header_for(header: &Header, version: u16, from: Layout, to: Layout) -> Header {
     let flags = if from.bits == to.bits { header.flags } else { header.flags.reverse_bits() };
     Header { version, flags, ..*header }
@@ -151,7 +151,7 @@ fn fdr_to_fdr(
     cursor: Cursor,
     header: &Header,
     from: Layout,
-    job: &Job<'_>,
+    job: &RewriteJob<'_>,
     out: &mut Out<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {
@@ -174,7 +174,7 @@ fn basic_to_basic(
     cursor: Cursor,
     header: &Header,
     from: Layout,
-    job: &Job<'_>,
+    job: &RewriteJob<'_>,
     out: &mut Out<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {
@@ -202,7 +202,7 @@ fn binary_to(
     cursor: Cursor,
     header: &Header,
     layout: Layout,
-    job: &Job<'_>,
+    job: &RewriteJob<'_>,
     out: &mut Out<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {
@@ -214,7 +214,7 @@ fn binary_to(
         cycle_frequency: header.cycle_frequency,
     };
     let pick = job.picker(header.cycle_frequency, header.type_code == TYPE_FDR)?;
-    let shape = job.shape(out, about, layout, job.to == To::Yaml)?;
+    let shape = job.shape(out, about, layout, job.to == TargetForm::Yaml)?;
     let mut assembler = Assembler::new(out, sink, pick, shape);
     let (records, cursor) = if header.type_code == TYPE_FDR {
         let mut moments = FdrMoments::new(&mut assembler, header.version);
@@ -236,10 +236,10 @@ pub(crate) fn yaml_frequency(head: &[u8]) -> u64 {
     value.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// Entries into another form, or a YAML trace with another version.
+/// Converts entries into another form, or a YAML trace into another version.
 fn yaml_to(
     mut cursor: Cursor,
-    job: &Job<'_>,
+    job: &RewriteJob<'_>,
     out: &mut Out<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {
@@ -258,9 +258,9 @@ fn yaml_to(
         cycle_frequency: header.cycle_frequency,
     };
     let is_same_type = match job.to {
-        To::Yaml => true,
-        To::Fdr => about.type_code == TYPE_FDR && (1..=FDR_VERSION_MAX).contains(&about.version),
-        To::Basic => about.type_code == TYPE_BASIC && (1..=BASIC_VERSION_MAX).contains(&about.version),
+        TargetForm::Yaml => true,
+        TargetForm::Fdr => about.type_code == TYPE_FDR && (1..=FDR_VERSION_MAX).contains(&about.version),
+        TargetForm::Basic => about.type_code == TYPE_BASIC && (1..=BASIC_VERSION_MAX).contains(&about.version),
     };
     let pick = job.picker(header.cycle_frequency, false)?;
     let shape = job.shape(out, about, Layout::default(), is_same_type)?;
@@ -291,7 +291,7 @@ impl YamlVisitor for HeaderOnly {
 
 fn yaml_to_yaml(
     mut cursor: Cursor,
-    job: &Job<'_>,
+    job: &RewriteJob<'_>,
     out: &mut Out<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Cursor), Error> {

@@ -1,4 +1,4 @@
-//! What a [`Reader`] does where bytes are not what they should be: it decides by trying, and says what it did.
+//! What a [`Reader`] does where bytes are not what they should be: it decides by trial, and reports what it did.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::rules;
 /// How far a search for the next good record looks.
 const LOOK_BYTES: usize = 4096;
 
-/// How far behind the end of extents records are believed.
+/// How far after the end of extents records are accepted.
 const OVERRUN_BYTES: usize = 64 * 1024;
 
 const COUNTED_TWICE: &str = "16 bytes for each typed event were counted twice; no record is missing";
@@ -81,7 +81,7 @@ impl Reader {
         )
     }
 
-    /// The next buffer's extents begin inside this buffer.
+    /// Handles the case that the next buffer's extents begin inside this buffer.
     pub(crate) fn next_begins<V: Visitor>(&mut self, visitor: &mut V, left: u64) -> Result<bool, Error> {
         let at = self.at();
         if self.end.is_some() {
@@ -94,7 +94,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// A record does not end where the buffer's bytes do. What stands behind them decides.
+    /// A record does not end where the buffer's bytes end. The bytes after them decide.
     pub(crate) fn crosses<V: Visitor>(&mut self, visitor: &mut V, left: u64, need: usize) -> Result<bool, Error> {
         let (layout, version, at) = (self.layout, self.header.version, self.at());
         let over = need as u64 - left;
@@ -123,10 +123,10 @@ impl Reader {
                 return Ok(true);
             }
         } else if need > 2 * METADATA_BYTES && !is_runtime_bug {
-            // An event with an absurd size: go on behind its 16 bytes if records follow there.
+            // An event with an absurd size: continue after its 16 bytes if records follow there.
             let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
-            let is_whole = bytes.len() == reach || eof;
-            let skip = resume(bytes, is_whole, layout, version, METADATA_BYTES);
+            let reaches_end = bytes.len() == reach || eof;
+            let skip = resume(bytes, reaches_end, layout, version, METADATA_BYTES);
             if skip < bytes.len() || skip == METADATA_BYTES {
                 return self.pass(visitor, skip, &rules::EVENT_SIZE, format!("{} bytes", need - METADATA_BYTES).into());
             }
@@ -163,8 +163,8 @@ impl Reader {
         Ok(false)
     }
 
-    /// At the extents' end: do records go on behind it? The runtime counts typed events too short, LLVM ignores the
-    /// extents of version 2, and one flipped bit makes them smaller.
+    /// At the end of the extents: do records continue after it? The runtime counts typed events too short, LLVM ignores
+    /// the extents of version 2, and one flipped bit makes them smaller.
     pub(crate) fn goes_on_behind_extents<V: Visitor>(&mut self, visitor: &mut V) -> Result<bool, Error> {
         let (layout, version, at) = (self.layout, self.header.version, self.at());
         let is_in_preamble = at.seq > 0 && at.offset > self.first && at.offset - self.first <= PREAMBLE_LOOK as u64;
@@ -193,14 +193,14 @@ impl Reader {
         Ok(true)
     }
 
-    /// A buffer whose first record is not the new-buffer record that must be there: what stands in its place is passed,
-    /// and not taken for a record of the buffer.
+    /// Handles a buffer whose first record is not the new-buffer record that must be there: the bytes in its place are
+    /// skipped, and not read as a record of the buffer.
     pub(crate) fn without_new_buffer<V: Visitor>(&mut self, visitor: &mut V) -> Result<(), Error> {
         let (layout, version, payload_max, offset) =
             (self.layout, self.header.version, self.payload_max, self.cursor.offset());
         let (bytes, _) = self.look(PREAMBLE_LOOK)?;
         let new_buffer = layout.metadata_byte(kind::NEW_BUFFER);
-        // A version 1 buffer must begin where it does, so whatever is there is part of one.
+        // A version 1 buffer must begin at its boundary, so any bytes there belong to one.
         let is_needed = version == 1 && bytes.first() != Some(&new_buffer) && !is_headless_preamble(bytes, layout);
         let is_zeroed = is_zero(bytes) && is_before_preamble_record(bytes, layout);
         if !is_zeroed && !is_needed && !is_preamble_of_another(bytes, layout) {
@@ -218,7 +218,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Passes bytes that are no record and goes on at the next place where records follow each other.
+    /// Skips bytes that are not a record and continues at the next place where records follow each other.
     pub(crate) fn bad<V: Visitor>(
         &mut self,
         visitor: &mut V,
@@ -230,19 +230,19 @@ impl Reader {
         let (offset, start) = (self.cursor.offset(), self.first);
         let reach = usize::try_from(left).unwrap_or(usize::MAX);
         let (bytes, eof) = self.look(reach.min(LOOK_BYTES))?;
-        let is_whole = bytes.len() == reach || eof;
+        let reaches_end = bytes.len() == reach || eof;
         let is_metadata = bytes.first().is_some_and(|&b| layout.metadata_kind(b).is_some());
         let first = if is_metadata { METADATA_BYTES } else { FUNCTION_BYTES };
         let is_in_preamble = offset.saturating_sub(start) < 4 * METADATA_BYTES as u64;
         let skip = if is_in_preamble && is_before_preamble_record(bytes, layout) {
             METADATA_BYTES
         } else {
-            resume(bytes, is_whole, layout, version, first)
+            resume(bytes, reaches_end, layout, version, first)
         };
         self.pass(visitor, skip, rule, found)
     }
 
-    /// Passes an event that is longer than the limit, payload and all.
+    /// Skips an event that is longer than the limit, with its payload.
     pub(crate) fn pass_long_event<V: Visitor>(&mut self, visitor: &mut V, size: i32) -> Result<bool, Error> {
         let (start, length) = (self.at(), METADATA_BYTES as u64 + u64::from(size.unsigned_abs()));
         let mut passed = 0;

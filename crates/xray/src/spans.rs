@@ -1,4 +1,4 @@
-//! Tells a trace as spans: calls on the tracks of their threads, events as instants, arguments as attributes.
+//! Emits a trace as spans: calls on the tracks of their threads, events as instants, arguments as attributes.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use crate::ordered::{Facts, Ordered};
 use crate::reader::At;
 use crate::rules;
 
-/// A counter of one tick a nanosecond that stands above this counts nanoseconds since 1970: the emulated clock (page,
-/// section 1.1). No machine has been up for thirty years.
+/// A counter of one tick per nanosecond with a value above this counts nanoseconds since 1970: the emulated clock
+/// (page, section 1.1). No machine has been up for thirty years.
 const EMULATED_MIN: u64 = 1_000_000_000_000_000_000;
 
 /// Function ids below this are looked up in a table.
 const TABLE_MAX: usize = 1 << 16;
 
-/// No name was given yet.
+/// No name has been assigned yet.
 const UNNAMED: NameId = NameId::MAX;
 
-/// Tells an ordered trace as spans.
-pub(crate) fn tell(
+/// Emits an ordered trace as spans.
+pub(crate) fn emit(
     ordered: Ordered,
     options: &SpanOptions,
     out: &mut dyn SpanSink,
@@ -32,9 +32,9 @@ pub(crate) fn tell(
 ) -> Result<Summary, Error> {
     let facts = *ordered.header();
     let calls = CallOptions { mismatch: Mismatch::Deduce, tail_chains: options.tail_chains };
-    let mut teller = Teller {
+    let mut emitter = SpanEmitter {
         calls: Calls::new(calls),
-        told: Told {
+        output: SpanOutput {
             out,
             names: Names::new(options.symbols.as_deref()),
             batch: EdgeBatch::default(),
@@ -47,8 +47,8 @@ pub(crate) fn tell(
         origin: ordered.first_tsc(),
         is_begun: false,
     };
-    let summary = ordered.by_thread(&mut teller, sink)?;
-    let moved = teller.finish()?;
+    let summary = ordered.by_thread(&mut emitter, sink)?;
+    let moved = emitter.finish()?;
     if let Some((at, moved)) = moved {
         let report = rules::TSC_BACKWARDS.at(at.offset).record(at.seq).expected("times that go forward on each thread");
         let help = "spans that would end before what came were made to end with it";
@@ -57,35 +57,35 @@ pub(crate) fn tell(
     Ok(summary)
 }
 
-/// Moments in, edges out.
-struct Teller<'a> {
+/// Receives moments and emits edges.
+struct SpanEmitter<'a> {
     calls: Calls,
-    told: Told<'a>,
+    output: SpanOutput<'a>,
     facts: Facts,
     origin: Option<u64>,
     is_begun: bool,
 }
 
-/// What was told of a thread.
+/// What was emitted for a thread.
 struct Thread {
     last: u64,
     /// Names of open calls, outermost first.
     open: Vec<NameId>,
 }
 
-/// The telling itself.
-struct Told<'a> {
+/// The emitting part, which receives calls.
+struct SpanOutput<'a> {
     out: &'a mut dyn SpanSink,
     names: Names<'a>,
     batch: EdgeBatch,
     tracks: Vec<Thread>,
     argument_keys: Vec<NameId>,
-    /// Times that had to be moved so that none goes back.
+    /// Times that had to be moved so that time never goes backwards.
     moved: u64,
     first_moved: Option<At>,
 }
 
-impl Teller<'_> {
+impl SpanEmitter<'_> {
     #[cold]
     fn begin(&mut self, first: u64) -> Result<(), Error> {
         self.is_begun = true;
@@ -93,36 +93,36 @@ impl Teller<'_> {
         let origin = self.origin.unwrap_or(first);
         let is_emulated = frequency == 1_000_000_000 && origin > EMULATED_MIN;
         let unit = TimeUnit::Ticks { per_second: (frequency > 0).then_some(frequency) };
-        self.told.out.source(&SpanSource { format: "xray", unit, origin, epoch_ns: is_emulated.then_some(0) })
+        self.output.out.source(&SpanSource { format: "xray", unit, origin, epoch_ns: is_emulated.then_some(0) })
     }
 
-    /// Ends what is open; returns how many times were moved, and where the first.
+    /// Ends all open calls; returns how many times were moved, and where the first was.
     fn finish(mut self) -> Result<Option<(At, u64)>, Error> {
         if !self.is_begun {
             self.begin(0)?;
         }
-        self.calls.finish(&mut self.told)?;
-        self.told.drain()?;
-        Ok(self.told.first_moved.map(|at| (at, self.told.moved)))
+        self.calls.finish(&mut self.output)?;
+        self.output.flush()?;
+        Ok(self.output.first_moved.map(|at| (at, self.output.moved)))
     }
 }
 
-impl Moments for Teller<'_> {
+impl Moments for SpanEmitter<'_> {
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         if !self.is_begun {
             self.begin(moment.tsc)?;
         }
-        // Beyond the limit on threads nothing is told: the calls count it.
+        // Nothing is emitted beyond the limit on threads: the calls count these moments.
         if let Some(number) = self.calls.thread_number(moment)
-            && number >= self.told.tracks.len()
+            && number >= self.output.tracks.len()
         {
-            self.told.track(moment)?;
+            self.output.track(moment)?;
         }
-        self.calls.moment(moment, &mut self.told)?;
+        self.calls.moment(moment, &mut self.output)?;
         if !matches!(moment.kind, MomentKind::Function(_))
             && let Some(number) = self.calls.thread_number(moment)
         {
-            self.told.event(number, moment)?;
+            self.output.event(number, moment)?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Moments for Teller<'_> {
     }
 }
 
-impl Told<'_> {
+impl SpanOutput<'_> {
     #[cold]
     fn track(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         let id = TrackId::try_from(self.tracks.len()).unwrap_or(TrackId::MAX);
@@ -145,7 +145,7 @@ impl Told<'_> {
     #[inline]
     fn push(&mut self, track: usize, edge: Edge, at: At) -> Result<(), Error> {
         if self.batch.is_full() {
-            self.drain()?;
+            self.flush()?;
         }
         let Some(thread) = self.tracks.get_mut(track) else { return Ok(()) };
         let time = edge.time.max(thread.last);
@@ -158,7 +158,7 @@ impl Told<'_> {
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), Error> {
         if !self.batch.is_empty() {
             self.out.edges(&self.batch)?;
             self.batch.clear();
@@ -203,12 +203,12 @@ fn edge(kind: EdgeKind, track: usize, name: NameId, moment: &Moment<'_>) -> Edge
     Edge { seq, time, track, name, attributes: (0, 0), cpu, kind, flags: EdgeFlags::NONE }
 }
 
-/// True for UTF-8 without control characters but those of lines and columns.
+/// True for UTF-8 without control characters other than tabs and line ends.
 fn is_text(data: &[u8]) -> bool {
     std::str::from_utf8(data).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !"\t\r\n".contains(c)))
 }
 
-impl CallVisitor for Told<'_> {
+impl CallVisitor for SpanOutput<'_> {
     #[inline]
     fn begin(&mut self, thread: usize, frame: &Frame, _depth: usize, moment: &Moment<'_>) -> Result<(), Error> {
         let name = self.names.function(moment, self.out)?;
@@ -244,10 +244,10 @@ impl CallVisitor for Told<'_> {
 struct Names<'a> {
     symbols: Option<&'a dyn Symbols>,
     next: NameId,
-    /// Of functions without a name of their own, by id: small ids, and the rest.
+    /// Names of functions without a name of their own, by id: small ids, and the rest.
     small: Vec<NameId>,
     large: HashMap<u32, NameId>,
-    /// Of functions with a name (YAML): name, a zero byte, id. And of other texts: without the id.
+    /// Names of functions with a name (YAML): the key is the name, a zero byte, and the id. Other texts have no id.
     texts: HashMap<Vec<u8>, NameId>,
     scratch: Vec<u8>,
 }
@@ -296,7 +296,7 @@ impl<'a> Names<'a> {
         Ok(name)
     }
 
-    /// A name that stands in the trace. The peer writes the id where it knows none.
+    /// A name from the trace. The peer writes the id where it knows no name.
     fn named(&mut self, moment: &Moment<'_>, out: &mut dyn SpanSink) -> Result<NameId, Error> {
         self.scratch.clear();
         self.scratch.extend_from_slice(moment.name);
@@ -320,7 +320,7 @@ impl<'a> Names<'a> {
         Ok(name)
     }
 
-    /// A text of ours.
+    /// A fixed text of this program.
     fn text(&mut self, text: &str, out: &mut dyn SpanSink) -> Result<NameId, Error> {
         if let Some(&name) = self.texts.get(text.as_bytes()) {
             return Ok(name);

@@ -1,6 +1,6 @@
-//! Writes an FDR trace anew, buffer by buffer: repaired, in part, or in another version.
+//! Rebuilds an FDR trace buffer by buffer: repaired, in part, or in another version.
 //!
-//! Times are taken as absolute and deltas made from them, so that what is left out never shifts what is kept.
+//! Times are converted to absolute times and deltas computed from them, so what is left out never shifts what is kept.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::record::{
 };
 use crate::writer::{Out, put_function, put_metadata};
 
-/// A version 1 buffer keeps room for so many arguments behind a function record.
+/// Number of arguments for which a version 1 buffer reserves room after a function record.
 const ARGUMENTS_ROOM: u64 = 8;
 
-/// Smallest version 1 buffer that holds a preamble, a function record with arguments and its end.
+/// Smallest version 1 buffer with room for a preamble, a function record with arguments, and its end.
 const BUFFER_MIN: u64 = 16 * (3 + ARGUMENTS_ROOM) + 8 + 16;
 
 /// Filler that may be written in any case.
 const FILLER_FREE: u64 = 1 << 20;
 
-/// And how much for each byte read.
+/// Further filler allowed for each byte read.
 const FILLER_FACTOR: u64 = 64;
 
-/// What stands before the first record of a buffer's body.
+/// The records before the first record of a buffer's body.
 #[derive(Debug, Default, Clone)]
 struct Preamble {
     extents: Option<Vec<u8>>,
@@ -34,12 +34,12 @@ struct Preamble {
     wall: Option<(u64, u32, Vec<u8>)>,
     process: Option<(i32, Vec<u8>, At)>,
     cpu: Option<(u16, u64, Vec<u8>)>,
-    /// It is to be written even without a body.
+    /// It must be written even without a body.
     is_wanted: bool,
 }
 
-/// Buffers of version 1 smaller than this hold hardly more than their preamble: a damaged header says so, and repair
-/// writes its buffers one after another instead.
+/// Version 1 buffers smaller than this have room for hardly more than their preamble: a damaged header states such a
+/// size, and repair then writes its buffers one after another instead.
 const REPAIR_SIZE_MIN: u64 = 128;
 
 /// Why the trace is written.
@@ -50,8 +50,8 @@ pub(crate) enum Purpose {
     Trim,
 }
 
-/// True when so few bytes are left in a buffer that neither an end-of-buffer record fits nor nothing: they would be
-/// read as a record.
+/// True when so few bytes are left in a buffer that no end-of-buffer record fits, but not none: they would be read as a
+/// record.
 fn leaves_a_stub(left: u64) -> bool {
     (1..METADATA_BYTES as u64).contains(&left)
 }
@@ -68,10 +68,10 @@ pub(crate) struct Structured<'a, 't> {
     buffer_size: u64,
     clock: Clock,
     preamble: Preamble,
-    /// Unused bytes of the end-of-buffer record met.
+    /// Unused bytes of the end-of-buffer record that was read.
     end_reserved: Vec<u8>,
     is_open: bool,
-    /// Output position of this buffer's first byte behind the extents.
+    /// Output position of this buffer's first byte after the extents.
     start: u64,
     base: u64,
     cpu: u16,
@@ -147,13 +147,13 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(self.out.settle()?)
     }
 
-    /// Version 1 buffers have a size; others are as long as they are.
+    /// Version 1 buffers have a fixed size; others have none.
     fn size_max(&self) -> Option<u64> {
         (self.version == 1 && !self.is_compact && (BUFFER_SIZE_MIN..=BUFFER_SIZE_MAX).contains(&self.buffer_size))
             .then_some(self.buffer_size)
     }
 
-    /// Writes the preamble, making up what is missing.
+    /// Writes the preamble, with substitutes for missing records.
     fn open(&mut self, before: u64) -> Result<(), Error> {
         self.pad()?;
         let preamble = self.preamble.clone();
@@ -228,8 +228,8 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(())
     }
 
-    /// Fills a version 1 buffer up to its size. A small input does not make a huge output: where filler would be out of
-    /// all proportion, buffers follow each other without, and the header says so.
+    /// Pads a version 1 buffer to its size. A small input must not make a huge output: where the filler would be out of
+    /// proportion, buffers follow each other without it, and the header says so.
     fn pad(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.needs_padding) {
             return Ok(());
@@ -250,12 +250,12 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(())
     }
 
-    /// Makes room in a version 1 buffer; where there is none, the thread goes on in another. False, in a repair only,
-    /// where the record fits no buffer.
+    /// Makes room in a version 1 buffer; if there is none, the thread continues in another buffer. Returns false, in a
+    /// repair only, if the record fits into no buffer.
     fn room(&mut self, need: u64, before: u64, at: At) -> Result<bool, Error> {
         let Some(size) = self.size_max() else { return Ok(true) };
         let used = self.out.position() - self.start;
-        // A full buffer of the source may stay without its last record.
+        // A full buffer of the source may lack its last record.
         let end = if self.from_version == 1 && self.purpose != Purpose::Convert { 0 } else { METADATA_BYTES as u64 };
         if used + need + end <= size && !leaves_a_stub(size - used - need) {
             return Ok(true);
@@ -283,7 +283,8 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(true)
     }
 
-    /// Opens the buffer where it is not open, and says on which processor the next record is. False as [`Self::room`].
+    /// Opens the buffer if it is not open, and writes the processor of the next record. Returns false as [`Self::room`]
+    /// does.
     fn ready(&mut self, need: u64, before: u64, at: At) -> Result<bool, Error> {
         if !self.is_open {
             self.open(before)?;
@@ -321,7 +322,7 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(())
     }
 
-    /// True when the time cannot be a delta.
+    /// True when the time cannot be written as a delta.
     fn is_far(&self, tsc: u64) -> bool {
         self.is_open && u32::try_from(tsc.wrapping_sub(self.base)).is_err()
     }
@@ -359,7 +360,8 @@ impl<'a, 't> Structured<'a, 't> {
         if let Body::CustomEvent { time: CustomTime::OnCpu { cpu, .. }, .. } = metadata.body
             && form(self.version) != 4
         {
-            // Only version 4 gives events a processor of their own: a record in front says it, one behind takes it back.
+            // Only version 4 gives events a processor of their own: a record before the event sets it, and one after it
+            // restores it.
             self.clock.cpu = cpu;
         }
         let is_ready = self.ready((METADATA_BYTES + data.len() + wrap) as u64, before, at);
@@ -425,7 +427,7 @@ impl<'a, 't> Structured<'a, 't> {
         Ok(())
     }
 
-    /// Records that belong into a preamble, wherever they stood.
+    /// Records that belong in a preamble, wherever they were.
     fn preamble(&mut self, metadata: &Metadata<'_>, is_wanted: bool, at: At) {
         let reserved = metadata.reserved.to_vec();
         let preamble = &mut self.preamble;
@@ -541,7 +543,7 @@ impl Visitor for Structured<'_, '_> {
         match kind {
             GapKind::Damage => {
                 self.outcome.bytes_lost += bytes.len() as u64;
-                // Arguments behind it are those of a function that was lost.
+                // Arguments after it belong to a function that was lost.
                 self.takes_arguments = false;
             }
             GapKind::Between => {

@@ -1,4 +1,4 @@
-//! The doors: probe, open, and the verbs.
+//! The entry points: probe, open, and the verbs.
 
 use std::io::Write;
 use std::sync::PoisonError;
@@ -60,7 +60,7 @@ impl Format for Xray {
         &["xray"]
     }
 
-    /// Sizes and counts in headers of FDR and Basic traces are known at the end.
+    /// Sizes and counts in headers of FDR and Basic traces are known only at the end.
     fn patches(&self, to: Option<&str>) -> bool {
         !matches!(to, Some("jsonl" | "yaml"))
     }
@@ -127,19 +127,19 @@ fn probe_bytes(bytes: &[u8]) -> Confidence {
     let fits_fdr = starts_as_fdr(body, layout);
     match (header.is_known(), header.type_code) {
         (true, TYPE_FDR) if body.is_empty() || fits_fdr => Confidence::Certain,
-        // A gap in front of the first buffer.
+        // A gap before the first buffer.
         (true, TYPE_FDR) if has_preamble(body, layout) => Confidence::Certain,
         (true, TYPE_BASIC) => probe_basic(&header, body, layout),
         (true, _) => Confidence::Likely,
-        // One wrong number in front of what is a buffer all the same.
+        // One wrong number before what is a buffer all the same.
         (false, _) if fits_fdr && body.len() > 16 => Confidence::Likely,
-        // A version or type to come; a frequency of up to a terahertz.
+        // A future version or type; a frequency of up to a terahertz.
         (false, 0..16) if (1..16).contains(&header.version) && header.cycle_frequency < 1 << 40 => Confidence::Maybe,
         _ => Confidence::No,
     }
 }
 
-/// A cut header: version and type in one order.
+/// A truncated header: version and type in either byte order.
 fn probe_cut_header(bytes: &[u8]) -> Confidence {
     match bytes {
         [1..=5, 0, 1, 0, ..] | [1..=3, 0, 0, 0, ..] | [0, 1..=5, 0, 1, ..] | [0, 1..=3, 0, 0, ..] => Confidence::Likely,
@@ -148,7 +148,7 @@ fn probe_cut_header(bytes: &[u8]) -> Confidence {
     }
 }
 
-/// True when a buffer's preamble stands in the first bytes.
+/// True when the first bytes contain a buffer's preamble.
 fn has_preamble(body: &[u8], layout: Layout) -> bool {
     (0..body.len().min(4096)).any(|at| body.get(at..).is_some_and(|rest| is_preamble(rest, layout)))
 }
@@ -171,7 +171,8 @@ fn probe_basic(header: &Header, body: &[u8], layout: Layout) -> Confidence {
         crate::parse::parse_basic(body, layout.endian),
         Ok(BasicRecord { body: BasicBody::Function { .. }, .. })
     );
-    // No run of small numbers in another format looks so: a frequency a processor has, and nothing that is too large.
+    // No sequence of small numbers in another format looks like this: a frequency that a processor has, and no value
+    // that is too large.
     let is_firm = header.reserved == 0
         && header.buffer_size <= BUFFER_SIZE_MAX
         && header.flags.min(header.flags.reverse_bits()) < 1 << 8
@@ -192,12 +193,12 @@ pub(crate) struct XrayTrace {
     limits: Limits,
 }
 
-/// What the first bytes say.
+/// What the first bytes contain.
 pub(crate) enum Form {
     Empty,
     Yaml,
     Binary(Header, Layout),
-    /// Not readable any further; said already.
+    /// Not readable any further; already reported.
     Unreadable(Option<(Header, Layout)>),
 }
 
@@ -217,7 +218,7 @@ impl XrayTrace {
         let limits = self.limits;
         let is_yaml = looks_like_yaml(self.input.head().bytes);
         let mut cursor = Cursor::new(self.input);
-        // The first bytes of two records behind the header tell the bit order of a big-endian trace.
+        // The first bytes of the two records after the header determine the bit order of a big-endian trace.
         let length = cursor.fill(HEADER_BYTES + METADATA_BYTES + 1)?;
         let form = if length == 0 {
             Form::Empty
@@ -253,8 +254,8 @@ impl Reader {
     /// Opens an FDR trace and reads its header.
     ///
     /// # Errors
-    /// Malformed where the header is cut or names no known version, unsupported for Basic and YAML traces (see
-    /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O.
+    /// Malformed if the header is cut or names no known version, unsupported for Basic and YAML traces (see
+    /// [`crate::walk_basic`] and [`crate::walk_yaml`]), and I/O errors.
     pub fn open(input: Input, options: &OpenOptions) -> Result<Self, Error> {
         let mut problems = Collect::default();
         let trace = XrayTrace::new(input, options);
@@ -268,7 +269,7 @@ impl Reader {
         }
     }
 
-    /// Reads to the end of the data, reports what is wrong with compression around it, and returns the number of records.
+    /// Reads to the end of the data, reports errors of compression around it, and returns the number of records.
     ///
     /// # Errors
     /// As [`Self::walk`].
@@ -281,7 +282,7 @@ impl Reader {
     }
 }
 
-/// Reports layers that did not end well; the result of every verb.
+/// Reports compression layers that did not end well; returns the result of every verb.
 pub(crate) fn end(cursor: &Cursor, sink: &mut dyn Sink) -> Result<u64, Error> {
     cursor.report_layers(sink)?;
     Ok(cursor.offset())
@@ -298,7 +299,7 @@ impl Trace for XrayTrace {
                 if let Some((header, layout)) = about {
                     describe(&mut info, &header, layout);
                 }
-                (0, rewrite::drain(cursor)?)
+                (0, rewrite::read_to_end(cursor)?)
             }
             Form::Yaml => info_yaml(cursor, &limits, &mut info, sink)?,
             Form::Binary(header, layout) => {
@@ -336,7 +337,7 @@ impl Trace for XrayTrace {
         let Opened { cursor, form, limits } = self.start(sink)?;
         let (records, cursor) = match form {
             Form::Empty => (0, cursor),
-            Form::Unreadable(_) => (0, rewrite::drain(cursor)?),
+            Form::Unreadable(_) => (0, rewrite::read_to_end(cursor)?),
             Form::Yaml => {
                 let mut checker = Checker::new(sink, 0);
                 let mut moments =
@@ -366,7 +367,7 @@ impl Trace for XrayTrace {
         out: &mut dyn SpanSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        spans::tell(Ordered::of(*self, sink)?, options, out, sink)
+        spans::emit(Ordered::of(*self, sink)?, options, out, sink)
     }
 
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error> {
@@ -399,7 +400,7 @@ fn to_jsonl(
     Ok(Outcome { records_read, records_written, ..Outcome::default() })
 }
 
-/// Fills in what the header says.
+/// Stores what the header states.
 fn describe(info: &mut Info, header: &Header, layout: Layout) {
     info.format_version = Some(header.version.to_string());
     info.byte_order = Some(layout.endian);
@@ -453,7 +454,7 @@ fn print_all(
                 jsonl::push_no_header(&mut line);
                 out.write_all(&line)?;
             }
-            Ok((0, 0, rewrite::drain(cursor)?))
+            Ok((0, 0, rewrite::read_to_end(cursor)?))
         }
         Form::Yaml => print_yaml(cursor, &limits, print, out, sink),
         Form::Binary(header, layout) => {

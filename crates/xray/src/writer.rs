@@ -74,7 +74,7 @@ pub fn put_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>, layout: Layout) 
     out.extend_from_slice(data);
 }
 
-/// Payloads come from records whose size was an `i32`, or are bounded by the record limit.
+/// Payloads come from records whose size was an `i32`, or are bounded by the limit on records.
 fn size_of_payload(data: &[u8]) -> i32 {
     i32::try_from(data.len()).unwrap_or(i32::MAX)
 }
@@ -101,15 +101,15 @@ pub fn put_basic(out: &mut Vec<u8>, record: &BasicRecord, endian: Endian) {
     out.extend_from_slice(&record.padding);
 }
 
-/// How many bytes are gathered before they are written.
+/// How many bytes are buffered before they are written.
 const FLUSH_BYTES: usize = 128 * 1024;
 
-/// Gathers output in front of a [`Target`] and patches what is behind.
+/// Buffers output for a [`Target`] and patches what was written before.
 pub(crate) struct Out<'t> {
     target: &'t mut dyn Target,
     start: u64,
     base: u64,
-    /// Append here, then call [`Self::settle`].
+    /// Append to this, then call [`Self::settle`].
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -119,12 +119,12 @@ impl<'t> Out<'t> {
         Self { target, start, base: 0, buffer: Vec::with_capacity(FLUSH_BYTES + 4096) }
     }
 
-    /// Bytes put out so far.
+    /// Bytes written so far, including buffered ones.
     pub(crate) fn position(&self) -> u64 {
         self.base + self.buffer.len() as u64
     }
 
-    /// Writes what was gathered once it is much.
+    /// Writes the buffer once it is large enough.
     #[inline]
     pub(crate) fn settle(&mut self) -> std::io::Result<()> {
         if self.buffer.len() >= FLUSH_BYTES { self.flush() } else { Ok(()) }
@@ -143,7 +143,7 @@ impl<'t> Out<'t> {
         self.settle()
     }
 
-    /// Replaces bytes put out before.
+    /// Replaces bytes written before.
     pub(crate) fn patch(&mut self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
         if position < self.base {
             self.flush()?;

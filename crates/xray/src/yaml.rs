@@ -1,7 +1,7 @@
-//! Reads XRay YAML traces: a header and a list of entries, in flow or block style, spacing and order free.
+//! Reads XRay YAML traces: a header and a list of entries, in flow or block style, with any spacing and order.
 //!
-//! This is no YAML library: it reads the one shape these files have (page, section 1.6), in any version, the peer's own
-//! output included.
+//! This is not a YAML library: it reads only the structure that these files have (page, section 1.6), in any version,
+//! including the peer's own output.
 
 use anytrace_core::{Cursor, Diagnostic, Error, Limits};
 
@@ -14,7 +14,7 @@ use crate::yaml_scan::{Bad, FIELDS, Scanner};
 /// The header of a YAML trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct YamlHeader {
-    /// Version of the trace it was made from.
+    /// Version of the trace from which it was made.
     pub version: u32,
     /// 0 Basic, 1 FDR.
     pub type_code: u32,
@@ -26,7 +26,7 @@ pub struct YamlHeader {
     pub cycle_frequency: u64,
 }
 
-/// One entry of the list; reused from entry to entry.
+/// One entry of the list; reused for each entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct YamlEntry {
     /// What it is.
@@ -43,7 +43,7 @@ pub struct YamlEntry {
     pub cpu: u16,
     /// The field `thread`.
     pub thread: u32,
-    /// The field `process`; 0 where it is left out.
+    /// The field `process`; 0 if it is missing.
     pub process: u32,
     /// The field `tsc`.
     pub tsc: u64,
@@ -69,7 +69,7 @@ impl Default for YamlEntry {
 }
 
 impl YamlEntry {
-    /// The entry as a moment. The function of an event is the peer's rubbish and is left out.
+    /// The entry as a moment. The function of an event is garbage written by the peer and is left out.
     pub fn moment(&self, at: At) -> Moment<'_> {
         let is_function = matches!(self.kind, MomentKind::Function(_));
         Moment {
@@ -90,17 +90,17 @@ impl YamlEntry {
 
 /// Receives a YAML trace in order.
 pub trait YamlVisitor {
-    /// The header, when the list begins.
+    /// The header, before the list begins.
     ///
     /// # Errors
-    /// Whatever ends the walk, here and below.
+    /// Any error ends the walk; the same holds for the methods below.
     fn header(&mut self, header: &YamlHeader) -> Result<(), Error>;
     /// One entry.
     ///
     /// # Errors
     /// As [`Self::header`].
     fn entry(&mut self, entry: &YamlEntry, at: At, line: u64) -> Result<(), Error>;
-    /// The text of what was just reported or given: lines with their ends.
+    /// The text of what was just reported or emitted: lines with their line ends.
     ///
     /// # Errors
     /// As [`Self::header`].
@@ -114,7 +114,7 @@ pub trait YamlVisitor {
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
 }
 
-/// True when a head looks like an XRay YAML trace.
+/// True when the first bytes look like an XRay YAML trace.
 pub(crate) fn looks_like_yaml(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let mut lines = head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
@@ -122,9 +122,9 @@ pub(crate) fn looks_like_yaml(head: &[u8]) -> bool {
     first.is_some_and(|line| line.starts_with(b"header:"))
 }
 
-/// Where in the document a line stands.
+/// Where in the document a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DocumentPart {
     Start,
     Header,
     Records,
@@ -134,7 +134,7 @@ enum Place {
 /// Walks a YAML trace to the end of the data; returns the number of entries and the cursor.
 ///
 /// # Errors
-/// I/O, limits, and what the visitor returns.
+/// I/O errors, limits, and whatever the visitor returns.
 pub fn walk_yaml<V: YamlVisitor>(cursor: Cursor, limits: &Limits, visitor: &mut V) -> Result<(u64, Cursor), Error> {
     let entry_max = usize::try_from(limits.record_bytes_max).unwrap_or(usize::MAX);
     let mut walk = Walk {
@@ -142,7 +142,7 @@ pub fn walk_yaml<V: YamlVisitor>(cursor: Cursor, limits: &Limits, visitor: &mut 
         entry_max,
         line: 1,
         seq: 0,
-        place: Place::Start,
+        place: DocumentPart::Start,
         header: YamlHeader::default(),
         has_header: false,
         entry: YamlEntry::default(),
@@ -163,7 +163,7 @@ struct Walk {
     entry_max: usize,
     line: u64,
     seq: u64,
-    place: Place,
+    place: DocumentPart,
     header: YamlHeader,
     has_header: bool,
     entry: YamlEntry,
@@ -177,7 +177,7 @@ impl Walk {
             let length = self.cursor.fill(need)?;
             let window = self.cursor.window();
             let window = window.get(..self.entry_max).unwrap_or(window);
-            let is_entry = self.place == Place::Records && is_item(window);
+            let is_entry = self.place == DocumentPart::Records && is_item(window);
             match if is_entry { entry_end(window) } else { line_end(window) } {
                 Some(end) => return Ok(end),
                 None if length < need => return Ok(length),
@@ -205,20 +205,22 @@ impl Walk {
         match trimmed {
             b"" => {}
             _ if trimmed.starts_with(b"---") => {}
-            b"..." => self.place = Place::End,
-            b"header:" if self.place == Place::Start => self.place = Place::Header,
-            _ if trimmed.starts_with(b"records:") && matches!(self.place, Place::Header | Place::Start) => {
-                self.place = Place::Records;
+            b"..." => self.place = DocumentPart::End,
+            b"header:" if self.place == DocumentPart::Start => self.place = DocumentPart::Header,
+            _ if trimmed.starts_with(b"records:")
+                && matches!(self.place, DocumentPart::Header | DocumentPart::Start) =>
+            {
+                self.place = DocumentPart::Records;
                 self.has_header = true;
                 visitor.header(&self.header)?;
                 if !matches!(trimmed.get(8..).unwrap_or_default().trim_ascii(), b"" | b"[]" | b"[ ]") {
                     damage = Some(Bad { at: 8, field: None, expected: "a list".into(), found: shown(trimmed) });
                 }
             }
-            _ if self.place == Place::Header && is_indented => {
+            _ if self.place == DocumentPart::Header && is_indented => {
                 damage = header_line(&mut self.header, text).err();
             }
-            _ if self.place == Place::Records && trimmed.starts_with(b"-") => {
+            _ if self.place == DocumentPart::Records && trimmed.starts_with(b"-") => {
                 let entry = &mut self.entry;
                 let mut unknown = None;
                 match read_entry(entry, text, &mut unknown) {
@@ -280,8 +282,8 @@ fn is_item(window: &[u8]) -> bool {
     line.starts_with(b"-") && !line.starts_with(b"---")
 }
 
-/// End of an entry: in flow style the line on which its braces close; in block style before the next line that begins
-/// a list item, or is not indented. `None` where more text is needed.
+/// End of an entry. In flow style: the line on which its braces close. In block style: before the next line that begins
+/// a list item or is not indented. `None` if more text is needed.
 fn entry_end(window: &[u8]) -> Option<usize> {
     let first = line_end(window)?;
     let line = window.get(..first).unwrap_or_default();
@@ -290,7 +292,7 @@ fn entry_end(window: &[u8]) -> Option<usize> {
         loop {
             let rest = window.get(at..)?;
             let next = rest.get(..line_end(rest)?).unwrap_or_default();
-            // An item further to the right is one of a list within the entry.
+            // An item further to the right belongs to a list within the entry.
             let is_more = next.first().is_some_and(|&b| b == b' ' || b == b'\t')
                 && (!is_item(next) || indent(next) > indent(line))
                 && !next.trim_ascii().is_empty();
@@ -333,7 +335,7 @@ fn indent(line: &[u8]) -> usize {
     line.iter().take_while(|&&b| b == b' ' || b == b'\t').count()
 }
 
-/// The line without a comment that begins it or stands behind a space.
+/// The line without a comment that begins it or follows a space.
 fn strip_comment(line: &[u8]) -> &[u8] {
     if line.trim_ascii_start().starts_with(b"#") {
         return b"";
@@ -356,12 +358,12 @@ fn header_line(header: &mut YamlHeader, text: &[u8]) -> Result<(), Bad> {
     Ok(())
 }
 
-/// The fields an entry had so far.
+/// The fields of an entry so far.
 #[derive(Default)]
-struct Seen(u16);
+struct SeenFields(u16);
 
-impl Seen {
-    /// A field that stands twice says two things, of which none can be believed.
+impl SeenFields {
+    /// A field that occurs twice has two values, neither of which can be trusted.
     fn add(&mut self, key: &[u8], at: usize) -> Result<(), Bad> {
         let Some(n) = FIELDS.iter().position(|name| name.as_bytes() == key) else { return Ok(()) };
         let bit = 1 << n;
@@ -379,7 +381,7 @@ fn read_entry(entry: &mut YamlEntry, text: &[u8], unknown: &mut Option<String>) 
     scanner.item()?;
     let is_flow = scanner.take(b'{');
     let (mut kind, mut has_tsc, mut has_thread) = (None, false, false);
-    let mut seen = Seen::default();
+    let mut seen = SeenFields::default();
     (entry.event_type, entry.function, entry.cpu, entry.process) = (0, 0, 0, 0);
     entry.name.clear();
     entry.arguments.clear();
@@ -443,7 +445,7 @@ fn kind_of(name: &[u8], event_type: u32) -> Result<MomentKind, Bad> {
 pub struct YamlMoments<'m, M, F> {
     /// Who receives them.
     pub moments: &'m mut M,
-    /// Called with the header before the first.
+    /// Called with the header before the first moment.
     pub on_header: F,
 }
 

@@ -1,4 +1,4 @@
-//! Writes a YAML trace again as it stands: the text of every good entry, a new header where the old one is damaged.
+//! Writes a YAML trace again with its original text: every good entry, and a new header if the old one is damaged.
 
 use anytrace_core::{Diagnostic, Error, Outcome, Sink};
 
@@ -9,7 +9,7 @@ use crate::writer::Out;
 use crate::yaml::{YamlEntry, YamlHeader, YamlVisitor};
 use crate::yaml_write::{put_yaml_end, put_yaml_header};
 
-/// Longest text in front of the list that is kept as it stands.
+/// Longest text before the list that is copied unchanged.
 const HEADER_TEXT_MAX: usize = 1 << 16;
 
 /// Copies text.
@@ -18,8 +18,8 @@ pub(crate) struct YamlCopier<'a, 't> {
     sink: &'a mut dyn Sink,
     pick: Picker<'a>,
     is_wanted: bool,
-    /// Text up to the list, until it is known to be good.
-    held: Vec<u8>,
+    /// Text before the list, buffered until it is known to be good.
+    header_text: Vec<u8>,
     header: Option<YamlHeader>,
     is_header_damaged: bool,
     is_in_list: bool,
@@ -28,8 +28,18 @@ pub(crate) struct YamlCopier<'a, 't> {
 
 impl<'a, 't> YamlCopier<'a, 't> {
     pub(crate) fn new(out: &'a mut Out<'t>, sink: &'a mut dyn Sink, pick: Picker<'a>) -> Self {
-        let (is_wanted, held, outcome) = (true, Vec::new(), Outcome::default());
-        Self { out, sink, pick, is_wanted, held, header: None, is_header_damaged: false, is_in_list: false, outcome }
+        let (is_wanted, header_text, outcome) = (true, Vec::new(), Outcome::default());
+        Self {
+            out,
+            sink,
+            pick,
+            is_wanted,
+            header_text,
+            header: None,
+            is_header_damaged: false,
+            is_in_list: false,
+            outcome,
+        }
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
@@ -42,14 +52,14 @@ impl<'a, 't> YamlCopier<'a, 't> {
     }
 
     fn header_text(&mut self, text: &[u8], is_damaged: bool) -> Result<(), Error> {
-        self.is_header_damaged |= is_damaged || self.held.len() + text.len() > HEADER_TEXT_MAX;
+        self.is_header_damaged |= is_damaged || self.header_text.len() + text.len() > HEADER_TEXT_MAX;
         if !self.is_header_damaged {
-            self.held.extend_from_slice(text);
+            self.header_text.extend_from_slice(text);
         }
         let Some(header) = self.header else { return Ok(()) };
         self.is_in_list = true;
         if !self.is_header_damaged {
-            return Ok(self.out.put(&self.held)?);
+            return Ok(self.out.put(&self.header_text)?);
         }
         put_yaml_header(&mut self.out.buffer, &header);
         self.out.buffer.push(b'\n');

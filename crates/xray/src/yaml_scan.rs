@@ -10,7 +10,7 @@ pub(crate) const FIELDS: [&str; 10] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bad {
     pub(crate) at: usize,
-    /// The field, where its value is wrong rather than the syntax.
+    /// The field, if its value is wrong rather than the syntax.
     pub(crate) field: Option<Cow<'static, str>>,
     pub(crate) expected: Cow<'static, str>,
     pub(crate) found: String,
@@ -96,7 +96,7 @@ impl<'a> Scanner<'a> {
         Self::with_fields(text, &FIELDS)
     }
 
-    /// Of another kind of document: a comma in a plain value ends it before one of these names only.
+    /// For another kind of document: a comma in a plain value ends it only before one of these names.
     pub(crate) fn with_fields(text: &'a [u8], fields: &'static [&'static str]) -> Self {
         Self { text, at: 0, fields }
     }
@@ -109,7 +109,7 @@ impl<'a> Scanner<'a> {
         self.rest().first().copied()
     }
 
-    /// Passes white space, line ends and comments.
+    /// Skips white space, line ends and comments.
     fn space(&mut self) {
         while let Some(byte) = self.peek() {
             let is_behind_space = self.at == 0 || self.text.get(self.at - 1).is_some_and(u8::is_ascii_whitespace);
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         Ok(key)
     }
 
-    /// True behind the last field.
+    /// True after the last field.
     pub(crate) fn is_over(&mut self, is_flow: bool) -> Result<bool, Bad> {
         self.space();
         if !is_flow {
@@ -196,7 +196,7 @@ impl<'a> Scanner<'a> {
             Some(quote @ (b'"' | b'\'')) => Ok(Value { at, bytes: self.quoted(quote)?, is_list: false }),
             Some(b'[') => self.list(),
             Some(b'!') => self.binary(),
-            // Nothing on this line: the items of a list, each on a line of its own, or nothing at all.
+            // Nothing on this line: the items of a list follow, each on its own line, or there is no value.
             None | Some(b'\r' | b'\n' | b'#') if !is_flow => self.block_list(),
             _ => {
                 let end = self.plain_end(is_flow);
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A plain value ends at a line end; in flow style also at `}` and at a comma that a field name follows.
+    /// A plain value ends at a line end; in flow style also at `}` and at a comma followed by a field name.
     fn plain_end(&self, is_flow: bool) -> usize {
         let mut at = self.at;
         while let Some(&byte) = self.text.get(at) {
@@ -226,7 +226,7 @@ impl<'a> Scanner<'a> {
         at
     }
 
-    /// The peer leaves commas in data unquoted: only a comma before a field name separates.
+    /// The peer leaves commas in data unquoted: only a comma before a field name is a separator.
     fn is_before_key(&self, at: usize) -> bool {
         let behind_comma = self.text.get(at..).unwrap_or_default();
         let rest = behind_comma.trim_ascii_start();
@@ -250,7 +250,7 @@ impl<'a> Scanner<'a> {
         Ok(Value { at, bytes: Cow::Borrowed(bytes), is_list: true })
     }
 
-    /// Items in block style, each behind a hyphen; without any the value is empty.
+    /// Items in block style, each after a hyphen; without items the value is empty.
     fn block_list(&mut self) -> Result<Value<'a>, Bad> {
         let at = self.at;
         let mut items = Vec::new();

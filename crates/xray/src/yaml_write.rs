@@ -1,4 +1,5 @@
-//! Writes YAML traces in the peer's form, without its two faults: a stale function id on events, a stale type behind them.
+//! Writes YAML traces in the peer's form, without its two faults: a stale function id on events, a stale type on the
+//! entries after them.
 
 use anytrace_core::text::push_dec;
 
@@ -23,17 +24,17 @@ pub fn put_yaml_header(out: &mut Vec<u8>, header: &YamlHeader) {
     out.extend_from_slice(b"\nrecords:");
 }
 
-/// Appends the end of the document. An empty list is written as such.
+/// Appends the end of the document. An empty list is written as an empty list.
 pub fn put_yaml_end(out: &mut Vec<u8>, entries: u64) {
     out.extend_from_slice(if entries == 0 { b"         []\n...\n" } else { b"\n...\n" });
 }
 
-/// Appends one entry, as the peer does with the id in place of a name that is not known.
+/// Appends one entry, with the id in place of an unknown name, as the peer does.
 pub fn put_yaml_entry(out: &mut Vec<u8>, moment: &Moment<'_>) {
     put_moment(out, moment, true);
 }
 
-/// Appends one entry; without the field `function` where there is no name and `is_always_named` is false.
+/// Appends one entry, without the field `function` if there is no name and `is_always_named` is false.
 pub(crate) fn put_moment(out: &mut Vec<u8>, moment: &Moment<'_>, is_always_named: bool) {
     let event_type = if let MomentKind::Typed(event_type) = moment.kind { event_type } else { 0 };
     put_function(out, u32::from(event_type), moment.function, moment.name, is_always_named);
@@ -56,7 +57,7 @@ fn put_rest(out: &mut Vec<u8>, moment: &Moment<'_>) {
     put_data(out, moment.data, false);
 }
 
-/// The parts of an entry, for writers that keep them ready: up to the name,
+/// The parts of an entry, for writers that cache them. This one: up to the name.
 pub(crate) fn put_function(out: &mut Vec<u8>, event_type: u32, function: u32, name: &[u8], is_always_named: bool) {
     out.extend_from_slice(b"\n  - { type: ");
     push_dec(out, event_type);
@@ -72,7 +73,7 @@ pub(crate) fn put_function(out: &mut Vec<u8>, event_type: u32, function: u32, na
     }
 }
 
-/// arguments,
+/// The arguments.
 pub(crate) fn put_arguments(out: &mut Vec<u8>, arguments: &[u64]) {
     if arguments.is_empty() {
         return;
@@ -87,7 +88,7 @@ pub(crate) fn put_arguments(out: &mut Vec<u8>, arguments: &[u64]) {
     out.extend_from_slice(b" ]");
 }
 
-/// thread and process, behind the processor,
+/// Thread and process, after the processor.
 pub(crate) fn put_owner(out: &mut Vec<u8>, thread: u32, process: u32) {
     out.extend_from_slice(b", thread: ");
     push_dec(out, thread);
@@ -97,22 +98,22 @@ pub(crate) fn put_owner(out: &mut Vec<u8>, thread: u32, process: u32) {
     }
 }
 
-/// kind, up to the time,
+/// The kind, up to the time.
 pub(crate) fn put_kind(out: &mut Vec<u8>, kind: &str) {
     out.extend_from_slice(b", kind: ");
     out.extend_from_slice(kind.as_bytes());
     out.extend_from_slice(b", tsc: ");
 }
 
-/// and the payload, behind the time. `as_peer`: the peer ends it at the
-/// first byte that is not UTF-8, and shows byte 0x7f as it is.
+/// The payload, after the time. `as_peer`: the peer ends it at the first byte that is not UTF-8, and writes byte 0x7f
+/// unescaped.
 pub(crate) fn put_data(out: &mut Vec<u8>, data: &[u8], as_peer: bool) {
     out.extend_from_slice(b", data: ");
     put_scalar_as(out, data, as_peer);
     out.extend_from_slice(b" }");
 }
 
-/// How a scalar must be written.
+/// The quoting that a scalar needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quotes {
     None,
@@ -126,7 +127,7 @@ pub(crate) fn put_scalar(out: &mut Vec<u8>, bytes: &[u8]) {
 
 fn put_scalar_as(out: &mut Vec<u8>, bytes: &[u8], as_peer: bool) {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        // The peer stops at the first byte that is not UTF-8 and loses the rest.
+        // The peer stops at the first byte that is not UTF-8 and drops the rest.
         if let (true, Some(chunk)) = (as_peer, bytes.utf8_chunks().next()) {
             put_double(out, chunk.valid(), as_peer);
             out.pop();
@@ -154,7 +155,7 @@ fn put_scalar_as(out: &mut Vec<u8>, bytes: &[u8], as_peer: bool) {
     }
 }
 
-/// The peer's choice of quotes, seen in its outputs.
+/// The peer's choice of quotes, observed in its outputs.
 fn quotes(text: &str) -> Quotes {
     let bytes = text.as_bytes();
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return Quotes::Single };
@@ -176,7 +177,7 @@ fn quotes(text: &str) -> Quotes {
     found
 }
 
-/// Numbers as YAML 1.2's core schema has them.
+/// Numbers as defined by YAML 1.2's core schema.
 fn is_numeric(text: &str) -> bool {
     if let Some(digits) = text.strip_prefix("0x") {
         return !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -192,8 +193,9 @@ fn is_numeric(text: &str) -> bool {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let mantissa_fits = match mantissa.split_once('.') {
         None => is_digits(mantissa),
-        Some((whole, part)) => {
-            (is_digits(whole) || whole.is_empty()) && (is_digits(part) || (part.is_empty() && !whole.is_empty()))
+        Some((integer, fraction)) => {
+            (is_digits(integer) || integer.is_empty())
+                && (is_digits(fraction) || (fraction.is_empty() && !integer.is_empty()))
         }
     };
     mantissa_fits && exponent.is_none_or(|e| is_digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
@@ -239,7 +241,7 @@ fn put_double(out: &mut Vec<u8>, text: &str, as_peer: bool) {
     out.push(b'"');
 }
 
-/// Characters that may reach a terminal as they are.
+/// Characters that can be sent to a terminal unchanged.
 fn is_shown(c: char) -> bool {
     let hidden = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
     !c.is_control() && !hidden

@@ -1,4 +1,4 @@
-//! Accounts against those of llvm-xray, and against an obvious version.
+//! Accounts against those of llvm-xray, and against a slow obvious version.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -28,7 +28,7 @@ fn text(account: &Account, form: AccountForm) -> String {
 }
 
 const PLAIN: AccountOptions = AccountOptions { mismatch: Mismatch::Deduce, recursive_only: false };
-/// What `-k` alone asks for.
+/// The options that `-k` alone sets.
 const SKIP: AccountOptions = AccountOptions { mismatch: Mismatch::Skip, recursive_only: false };
 const RECURSIVE: AccountOptions = AccountOptions { mismatch: Mismatch::Skip, recursive_only: true };
 
@@ -50,7 +50,7 @@ fn map_of(corpus: &Path, trace: &str) -> Option<Map> {
     let folder = std::env::temp_dir().join(format!("anytrace-account-{}-{trace}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let mut sources = Vec::new();
-    // The peer knows one object.
+    // The peer supports only one object.
     for name in names.iter().take(1) {
         let packed = Input::open(&corpus.join(format!("maps/{name}.elf.gz")), InputOptions::default()).unwrap();
         let mut bytes = Vec::new();
@@ -64,8 +64,8 @@ fn map_of(corpus: &Path, trace: &str) -> Option<Map> {
     Some(map)
 }
 
-/// True when the peer made the file, and said nothing but that exits are missing: with several threads and with blocks
-/// out of order it compares what cannot be compared.
+/// True when the peer wrote the file, and reported nothing except missing exits: with several threads, and with blocks
+/// out of order, it compares times that cannot be compared.
 fn is_right(trace: &str, expected: &Path) -> bool {
     let said = std::fs::read_to_string(format!("{}.err", expected.display())).unwrap_or_default();
     let is_fine = said.is_empty() || (trace.ends_with("exc") && said.ends_with("exit status 0\n"));
@@ -118,7 +118,7 @@ fn sample(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name)).unwrap()
 }
 
-/// The obvious version: a list of open calls a thread, a list of lengths a function.
+/// The obvious version: a list of open calls per thread, a list of lengths per function.
 #[derive(Default)]
 struct Naive {
     open: BTreeMap<(u32, u32), Vec<(u32, u64)>>,

@@ -1,4 +1,4 @@
-//! The reader on its own, without the doors.
+//! The reader on its own, without the entry points of the toolkit.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -51,7 +51,7 @@ fn a_reader_opened_alone_finds_byte_order_and_version() {
 }
 
 #[test]
-fn what_is_no_fdr_trace_is_refused() {
+fn other_traces_than_fdr_are_rejected() {
     let kind = |bytes: &[u8]| open(bytes).err().unwrap().kind();
     assert_eq!(kind(&basic(3, false, Content::Rich).bytes), Kind::Unsupported);
     assert_eq!(kind(&[]), Kind::Unsupported);

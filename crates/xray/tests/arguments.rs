@@ -1,4 +1,4 @@
-//! Arguments belong to the function record in front of them, and to no other where that one was lost.
+//! Arguments belong to the function record before them, and to no other if that one was lost.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use common::slow::meanings;
 
 /// Two functions with arguments; record `lost` of the body is damaged.
 fn damaged(version: u16, big: bool, lost: &'static str) -> Made {
-    let made = Made { rubbish: 0xaa, ..Made::header_in(big, version, 1, common::made::BUFFER_SIZE as u64) };
+    let made = Made { garbage: 0xaa, ..Made::header_in(big, version, 1, common::made::BUFFER_SIZE as u64) };
     let process = (version > 2).then_some(9);
     let mut labels = std::collections::BTreeMap::new();
     let mut made = made.buffer(7, process, 1, 100, |made| {
@@ -21,7 +21,7 @@ fn damaged(version: u16, big: bool, lost: &'static str) -> Made {
         made.function(1, 15, 5).function(1, 10, 5)
     });
     labels.append(&mut made.labels);
-    // The builder may measure a body before it writes it: the labels of the last time count.
+    // The builder may measure a body before it writes it: the labels of the last call count.
     let at = labels[lost];
     made.bytes[at] = match (lost, big) {
         ("first" | "second", true) => 0x70,

@@ -1,4 +1,4 @@
-//! Must-fail files: one for each code, in `corpus/bad/CODE--WHAT.xray`, made once by the builder (`UPDATE_GOLDENS=1`).
+//! Must-fail files: one for each code, in `corpus/bad/CODE--WHAT.xray`, written once by the builder (`UPDATE_GOLDENS=1`).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use anytrace_core::{Confidence, Format, Input, Severity};
 use anytrace_xray::Xray;
 
 mod common;
-use common::made::{Made, v5, whole, yaml};
+use common::made::{Made, v5, with_buffer, yaml};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/bad")
@@ -20,7 +20,7 @@ fn basic() -> Made {
     Made::header(3, 0, 0)
 }
 
-/// Labels a place that is not where a part begins.
+/// Labels a place where no part begins.
 fn at(made: Made, offset: usize) -> Made {
     let mut made = made;
     made.labels.insert("here", offset);
@@ -33,14 +33,14 @@ fn cut(made: Made, length: usize) -> Made {
     made
 }
 
-/// Code, what is wrong, and the file; the label "here" is where the code must be reported.
+/// Code, defect, and file; the label "here" marks where the code must be reported.
 fn framing() -> Vec<(&'static str, &'static str, Made)> {
     let body = || v5().extents(96).preamble(3, 100).label("here");
     vec![
         ("header-truncated", "8-bytes", Made::default().label("here").raw(&[5, 0, 1, 0, 3, 0, 0, 0])),
         ("unknown-type", "type-2", at(Made::header(5, 2, 0).extents(0).thread(1), 2)),
-        ("unknown-version", "version-6", at(whole(Made::header(6, 1, 0)), 0)),
-        ("truncated", "in-a-function-record", at(cut(whole(v5()), 123), 120)),
+        ("unknown-version", "version-6", at(with_buffer(Made::header(6, 1, 0)), 0)),
+        ("truncated", "in-a-function-record", at(cut(with_buffer(v5()), 123), 120)),
         ("unknown-metadata-kind", "kind-10", body().meta(10, |made| made).pair()),
         ("unknown-function-kind", "kind-7", v5().extents(88).preamble(3, 100).label("here").function(7, 1, 1).pair()),
         ("event-size", "size-0", body().custom(0, b"").pair()),
@@ -50,22 +50,32 @@ fn framing() -> Vec<(&'static str, &'static str, Made)> {
         }),
         ("record-cut-by-extents", "in-a-typed-event", {
             let made = v5().extents(79).preamble(3, 100).label("here");
-            whole(made.raw(&[0x11, 7, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0]))
+            with_buffer(made.raw(&[0x11, 7, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0]))
         }),
-        ("extents-too-short", "between-records", { whole(v5().extents(64).preamble(3, 100).label("here").pair()) }),
-        ("extents-too-long", "over-the-next-buffer", whole(v5().extents(200).preamble(3, 100).pair().label("here"))),
+        ("extents-too-short", "between-records", {
+            with_buffer(v5().extents(64).preamble(3, 100).label("here").pair())
+        }),
+        (
+            "extents-too-long",
+            "over-the-next-buffer",
+            with_buffer(v5().extents(200).preamble(3, 100).pair().label("here")),
+        ),
         ("extents-inside-buffer", "no-buffer-behind", body().extents(5).pair()),
-        ("extents-missing", "second-buffer", whole(v5()).label("here").preamble(4, 100).pair()),
+        ("extents-missing", "second-buffer", with_buffer(v5()).label("here").preamble(4, 100).pair()),
         (
             "end-of-buffer-not-in-version",
             "version-5",
             v5().extents(96).preamble(3, 100).pair().label("here").end_of_buffer(),
         ),
         ("end-of-buffer-missing", "version-1", Made::header(1, 1, 64).thread(3).wall().cpu(100).pair().label("here")),
-        ("empty-extents", "twice", whole(v5().label("here").extents(0))),
-        ("padding", "40-zeros", whole(whole(v5()).label("here").raw(&[0; 40]))),
-        ("gap", "text", whole(whole(v5()).label("here").raw(b"what is this?"))),
-        ("false-introducer", "without-buffer", whole(whole(v5()).label("here").extents(8).function(1, 9, 1))),
+        ("empty-extents", "twice", with_buffer(v5().label("here").extents(0))),
+        ("padding", "40-zeros", with_buffer(with_buffer(v5()).label("here").raw(&[0; 40]))),
+        ("gap", "text", with_buffer(with_buffer(v5()).label("here").raw(b"what is this?"))),
+        (
+            "false-introducer",
+            "without-buffer",
+            with_buffer(with_buffer(v5()).label("here").extents(8).function(1, 9, 1)),
+        ),
         ("unknown-basic-record", "type-514", basic().basic(0, 1, 5).label("here").raw(&[2; 32]).basic(1, 1, 9)),
         ("argument-without-function", "other-thread", {
             basic().basic(3, 1, 5).label("here").basic_argument(1, 9, 5, 7).basic(1, 1, 9)
@@ -93,7 +103,7 @@ fn meaning() -> Vec<(&'static str, &'static str, Made)> {
             let made = v5().extents(80).preamble(3, 1000).pair().extents(80).thread(3).wall().pid(9).label("here");
             made.cpu(100).pair()
         }),
-        ("pid-changed", "9-and-10", whole(v5()).extents(64).thread(3).wall().label("here").pid(10).cpu(500)),
+        ("pid-changed", "9-and-10", with_buffer(v5()).extents(64).thread(3).wall().label("here").pid(10).cpu(500)),
         ("orphan-exit", "first-record", v5().extents(72).preamble(3, 100).label("here").function(1, 1, 1)),
         ("missing-exit", "last-record", v5().extents(72).preamble(3, 100).function(0, 1, 1).label("here")),
         ("yaml-syntax", "no-colon", at(yaml("  - { kind function-enter }\n"), 112)),
@@ -125,10 +135,10 @@ fn each_must_fail_file_has_its_code_where_it_is_broken() {
         let rule = Xray.rules().iter().find(|rule| rule.code == code).unwrap();
         let here = made.labels["here"] as u64;
         assert_eq!(all.iter().filter(|found| **found == (rule.code, here)).count(), 1, "{code} at {here}: {all:?}");
-        // Nothing of another error beside it: the file is broken in one way.
+        // No other error is reported: the file is broken in one way.
         let errors = exam.error_codes();
         let is_error = rule.severity == Severity::Error;
-        // A small file cannot hold an event above the limit: it ends inside.
+        // An event above the limit does not fit into a small file: the file ends inside it.
         let is_own =
             |error: &&str| **error == *rule.code || (rule.code.ends_with("too-long") && **error == *"xray/truncated");
         assert!(errors.iter().all(is_own), "{code}: {errors:?}");
@@ -154,7 +164,7 @@ fn every_code_has_a_must_fail_file_and_every_file_a_code() {
 fn every_must_fail_file_but_a_foreign_one_is_recognised() {
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
-        // The name says nothing here: content alone.
+        // The file name is no hint here: only the content.
         let input = Input::from_bytes("upload", std::fs::read(&path).unwrap());
         assert!(Xray.probe(&input.head()) >= Confidence::Likely, "{}", path.display());
     }

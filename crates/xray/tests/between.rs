@@ -1,4 +1,5 @@
-//! Where buffers begin: gaps full of false introducers, damaged first records, buffers of version 1 at their places.
+//! Where buffers begin: gaps full of false introducers, damaged first records, buffers of version 1 at their
+//! boundaries.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +20,7 @@ fn starts(bytes: &[u8]) -> Vec<usize> {
     slow.records.iter().map(|&(at, _)| at).filter(|&at| bytes[at] == first).collect()
 }
 
-/// The same numbers each time.
+/// Reproducible random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -75,7 +76,7 @@ fn a_gap_of_bytes_that_begin_records_hides_no_buffer() {
         let source = fdr(version, big, Content::Rich).bytes;
         let starts = starts(&source);
         let at = starts[dice.roll(starts.len())];
-        // A first byte that no record has: what could be a record of the buffer before is another matter.
+        // A first byte that no record has: bytes that could be a record of the previous buffer are another case.
         let mut gap = vec![0x55 | 0x80];
         gap.extend((0..dice.roll(60)).map(|_| [0, 0x0f, 0x87, 0x55][dice.roll(4)]));
         assert_gap_is_harmless(&source, at, &gap, &format!("round {round}: {gap:02x?} at {at:#x}"));
@@ -103,9 +104,9 @@ fn a_damaged_extents_record_is_reported_at_its_place() {
     }
 }
 
-/// A version 1 trace of three buffers, the end of each filled up with `filler`.
+/// A version 1 trace of three buffers, each padded at the end with `filler`.
 fn version_1(big: bool, pairs: u32, filler: &mut dyn FnMut(usize) -> u8) -> Vec<u8> {
-    let mut made = Made { rubbish: 0xcc, ..Made::header_in(big, 1, 1, BUFFER_SIZE as u64) };
+    let mut made = Made { garbage: 0xcc, ..Made::header_in(big, 1, 1, BUFFER_SIZE as u64) };
     for thread in 11..14 {
         let start = made.bytes.len();
         made = made.thread(thread).wall().cpu(1000);

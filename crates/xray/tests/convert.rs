@@ -87,13 +87,13 @@ fn compat_is_the_peers_output_of_samples() {
     }
 }
 
-/// Where the peer is wrong, or shows bytes that mean nothing: flags of a big-endian Basic header; the processor of old
-/// custom events; a false introducer taken for extents.
+/// Where the peer is wrong, or shows meaningless bytes: flags of a big-endian Basic header; the processor of old custom
+/// events; a false introducer taken for extents.
 const PEER_IS_WRONG: [&str; 6] =
     ["be-basic-v3.yaml", "be-basic-v3.raw", "v1.yaml", "v2.yaml", "v3.yaml", "v5-gap-fake-extent"];
 
 #[test]
-fn compat_is_the_peers_output_of_the_whole_corpus() {
+fn compat_is_the_peers_output_for_all_of_the_corpus() {
     let Some(corpus) = shared_corpus("xray") else { return };
     let mut compared = 0;
     for folder in ["real", "synth"] {
@@ -116,7 +116,7 @@ fn compat_is_the_peers_output_of_the_whole_corpus() {
     assert!(compared > 110, "{compared}");
 }
 
-/// A file, or what was made of it by gzip.
+/// A file, decompressed if it is gzip.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let zipped = path.with_extension(format!("{}.gz", path.extension()?.to_string_lossy()));
     let input = Input::open(if path.exists() { path } else { &zipped }, InputOptions::default()).ok()?;
@@ -216,7 +216,7 @@ struct Event {
     mark: Option<&'static str>,
 }
 
-/// Events and, by number, the paths of stacks.
+/// Events, and the paths of stacks by number.
 fn slowly(moments: &[Owned], version: u32) -> (Vec<Event>, Vec<Vec<u32>>) {
     let mut open: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     let (mut events, mut paths): (Vec<Event>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
@@ -351,7 +351,7 @@ fn windows_of_a_trace_of_many_threads_are_written_in_order() {
     for thread in 1..6 {
         let mut body = Made { version: 5, ..Made::default() }.preamble(thread, 1000);
         for n in 0..40_000_u32 {
-            // Calls go deep and end at once; many happen at one time.
+            // Calls go deep and end together; many happen at one time.
             body = match random(4000) {
                 0 => body.typed(b"payload"),
                 1 => body.custom(3, b"abc"),
@@ -373,7 +373,7 @@ fn windows_of_a_trace_of_many_threads_are_written_in_order() {
     }
 }
 
-/// Takes so many bytes and then fails.
+/// Accepts this many bytes and then fails.
 struct Narrow(usize);
 
 impl std::io::Write for Narrow {
@@ -421,7 +421,7 @@ fn events_and_arguments_are_in_the_json() {
 }
 
 #[test]
-fn clocks_beyond_what_doubles_hold_are_counted_from_the_start() {
+fn clocks_beyond_the_precision_of_doubles_are_counted_from_the_start() {
     let body = Made { version: 5, ..Made::default() };
     let body = body.preamble(7, 1_800_000_000_000_000_001).function(0, 1, 0).function(1, 1, 1);
     let made = Made::header(5, 1, 16384).extents(body.bytes.len() as u64).raw(&body.bytes);
@@ -430,7 +430,7 @@ fn clocks_beyond_what_doubles_hold_are_counted_from_the_start() {
     assert_eq!(json["otherData"]["origin-tsc"], "1800000000000000001");
 }
 
-/// A name that is no JSON.
+/// A name that is not valid JSON text.
 struct Odd;
 
 impl Symbols for Odd {
@@ -478,7 +478,7 @@ fn damage_and_cuts_give_valid_json_and_no_panic() {
 }
 
 #[test]
-fn what_the_output_has_not_is_said() {
+fn losses_of_a_conversion_are_reported() {
     let notes = |name: &str, form| converted(&sample(name), &options(form, false), 1, None).1.notes;
     assert!(notes("ring.xray", ConvertForm::TraceEvent)[0].contains("match no open call"));
     assert!(notes("basic-exc.xray", ConvertForm::TraceEvent)[0].contains("ended where a call around them did"));

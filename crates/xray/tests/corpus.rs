@@ -1,4 +1,4 @@
-//! Every file of the shared corpus, against what is known of it.
+//! Every file of the shared corpus, against what is known about it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -89,7 +89,7 @@ fn every_trace_repairs() {
     }
 }
 
-/// What the peer refuses to `convert -f yaml`, by file.
+/// Whether the peer rejects the file in `convert -f yaml`, by file.
 fn verdicts(corpus: &Path) -> BTreeMap<String, bool> {
     let text = std::fs::read_to_string(corpus.join("bad/verdicts.tsv")).unwrap();
     let mut found: BTreeMap<String, bool> = BTreeMap::new();
@@ -102,7 +102,7 @@ fn verdicts(corpus: &Path) -> BTreeMap<String, bool> {
     found
 }
 
-/// The peer takes these although bytes that the extents promise are missing, or a record is lost.
+/// The peer accepts these although bytes that the extents promise are missing, or a record is lost.
 fn is_loss_the_peer_does_not_see(name: &str, codes: &[&str]) -> bool {
     let is_cut = codes == ["xray/truncated"];
     (is_cut && (name.contains("-cut") || name.contains("trunc") || name.starts_with("bad-real-")))
@@ -110,14 +110,14 @@ fn is_loss_the_peer_does_not_see(name: &str, codes: &[&str]) -> bool {
 }
 
 #[test]
-fn what_the_peer_refuses_is_an_error_and_little_else() {
+fn files_that_the_peer_rejects_are_errors_and_few_others() {
     let Some(corpus) = shared_corpus("xray") else { return };
     let verdicts = verdicts(&corpus);
     for (name, bytes) in files(&corpus.join("bad")) {
         let codes = examine(&Xray, &bytes).error_codes();
         let refused = verdicts[&name];
         if refused {
-            // An idle program and an empty file are no errors, whatever the peer says (page, section 5, point 1).
+            // An idle program and an empty file are not errors, whatever the peer reports (page, section 5, point 1).
             assert!(!codes.is_empty() || ["bad-basic-header-only", "bad-empty"].contains(&name.as_str()), "{name}");
         } else {
             assert!(codes.is_empty() || is_loss_the_peer_does_not_see(&name, &codes), "{name}: {codes:?}");

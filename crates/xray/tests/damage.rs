@@ -1,4 +1,4 @@
-//! One damaged record, whichever it is: it is reported as an error, and all others are kept by every verb.
+//! One damaged record, whichever it is: it is reported as an error, and every verb keeps all others.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ mod common;
 use common::made::{Content, Made, fdr};
 use common::slow::decode;
 
-/// Every trace whose record number `seq` begins with a byte that no record has.
+/// Every trace whose record number `seq` begins with an invalid byte.
 fn each_damaged(mut visit: impl FnMut(&str, &[u8], u64, usize, &[u8])) {
     for big in [false, true] {
         for version in 1..=5 {
@@ -25,7 +25,7 @@ fn each_damaged(mut visit: impl FnMut(&str, &[u8], u64, usize, &[u8])) {
     }
 }
 
-/// A damaged event takes its payload with it, which may look like a record.
+/// The payload of a damaged event is lost with it, and may look like a record.
 fn is_event(source: &[u8], at: usize) -> bool {
     decode(source)
         .entries
@@ -33,7 +33,7 @@ fn is_event(source: &[u8], at: usize) -> bool {
         .any(|entry| entry.what.kind.ends_with("-event") && at + 16 + entry.what.data.len() == entry.end)
 }
 
-/// A function record whose first byte says metadata may take the function record behind it along.
+/// A function record whose first byte says metadata may cost the function record after it too.
 fn cost(source: &[u8], at: usize) -> u64 {
     let is_function = decode(source).records.contains(&(at, at + 8));
     if is_function { 2 } else { 1 }
@@ -61,7 +61,7 @@ fn a_damaged_record_is_an_error_and_the_others_are_counted() {
 #[test]
 fn a_copy_without_the_damaged_record_is_read_as_well_as_the_source() {
     each_damaged(|what, source, _, at, bytes| {
-        // Where the end of a version 1 buffer was left out, its filler is read as records.
+        // Where the end of a version 1 buffer is missing, its filler is read as records.
         let is_end = source[..2].contains(&1) && [0x03, 0x81].contains(&source[at]);
         if is_event(source, at) || is_end {
             return;
@@ -107,7 +107,7 @@ fn zeros_in_place_of_a_new_buffer_record_are_no_functions() {
 }
 
 #[test]
-fn zero_filler_behind_a_damaged_end_of_buffer_is_no_functions() {
+fn zero_filler_after_a_damaged_end_of_buffer_has_no_functions() {
     for damage in [0xff, 0x00] {
         let body = |made: Made, thread| made.thread(thread).wall().cpu(100).pair();
         let made = body(Made::header(1, 1, 16384), 1);

@@ -13,7 +13,7 @@ use anytrace_xray::tools::fdr_dump::{FdrDumpOptions, fdr_dump};
 use common::made::Made;
 use common::sample;
 
-/// What is printed, and codes of what is reported.
+/// The output, and the codes of the diagnostics.
 fn dump_input(input: Input, verify: bool, escapes: bool) -> (Vec<u8>, Vec<&'static str>) {
     let (mut out, mut sink) = (Vec::new(), Collect::default());
     fdr_dump(input, &OpenOptions::default(), FdrDumpOptions { verify, escapes }, &mut out, &mut sink).unwrap();
@@ -54,7 +54,7 @@ const PEER_IS_WRONG: [&str; 7] = [
 ];
 
 #[test]
-fn the_whole_corpus_is_printed_as_by_the_peer() {
+fn all_of_the_corpus_is_printed_as_by_the_peer() {
     let Some(corpus) = shared_corpus("xray") else { return };
     let mut compared = 0;
     for folder in ["real", "synth"] {
@@ -77,7 +77,7 @@ fn the_whole_corpus_is_printed_as_by_the_peer() {
     assert!(compared > 60, "{compared}");
 }
 
-/// The peer's output, which may be compressed; none where it failed at the start.
+/// The peer's output, which may be compressed; none if it failed at the start.
 fn peer(trace: &Path, kind: &str) -> Option<Vec<u8>> {
     let failed = trace.with_extension(format!("{kind}.err"));
     if failed.exists() {
@@ -92,7 +92,7 @@ fn peer(trace: &Path, kind: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn every_whole_record_of_a_typed_event_trace_is_printed() {
+fn every_complete_record_of_a_typed_event_trace_is_printed() {
     let (text, codes) = dump(&sample("typed-tinybuf.xray"), false);
     let lines = text.split(|&b| b == b'\n').filter(|line| line.starts_with(b"<")).count();
     let records = anytrace_core::testing::examine(&anytrace_xray::Xray, &sample("typed-tinybuf.xray")).info.0.records;
@@ -101,13 +101,13 @@ fn every_whole_record_of_a_typed_event_trace_is_printed() {
 }
 
 #[test]
-fn what_is_read_before_a_cut_is_what_is_read_without_it() {
-    let whole = dump(&sample("v5.xray"), false).0;
+fn records_before_a_cut_read_as_they_do_without_it() {
+    let complete = dump(&sample("v5.xray"), false).0;
     truncations(&sample("v5.xray"), 400, |at, cut| {
         let (mut out, mut sink) = (Vec::new(), Collect::default());
         let input = Input::from_bytes("x", cut.to_vec());
         if fdr_dump(input, &OpenOptions::default(), FdrDumpOptions::default(), &mut out, &mut sink).is_ok() {
-            assert!(whole.starts_with(&out), "cut at {at}");
+            assert!(complete.starts_with(&out), "cut at {at}");
         }
     });
 }
@@ -140,7 +140,7 @@ fn a_dripping_input_gives_the_same_lines() {
 }
 
 #[test]
-fn grouping_needs_the_whole_file() {
+fn grouping_needs_the_complete_file() {
     let (mut out, mut sink) = (Vec::new(), Collect::default());
     let dump = FdrDumpOptions { verify: true, escapes: false };
     let input = dripping("x", &sample("v5.xray"), 4096);
@@ -175,7 +175,7 @@ fn version_1_filler_is_not_shown() {
 }
 
 #[test]
-fn verify_reports_what_may_not_follow() {
+fn verify_reports_records_in_a_wrong_order() {
     let made = Made::header(5, 1, 16384).extents(72).thread(3).wall().pid(4).cpu(9).function(0, 1, 2);
     assert_eq!(dump(&made.bytes, true).1, [""; 0]);
     let made = Made::header(5, 1, 16384).extents(56).thread(3).wall().pid(4).function(0, 1, 2);

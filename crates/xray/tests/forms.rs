@@ -1,4 +1,4 @@
-//! From form to form, version to version, order to order; and parts.
+//! Conversions between forms, versions and byte orders; and trimming.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -35,7 +35,7 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// A sample of this crate, or of the shared corpus where that is there.
+/// A sample of this crate, or of the shared corpus if that is available.
 fn sample(name: &str) -> Option<Vec<u8>> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{name}.xray"));
     if own.exists() {
@@ -51,7 +51,7 @@ fn no_errors(bytes: &[u8], what: &str) {
     assert!(exam.errors().is_empty(), "{what}: {:#?}", exam.errors());
 }
 
-/// Takes the peer's two faults out of one of its lines: a stale type, and the function of an event.
+/// Removes the peer's two faults from one of its lines: a stale type, and the function of an event.
 fn without_faults(line: &str) -> String {
     let field = |name: &str| {
         let rest = line.split_once(&format!("{name}: ")).unwrap().1;
@@ -70,7 +70,7 @@ fn without_faults(line: &str) -> String {
     line
 }
 
-/// The peer's YAML of a trace; a copy of a compressed one is the text itself.
+/// The peer's YAML of a trace; that of a compressed copy is the text itself.
 fn yaml_beside(path: &Path) -> Option<Vec<u8>> {
     let bytes = ["yaml", "yaml.gz"].iter().find_map(|e| std::fs::read(path.with_extension(e)).ok())?;
     Some(convert(&bytes, TargetOptions::default()))
@@ -99,15 +99,15 @@ fn yaml_is_the_peers_but_for_its_faults() {
                 |text: &str| sorted(text.lines().filter(|l| l.starts_with("  - ")).map(without_faults).collect());
             let (ours, mut theirs): (Vec<String>, Vec<String>) = (lines(&ours), lines(&theirs));
             if name == "v5-gap-fake-extent" {
-                // The peer takes eight bytes behind a false introducer for a function record.
+                // The peer reads eight bytes after a false introducer as a function record.
                 theirs.retain(|line| !line.contains("func-id: 9,"));
             }
             for (ours, theirs) in ours.iter().zip(&theirs) {
                 // Custom events of versions 1 to 3 have no processor; the peer reads reserved bytes.
                 let is_old = ["v1", "v2"].contains(&name.as_str()) && ours.contains("custom-event");
                 // The peer stops at the first byte that is not UTF-8.
-                let is_rubbish = ours.contains("data: !!binary") || ours.contains("\\x7F");
-                if !is_old && !is_rubbish {
+                let is_garbage = ours.contains("data: !!binary") || ours.contains("\\x7F");
+                if !is_old && !is_garbage {
                     assert_eq!(ours, theirs, "{name}");
                 }
             }
@@ -175,10 +175,10 @@ fn byte_order_flips_there_and_back() {
 }
 
 #[test]
-fn llvms_own_big_endian_form_is_told_apart() {
+fn llvms_own_big_endian_form_is_recognized() {
     let Some(little) = sample("fib12-thr5") else { return };
     let document = convert(&little, endian(Endian::Big));
-    // What LLVM's writer would put out: big-endian words, bit positions as on a little-endian host.
+    // What LLVM's writer would produce: big-endian words, with the bit positions of a little-endian host.
     let mut llvm = document.clone();
     llvm[4..8].copy_from_slice(&3_u32.to_be_bytes());
     let mut at = 32;
@@ -276,7 +276,7 @@ fn tsc(line: &str) -> u64 {
 }
 
 #[test]
-fn trimmed_by_time_what_is_left_keeps_its_time() {
+fn records_trimmed_by_time_keep_their_times() {
     for name in
         ["fib12-tsc", "threads3-smallbuf", "v5", "v1", "v4", "longrun", "be-v5", "basic-args", "ring", "customs"]
     {
@@ -324,8 +324,8 @@ fn trimmed_by_records_any_range_is_valid() {
                 );
             }
         }
-        let whole = trim(&bytes, Selection { records: Some(0..u64::MAX), ..Selection::default() });
-        assert_eq!(whole, bytes, "{name}: a range of all records");
+        let complete = trim(&bytes, Selection { records: Some(0..u64::MAX), ..Selection::default() });
+        assert_eq!(complete, bytes, "{name}: a range of all records");
     }
 }
 

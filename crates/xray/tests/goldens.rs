@@ -1,4 +1,4 @@
-//! What `info`, `dump` and `check` say about the small samples, word for word; `UPDATE_GOLDENS=1` rewrites it.
+//! The output of `info`, `dump` and `check` for the small samples, word for word; `UPDATE_GOLDENS=1` rewrites it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,7 +30,7 @@ fn compare(path: &Path, found: &str) {
 }
 
 #[test]
-fn the_verbs_say_what_they_said() {
+fn output_matches_the_goldens() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     for name in SAMPLES {
         let exam = examine(&Xray, &std::fs::read(corpus.join(name)).unwrap());

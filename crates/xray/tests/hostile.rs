@@ -1,4 +1,5 @@
-//! Cut, flipped and changed traces: no panic, located diagnostics, repair leads to a trace without errors.
+//! Truncated, bit-flipped and modified traces: no panic, diagnostics with places, and repair produces a trace without
+//! errors.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
@@ -41,10 +42,10 @@ fn windows_of_any_size_give_the_same() {
 }
 
 #[test]
-fn cut_anywhere_the_whole_records_before_the_cut_are_kept() {
+fn cut_anywhere_the_complete_records_before_the_cut_are_kept() {
     for (name, bytes) in samples() {
-        let whole = examine(&Xray, &bytes);
-        let offsets: Vec<u64> = jsonl_offsets(&whole.jsonl);
+        let complete = examine(&Xray, &bytes);
+        let offsets: Vec<u64> = jsonl_offsets(&complete.jsonl);
         truncations(&bytes, 400, |cut, part| {
             let exam = examine(&Xray, part);
             let what = format!("{name} cut at {cut}");

@@ -1,4 +1,4 @@
-//! JSON lines back to bytes: what is wrong is named by line and field.
+//! JSON lines back to bytes: errors are reported by line and field.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,7 +30,7 @@ fn header_of(bytes: &[u8]) -> String {
     lines.lines().next().unwrap().to_owned()
 }
 
-/// Line and field of what is wrong.
+/// Line and field of the error.
 #[track_caller]
 fn wrong(text: &str) -> (u64, String) {
     let error = import(text).unwrap_err();
@@ -213,7 +213,7 @@ fn every_field_of_the_header_is_needed_and_has_a_range() {
 }
 
 #[test]
-fn a_line_that_is_no_object_is_named() {
+fn a_line_that_is_not_an_object_is_reported() {
     let header = header_of(&sample("v5.xray"));
     for bad in ["oops", "[1]", "{\"kind\":\"pid\"", "{\"kind\":\"pid\",\"process\":1}}", "7"] {
         let error = import(&format!("{header}\n{bad}\n")).unwrap_err();

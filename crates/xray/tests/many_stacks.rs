@@ -1,4 +1,4 @@
-//! Traces with more different stacks than a table holds: runs, and hashes of paths, against a slow count.
+//! Traces with more different stacks than fit into a table: runs, and hashes of paths, against a slow count.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -90,7 +90,7 @@ fn tables(profile: &StackProfile, grouping: StackGrouping) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The values behind `Sum: ` or `Count: `.
+/// The values after `Sum: ` or `Count: `.
 fn values(tables: &str, word: &str) -> Vec<u64> {
     tables.lines().filter_map(|line| line.strip_prefix(word)).map(|value| value.trim().parse().unwrap()).collect()
 }
@@ -123,7 +123,7 @@ fn tables_of_many_stacks_are_those_of_a_slow_count() {
 }
 
 #[test]
-fn every_stack_of_many_is_told_once_with_its_counts() {
+fn every_stack_of_many_is_listed_once_with_its_counts() {
     let mut state = 8;
     let threads: Vec<_> = (0..2).map(|_| records(&mut state, 20, 80_000)).collect();
     let leaves = slow(&threads);
@@ -136,14 +136,14 @@ fn every_stack_of_many_is_told_once_with_its_counts() {
         let path: Vec<u32> = f[9].split(';').map(|name| name[1..].parse().unwrap()).collect();
         let leaf = (f[4].parse().unwrap(), f[5].parse().unwrap());
         if leaf.0 > 0 {
-            assert_eq!(found.insert((f[1].parse().unwrap(), path), leaf), None, "told once");
+            assert_eq!(found.insert((f[1].parse().unwrap(), path), leaf), None, "listed once");
         }
     }
     assert_eq!(found, leaves);
 }
 
 #[test]
-fn few_stacks_are_counted_in_the_table_whatever_is_asked_for() {
+fn few_stacks_are_counted_in_the_table_whatever_is_requested() {
     let mut state = 4;
     let threads = vec![records(&mut state, 2, 500)];
     let bytes = trace(&threads);

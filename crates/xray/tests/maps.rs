@@ -1,4 +1,5 @@
-//! Instrumentation maps: of real programs as the peer has them, of every processor clang knows XRay for, of old versions.
+//! Instrumentation maps: of real programs, compared with the peer; of every processor for which clang supports XRay; of
+//! old versions.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -53,7 +54,7 @@ fn compare_with_peer(folder: &Path) -> usize {
         let ours = named(Input::open(&path, InputOptions::default()).unwrap());
         assert_eq!(ours, expected, "{name}");
         compared += 1;
-        // Our own reading of it, written again, is the same.
+        // Our reading of it, written again, is identical.
         assert_eq!(named(Input::from_bytes("map", expected.clone().into_bytes())), expected, "{name}");
     }
     compared
@@ -171,7 +172,7 @@ fn relative_relocations_of_position_independent_programs_are_applied() {
         let (entry, half) = if elf.is_64 { (32, 8) } else { (16, 4) };
         elf.relative_kind = match elf.machine {
             22 => 12,
-            // MIPS has no such relocation for us to know; the values stand in the file instead.
+            // MIPS has no such relocation that we know; the values are in the file instead.
             8 => continue,
             _ => 8,
         };
@@ -179,7 +180,7 @@ fn relative_relocations_of_position_independent_programs_are_applied() {
             let place = 0x2000 + n as u64 * entry;
             elf.relatives.extend([(place, address), (place + half, function)]);
         }
-        // Outside the section, across its end, far away: none of them may be applied.
+        // Outside the section, across its end, and far away: none of them may be applied.
         elf.relatives.extend([(0x1ff8, 7), (0x2000 + 3 * entry - 1, 7), (0x2000 + 3 * entry, 7), (u64::MAX, 7)]);
         assert_eq!(built(&elf), TWO.replace('V', "1"));
     }
@@ -196,7 +197,7 @@ fn functions_are_counted_whenever_the_address_changes() {
 }
 
 #[test]
-fn a_map_of_no_whole_number_of_entries_is_refused() {
+fn a_map_of_a_fractional_number_of_entries_is_rejected() {
     let mut elf = Elf::new(true, true, 62).sled(1, 1, [0, 0, 0]);
     elf.map.1.push(0);
     let error = extract_from(Input::from_bytes("odd", elf.build()), ExtractOptions::default()).unwrap_err();
@@ -204,7 +205,7 @@ fn a_map_of_no_whole_number_of_entries_is_refused() {
 }
 
 #[test]
-fn what_has_no_map_says_so() {
+fn an_object_without_a_map_is_reported() {
     let of = |bytes: &[u8]| extract_from(Input::from_bytes("x", bytes.to_vec()), ExtractOptions::default());
     let mut none = Elf::new(true, true, 62).build();
     let at = none.windows(14).position(|name| name == b"xray_instr_map").unwrap();
@@ -275,7 +276,7 @@ fn yaml_maps_may_be_written_by_hand() {
 }
 
 #[test]
-fn damage_of_a_yaml_map_is_told_with_its_place() {
+fn damage_of_a_yaml_map_is_reported_with_its_place() {
     let good = "- { id: 1, function: 0x1, kind: function-enter }\n";
     for (bad, code, line, column) in [
         ("- { id: x, function: 0x1 }\n", "xray/yaml-field", 2, 9),
@@ -313,7 +314,7 @@ fn small() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Whatever the bytes, there is an answer.
+/// Whatever the bytes are, the call returns.
 fn survives(bytes: &[u8]) {
     let _ = map::extract(
         Input::from_bytes("changed", bytes.to_vec()),

@@ -1,4 +1,4 @@
-//! Damage costs what is damaged: every whole record is kept, as a slow decoder counts them.
+//! Damage costs only what is damaged: every intact record is kept, as counted by a slow decoder.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use anytrace_core::{Plan, Severity, TargetOptions};
 use anytrace_xray::Xray;
 
 mod common;
-use common::made::{BUFFER_SIZE, Content, Made, basic, fdr, v5, whole};
+use common::made::{BUFFER_SIZE, Content, Made, basic, fdr, v5, with_buffer};
 use common::slow::{What, decode, meanings};
 use common::{convert, sample, target};
 
@@ -28,8 +28,8 @@ fn sources() -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// The records that end before the cut, with the arguments that do.
-fn whole_before(bytes: &[u8], cut: usize) -> Vec<What> {
+/// The records that end before the cut, with the arguments that do so too.
+fn complete_before(bytes: &[u8], cut: usize) -> Vec<What> {
     let entries = decode(bytes).entries.into_iter().filter(|entry| entry.end <= cut);
     entries
         .map(|mut entry| {
@@ -41,7 +41,7 @@ fn whole_before(bytes: &[u8], cut: usize) -> Vec<What> {
 }
 
 #[test]
-fn cut_at_any_offset_a_repair_keeps_every_whole_record() {
+fn cut_at_any_offset_a_repair_keeps_every_complete_record() {
     for (name, bytes) in sources() {
         let is_yaml = name == "yaml";
         for cut in 0..bytes.len() {
@@ -51,16 +51,16 @@ fn cut_at_any_offset_a_repair_keeps_every_whole_record() {
                 assert!(cut < 33, "{name} cut at {cut}");
                 continue;
             }
-            let (found, expected) = (meanings(&repaired), whole_before(&bytes, cut));
-            // The last line end of YAML is no part of the entry's meaning.
-            let is_same = found == expected || (is_yaml && found == whole_before(&bytes, cut + 1));
+            let (found, expected) = (meanings(&repaired), complete_before(&bytes, cut));
+            // The last line end of YAML is not part of the entry's meaning.
+            let is_same = found == expected || (is_yaml && found == complete_before(&bytes, cut + 1));
             assert!(is_same, "{name} cut at {cut}: {found:#?}, expected {expected:#?}");
         }
     }
 }
 
 #[test]
-fn cut_at_any_offset_info_counts_every_whole_record() {
+fn cut_at_any_offset_info_counts_every_complete_record() {
     for (name, bytes) in sources().into_iter().filter(|(name, _)| name != "yaml") {
         let records = decode(&bytes).records;
         for cut in 32..bytes.len() {
@@ -130,7 +130,7 @@ fn a_damaged_basic_record_costs_itself_only() {
         let mut bytes = source.clone();
         bytes[32 + n * 32] = 9;
         let repaired = assert_repairs(&Xray, &bytes, "basic");
-        // An argument goes with its function.
+        // An argument is lost with its function.
         let with_arguments = if n == 0 { 3 } else { 1 };
         assert_eq!(repaired.len(), source.len() - 32 * with_arguments, "record {n}");
     }
@@ -146,7 +146,7 @@ fn extents_that_end_between_records_keep_the_records_behind_them() {
             for (start, next) in starts.iter().zip(starts.iter().skip(1).chain([&source.len()])) {
                 let inside = slow.records.iter().filter(|(at, end)| at > start && end < next);
                 for (at, end) in inside {
-                    // Fewer than six records: ids and deltas that hardly any program has count as rubbish.
+                    // Fewer than six records: ids and deltas that occur in hardly any program count as garbage.
                     let is_odd = slow.entries.iter().any(|entry| {
                         let is_behind = (*end + 1..=*next).contains(&entry.end);
                         is_behind && (entry.what.id == 0x0fff_ffff || entry.what.thread == 12)
@@ -182,7 +182,7 @@ fn records_behind_extents_are_kept_up_to_padding_and_in_any_number() {
     let functions = |made: Made, n: u32| (0..n).fold(made, |made, n| made.function(n % 2, 1 + n / 2, 3));
     for (count, padding) in [(1, 24), (5, 64), (9, 0), (9000, 0), (30_000, 40)] {
         let made = functions(v5().extents(64 + 16).preamble(3, 100).pair(), count);
-        let made = whole(made.raw(&vec![0; padding]));
+        let made = with_buffer(made.raw(&vec![0; padding]));
         let exam = examine(&Xray, &made.bytes);
         assert_eq!(exam.error_codes(), ["xray/extents-too-short"], "{count} records, {padding} bytes");
         assert_eq!(exam.info.0.records, 7 + u64::from(count) + 7, "{count} records, {padding} bytes");
@@ -204,26 +204,26 @@ fn gaps_between_buffers_stay_gaps() {
         &[0x0f, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x92, 0, 0, 0, 1, 0, 0, 0],
         &[0x12, 0, 0, 0, 5, 0, 0, 0, 0xff],
     ] {
-        let made = whole(whole(v5()).raw(gap));
+        let made = with_buffer(with_buffer(v5()).raw(gap));
         let exam = examine(&Xray, &made.bytes);
         assert!(exam.errors().is_empty(), "{gap:?}: {:#?}", exam.errors());
         assert!(exam.check.iter().any(|d| d.severity == Severity::Warning), "{gap:?}");
         assert_eq!(exam.info.0.records, 14, "{gap:?}");
         assert_eq!(convert(&made.bytes, TargetOptions::default()), made.bytes, "{gap:?}");
-        assert_eq!(assert_repairs(&Xray, &made.bytes, "gap"), whole(whole(v5())).bytes, "{gap:?}");
+        assert_eq!(assert_repairs(&Xray, &made.bytes, "gap"), with_buffer(with_buffer(v5())).bytes, "{gap:?}");
     }
 }
 
 #[test]
-fn a_repair_says_what_it_left_out() {
-    let made = whole(v5().extents(96).preamble(3, 100).meta(10, |made| made).pair());
+fn a_repair_reports_what_it_left_out() {
+    let made = with_buffer(v5().extents(96).preamble(3, 100).meta(10, |made| made).pair());
     let (_, outcome, _) = rewrite(&Xray, &made.bytes, &Plan::Repair(TargetOptions::default())).unwrap();
     assert_eq!((outcome.bytes_lost, outcome.records_read, outcome.records_written), (16, 14, 14));
     assert_eq!(outcome.notes, ["16 bytes that are part of no whole record were left out."]);
 }
 
 #[test]
-fn a_repair_of_what_is_whole_changes_nothing() {
+fn a_repair_of_an_intact_trace_changes_nothing() {
     for (name, bytes) in sources().into_iter().filter(|(name, _)| !name.starts_with("llvmw")) {
         let (repaired, outcome, _) = rewrite(&Xray, &bytes, &Plan::Repair(TargetOptions::default())).unwrap();
         assert_eq!(repaired, bytes, "{name}");

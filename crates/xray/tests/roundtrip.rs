@@ -1,4 +1,4 @@
-//! What is written is read back the same, in every layout and version.
+//! What is written reads back the same, in every layout and version.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -63,16 +63,16 @@ proptest! {
     }
 
     #[test]
-    fn metadata_records_come_back(which: u8, version in 1_u16..6, number: u64, data in prop::collection::vec(any::<u8>(), 1..40), rubbish: [u8; 15]) {
+    fn metadata_records_come_back(which: u8, version in 1_u16..6, number: u64, data in prop::collection::vec(any::<u8>(), 1..40), garbage: [u8; 15]) {
         for layout in layouts() {
             let body = body(which, version, number, &data);
             let mut bytes = Vec::new();
-            put_metadata(&mut bytes, &Metadata { body, reserved: &rubbish }, layout);
+            put_metadata(&mut bytes, &Metadata { body, reserved: &garbage }, layout);
             let (record, used) = parse_record(&bytes, layout, version, 1000).unwrap();
             prop_assert_eq!(used, bytes.len());
             let Record::Metadata(metadata) = record else { panic!("not metadata") };
             prop_assert_eq!(metadata.body, body);
-            prop_assert_eq!(metadata.reserved, &rubbish[..metadata.reserved.len()]);
+            prop_assert_eq!(metadata.reserved, &garbage[..metadata.reserved.len()]);
         }
     }
 

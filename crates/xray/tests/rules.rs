@@ -1,4 +1,4 @@
-//! Each rule is reached by a small trace made by labelled parts, and stands in the book.
+//! A small trace made of labeled parts triggers each rule, and the book lists each rule.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,16 +10,16 @@ use anytrace_core::{Format, Input, Limits, OpenOptions};
 use anytrace_xray::Xray;
 
 mod common;
-use common::made::{Made, v5, whole, yaml};
+use common::made::{Made, v5, with_buffer, yaml};
 
 fn basic() -> Made {
     Made::header(3, 0, 0)
 }
 
-/// What each rule's sample is: the label "here" is where the rule must be reported.
+/// The sample of each rule: the label "here" marks where the rule must be reported.
 fn cases() -> Vec<(&'static str, Made)> {
     let truncated = |n: usize| {
-        let mut made = whole(v5());
+        let mut made = with_buffer(v5());
         made.bytes.truncate(n);
         made
     };
@@ -38,15 +38,15 @@ fn cases() -> Vec<(&'static str, Made)> {
         ),
         (
             "record-cut-by-extents",
-            whole(
+            with_buffer(
                 v5().extents(79).preamble(3, 100).label("here").raw(&[0x11, 7, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0]),
             ),
         ),
         (
             "extents-too-short",
-            whole(v5().extents(64 + 12).preamble(3, 100).function(0, 1, 5).label("here").function(1, 1, 5)),
+            with_buffer(v5().extents(64 + 12).preamble(3, 100).function(0, 1, 5).label("here").function(1, 1, 5)),
         ),
-        ("extents-too-long", whole(v5().extents(200).preamble(3, 100).pair().label("here"))),
+        ("extents-too-long", with_buffer(v5().extents(200).preamble(3, 100).pair().label("here"))),
         ("extents-inside-buffer", v5().extents(96).preamble(3, 100).label("here").extents(5).pair()),
         ("extents-missing", v5().label("here").preamble(3, 100).pair()),
         ("end-of-buffer-not-in-version", v5().extents(96).preamble(3, 100).pair().label("here").end_of_buffer()),
@@ -57,10 +57,10 @@ fn cases() -> Vec<(&'static str, Made)> {
             Made::header(2, 1, 0).extents(80).thread(3).wall().label("here").pid(4).cpu(100).pair(),
         ),
         ("end-of-buffer-missing", Made::header(1, 1, 64).thread(3).wall().cpu(100).pair().label("here")),
-        ("empty-extents", whole(v5().label("here").extents(0))),
-        ("padding", whole(whole(v5()).label("here").raw(&[0; 40]))),
-        ("gap", whole(whole(v5()).label("here").raw(b"what is this?"))),
-        ("false-introducer", whole(whole(v5()).label("here").extents(8).function(1, 9, 1))),
+        ("empty-extents", with_buffer(v5().label("here").extents(0))),
+        ("padding", with_buffer(with_buffer(v5()).label("here").raw(&[0; 40]))),
+        ("gap", with_buffer(with_buffer(v5()).label("here").raw(b"what is this?"))),
+        ("false-introducer", with_buffer(with_buffer(v5()).label("here").extents(8).function(1, 9, 1))),
         ("argument-after-exit", v5().extents(96).preamble(3, 100).pair().label("here").argument()),
         ("function-id-zero", v5().extents(80).preamble(3, 100).label("here").function(0, 0, 1).function(1, 0, 2)),
         ("tsc-backwards", v5().extents(96).preamble(3, 100).pair().label("here").cpu(50)),
@@ -68,7 +68,7 @@ fn cases() -> Vec<(&'static str, Made)> {
             let made = v5().extents(80).preamble(3, 1000).pair().extents(80).thread(3).wall().pid(9).label("here");
             made.cpu(100).pair()
         }),
-        ("pid-changed", whole(v5()).extents(64).thread(3).wall().label("here").pid(10).cpu(500)),
+        ("pid-changed", with_buffer(v5()).extents(64).thread(3).wall().label("here").pid(10).cpu(500)),
         ("orphan-exit", v5().extents(72).preamble(3, 100).label("here").function(1, 1, 1)),
         ("missing-exit", v5().extents(72).preamble(3, 100).function(0, 1, 1).label("here")),
         ("threads-not-tracked", {
@@ -110,7 +110,7 @@ fn each_rule_is_reported_where_it_is_broken() {
             exam.check.iter().map(|d| (d.code(), d.offset)).collect::<Vec<_>>()
         );
         let here = made.labels["here"] as u64;
-        // Offsets of YAML point into the entry.
+        // Offsets in YAML point into the entry.
         let offset = found[0].offset;
         assert!(
             offset == here || (name.starts_with("yaml") && offset >= here),
@@ -128,8 +128,8 @@ fn every_rule_has_a_sample_and_a_line_in_the_book() {
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/formats/xray.md");
     let book = std::fs::read_to_string(book).unwrap();
     for rule in Xray.rules() {
-        // More than 4,096 arguments are refused by conversions only, and streams are put in order by accounts and the
-        // like only, not by check.
+        // More than 4,096 arguments are rejected only by conversions, and streams are put in order only by accounts and
+        // similar verbs, not by check.
         let is_of_others = ["xray/arguments-too-many", "xray/stream-order", "xray/stream-held"].contains(&rule.code);
         assert!(is_of_others || samples.iter().any(|name| name == rule.code), "{} has no sample", rule.code);
         assert!(book.contains(&format!("`{}`", rule.code)), "{} is not in the book", rule.code);
@@ -138,7 +138,7 @@ fn every_rule_has_a_sample_and_a_line_in_the_book() {
 
 #[test]
 fn a_trace_without_fault_has_no_diagnostic() {
-    let exam = examine(&Xray, &whole(v5()).extents(80).preamble(4, 100).pair().bytes);
+    let exam = examine(&Xray, &with_buffer(v5()).extents(80).preamble(4, 100).pair().bytes);
     assert!(exam.check.is_empty(), "{:?}", exam.check);
     let exam = examine(&Xray, &basic().basic(0, 1, 5).basic(1, 1, 9).bytes);
     assert!(exam.check.is_empty(), "{:?}", exam.check);
@@ -147,7 +147,7 @@ fn a_trace_without_fault_has_no_diagnostic() {
 }
 
 #[test]
-fn what_is_lost_is_one_record_and_the_rest_is_kept() {
+fn damage_costs_one_record_and_the_rest_is_kept() {
     for name in ["unknown-metadata-kind", "unknown-function-kind", "event-size", "extents-inside-buffer"] {
         let (_, made) = cases().into_iter().find(|(known, _)| *known == name).unwrap();
         let exam = examine(&Xray, &made.bytes);
@@ -160,16 +160,16 @@ fn what_is_lost_is_one_record_and_the_rest_is_kept() {
 
 #[test]
 fn extents_short_by_typed_events_cost_the_cut_record_only() {
-    // The runtime's fault: 16 bytes too few for each typed event, and those bytes never written.
+    // The runtime's defect: 16 bytes too few for each typed event, and those bytes are never written.
     let made = v5().extents(64 + 16 + 7 + 16 + 8 - 16 + 1).preamble(3, 100).typed(b"1234567").pair().function(0, 2, 1);
     let mut bytes = made.bytes;
     bytes.truncate(32 + 16 + 64 + 16 + 7 + 16 + 8 - 16 + 1);
-    let more = whole(Made { bytes, labels: BTreeMap::new(), ..v5() });
+    let more = with_buffer(Made { bytes, labels: BTreeMap::new(), ..v5() });
     let exam = examine(&Xray, &more.bytes);
     assert_eq!(exam.error_codes(), ["xray/record-cut-by-extents"]);
     assert_eq!(exam.info.0.records, 5 + 1 + 1 + 7);
-    // The same extents, but the bytes are there: all records are kept.
-    let made = whole(v5().extents(64 + 16 + 7 + 16 - 16).preamble(3, 100).typed(b"1234567").pair());
+    // The same extents, but the bytes are present: all records are kept.
+    let made = with_buffer(v5().extents(64 + 16 + 7 + 16 - 16).preamble(3, 100).typed(b"1234567").pair());
     let exam = examine(&Xray, &made.bytes);
     assert_eq!(exam.error_codes(), ["xray/extents-too-short"]);
     assert_eq!(exam.info.0.records, 5 + 1 + 2 + 7);

@@ -1,4 +1,4 @@
-//! Traces told as spans.
+//! Traces emitted as spans.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,9 +12,9 @@ use anytrace_core::testing::{dripping, mutations, shared_corpus, truncations};
 use anytrace_core::{Collect, Error, Format, Input, OpenOptions, SpanOptions, SpanSink};
 use anytrace_xray::Xray;
 
-/// Checks that the lane's promises are kept, and writes edges down as lines.
+/// Checks that the contract of the span lane is kept, and records edges as lines.
 #[derive(Default)]
-struct Told {
+struct SpanLog {
     source: Option<SpanSource>,
     tracks: Vec<Track>,
     names: Vec<String>,
@@ -23,9 +23,9 @@ struct Told {
     lines: String,
 }
 
-impl SpanSink for Told {
+impl SpanSink for SpanLog {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
-        assert!(self.source.replace(*source).is_none(), "the source is told once");
+        assert!(self.source.replace(*source).is_none(), "the source is reported once");
         Ok(())
     }
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error> {
@@ -78,17 +78,17 @@ impl SpanSink for Told {
     }
 }
 
-fn tell_input(input: Input, options: &SpanOptions) -> (Told, Collect) {
-    let (mut told, mut sink) = (Told::default(), Collect::default());
+fn log_of_input(input: Input, options: &SpanOptions) -> (SpanLog, Collect) {
+    let (mut log, mut sink) = (SpanLog::default(), Collect::default());
     let trace = Xray.open(input, &OpenOptions::default()).unwrap();
-    trace.spans(options, &mut told, &mut sink).unwrap();
-    assert!(told.source.is_some(), "the source is always told");
-    assert!(told.open.iter().all(|(open, _)| open.is_empty()), "nothing stays open");
-    (told, sink)
+    trace.spans(options, &mut log, &mut sink).unwrap();
+    assert!(log.source.is_some(), "the source is always reported");
+    assert!(log.open.iter().all(|(open, _)| open.is_empty()), "nothing stays open");
+    (log, sink)
 }
 
-fn tell(bytes: &[u8]) -> Told {
-    tell_input(Input::from_bytes("x", bytes.to_vec()), &SpanOptions::default()).0
+fn log_of(bytes: &[u8]) -> SpanLog {
+    log_of_input(Input::from_bytes("x", bytes.to_vec()), &SpanOptions::default()).0
 }
 
 fn corpus() -> PathBuf {
@@ -113,11 +113,11 @@ fn every_trace_keeps_the_promises_of_the_lane() {
                 continue;
             }
             let bytes = std::fs::read(&path).unwrap();
-            let told = tell(&bytes);
-            let slow = tell_input(dripping("x", &bytes, 101), &SpanOptions::default()).0;
-            assert!(told.lines == slow.lines, "{}", path.display());
+            let log = log_of(&bytes);
+            let slow = log_of_input(dripping("x", &bytes, 101), &SpanOptions::default()).0;
+            assert!(log.lines == slow.lines, "{}", path.display());
             let options = SpanOptions { tail_chains: true, symbols: None };
-            tell_input(Input::from_bytes("x", bytes), &options);
+            log_of_input(Input::from_bytes("x", bytes), &options);
         }
     }
 }
@@ -126,49 +126,49 @@ fn every_trace_keeps_the_promises_of_the_lane() {
 fn damaged_traces_keep_them_too() {
     for name in ["customs.xray", "typed-tinybuf.xray", "basic-v3.xray", "ring.xray", "v5.yaml"] {
         let bytes = sample(name);
-        truncations(&bytes, 48, |_, part| drop(tell(part)));
-        mutations(&bytes, 11, 60, |changed| drop(tell(changed)));
+        truncations(&bytes, 48, |_, part| drop(log_of(part)));
+        mutations(&bytes, 11, 60, |changed| drop(log_of(changed)));
     }
 }
 
 #[test]
-fn calls_events_and_arguments_are_told_in_full() {
-    let told = tell(&sample("v5.xray"));
+fn calls_events_and_arguments_are_emitted_in_full() {
+    let log = log_of(&sample("v5.xray"));
     let golden = corpus().join("v5.xray.spans");
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
-        std::fs::write(&golden, &told.lines).unwrap();
+        std::fs::write(&golden, &log.lines).unwrap();
     }
-    assert_eq!(told.lines, std::fs::read_to_string(golden).unwrap());
-    let source = told.source.unwrap();
+    assert_eq!(log.lines, std::fs::read_to_string(golden).unwrap());
+    let source = log.source.unwrap();
     assert_eq!((source.format, source.epoch_ns), ("xray", None));
     assert!(matches!(source.unit, TimeUnit::Ticks { per_second: Some(hz) } if hz > 0));
 }
 
 #[test]
 fn payloads_are_text_where_they_can_be_read() {
-    let told = tell(&sample("customs.xray"));
-    let line = |what: &str| told.lines.lines().find(|line| line.contains(what)).unwrap_or_default().to_owned();
-    assert!(line("data='").contains("!custom event "), "{}", told.lines);
-    assert!(line("data=Bytes([").contains("!custom event "), "{}", told.lines);
-    let typed = tell(&sample("typed-tinybuf.xray"));
+    let log = log_of(&sample("customs.xray"));
+    let line = |what: &str| log.lines.lines().find(|line| line.contains(what)).unwrap_or_default().to_owned();
+    assert!(line("data='").contains("!custom event "), "{}", log.lines);
+    assert!(line("data=Bytes([").contains("!custom event "), "{}", log.lines);
+    let typed = log_of(&sample("typed-tinybuf.xray"));
     assert!(typed.names.iter().any(|name| name.starts_with("typed event ")), "{:?}", typed.names);
 }
 
 #[test]
 fn missing_exits_and_entries_are_flagged() {
-    let exc = tell(&sample("basic-exc.xray"));
+    let exc = log_of(&sample("basic-exc.xray"));
     assert!(exc.lines.contains(" deduced"), "{}", exc.lines);
-    let ring = tell(&sample("ring.xray"));
+    let ring = log_of(&sample("ring.xray"));
     assert!(ring.lines.lines().any(|line| line.contains('!') && line.ends_with(" orphan")), "{}", ring.lines);
 }
 
 #[test]
 fn tail_calls_are_chained_on_request() {
     let bytes = sample("tail.xray");
-    let plain = tell(&bytes).lines;
+    let plain = log_of(&bytes).lines;
     assert!(plain.contains(" tail") && !plain.contains(" chained"));
     let options = SpanOptions { tail_chains: true, symbols: None };
-    let chained = tell_input(Input::from_bytes("x", bytes), &options).0.lines;
+    let chained = log_of_input(Input::from_bytes("x", bytes), &options).0.lines;
     assert!(chained.contains(" chained"), "{chained}");
     let count = |lines: &str, sign: char| {
         lines.lines().filter(|line| line.trim_start_matches(|c: char| c != ' ').trim_start().starts_with(sign)).count()
@@ -192,30 +192,30 @@ impl Symbols for Fixed {
 fn names_come_from_the_trace_then_from_symbols_then_from_numbers() {
     let place = Location { file: "a.cpp".into(), line: 7 };
     let options = || SpanOptions { tail_chains: false, symbols: Some(Box::new(Fixed(place.clone()))) };
-    let names = |name: &str| tell_input(Input::from_bytes("x", sample(name)), &options()).0.names;
+    let names = |name: &str| log_of_input(Input::from_bytes("x", sample(name)), &options()).0.names;
     let binary = names("basic-exc.xray");
     assert!(binary.contains(&"main@a.cpp:7".to_owned()) && binary.contains(&"other".to_owned()), "{binary:?}");
     assert!(binary.contains(&"#3".to_owned()), "{binary:?}");
-    // The peer writes the id for a name where it knows none.
+    // The peer writes the id in place of an unknown name.
     let text = names("args.yaml");
     assert!(text.contains(&"main@a.cpp:7".to_owned()) && text.contains(&"#3".to_owned()), "{text:?}");
     let entry = "---\nheader:\n  version: 3\n  type: 0\n  constant-tsc: true\n  nonstop-tsc: true\n  cycle-frequency: 5\n\
         records:\n  - { type: 0, func-id: 1, function: own, cpu: 0, thread: 7, kind: function-enter, tsc: 9, data: '' }\n...\n";
-    let own = tell_input(Input::from_bytes("x", entry.into()), &options()).0;
+    let own = log_of_input(Input::from_bytes("x", entry.into()), &options()).0;
     assert_eq!(own.names, ["own"]);
 }
 
 #[test]
 fn an_empty_input_is_a_source_without_edges() {
-    let told = tell(&[]);
-    assert!(told.tracks.is_empty() && told.lines.is_empty());
-    assert_eq!(told.source.unwrap().unit, TimeUnit::Ticks { per_second: None });
+    let log = log_of(&[]);
+    assert!(log.tracks.is_empty() && log.lines.is_empty());
+    assert_eq!(log.source.unwrap().unit, TimeUnit::Ticks { per_second: None });
 }
 
 #[test]
-fn an_emulated_clock_tells_the_date() {
-    let told = tell(&sample("basic-dso.xray"));
-    let source = told.source.unwrap();
+fn an_emulated_clock_gives_the_date() {
+    let log = log_of(&sample("basic-dso.xray"));
+    let source = log.source.unwrap();
     let is_emulated = source.unit == TimeUnit::Ticks { per_second: Some(1_000_000_000) };
     assert_eq!(source.epoch_ns.is_some(), is_emulated && source.origin > 1_000_000_000_000_000_000);
     assert!(!EdgeFlags::NONE.has(EdgeFlags::TAIL));

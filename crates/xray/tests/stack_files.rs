@@ -1,4 +1,4 @@
-//! Stacks of several traces of one program: what is open where one ends goes on in the next.
+//! Stacks of several traces of one program: calls open at the end of one continue in the next.
 
 #![cfg(feature = "tools")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -50,7 +50,7 @@ fn open_calls_go_on_in_the_next_trace() {
     assert_eq!(flame(&[&first, &second]), "#1 10\n#1;#2 995\n#1;#2;#3 5\n");
     let (profile, _) = count(&[&first, &second], OrphanRule::Pass);
     assert_eq!(profile.oddities, Oddities::default());
-    // A trace of others in between changes nothing.
+    // A trace of other threads in between changes nothing.
     let other = trace(1, 1500, |made| made.thread(8).meta(4, |made| made.u64(1).u32(9)).pid(70).cpu(1500).pair());
     let (profile, _) = count(&[&first, &other, &second], OrphanRule::Pass);
     assert_eq!((profile.oddities.unfinished, profile.oddities.orphans), (0, 0));
@@ -64,7 +64,7 @@ fn nothing_goes_on_where_time_goes_back_or_processes_differ() {
     assert_eq!(lines(&profile), "#3 5\n");
     assert_eq!((profile.oddities.unfinished, each[0].unfinished, each[1].unfinished), (1, 0, 1));
     assert_eq!(each[1].orphans, 1);
-    // The peer does not look at the time.
+    // The peer does not compare times.
     let (profile, _) = count(&[&first, &earlier], OrphanRule::EndAll);
     assert_eq!((profile.oddities.unfinished, profile.oddities.orphans, profile.oddities.backwards), (0, 0, 1));
     let other = Made { bytes: first.bytes.clone(), ..v5() };
@@ -80,16 +80,16 @@ fn traces_are_put_in_order_by_the_wall_clock_or_by_ticks() {
     let open = OpenOptions::default();
     let first = trace(1, 5000, |made| made.pair());
     let second = trace(2, 10, |made| made.pair());
-    let told = |made: &Made| begin(&made.bytes, &open);
-    assert_eq!(told(&first), Beginning { wall: Some((1, 9)), tsc: Some(5005) });
+    let beginning = |made: &Made| begin(&made.bytes, &open);
+    assert_eq!(beginning(&first), Beginning { wall: Some((1, 9)), tsc: Some(5005) });
     let nothing = begin(b"", &open);
     assert_eq!(nothing, Beginning::default());
-    assert_eq!(order(&[told(&second), nothing, told(&first)]), [1, 2, 0]);
+    assert_eq!(order(&[beginning(&second), nothing, beginning(&first)]), [1, 2, 0]);
     let text =
         yaml("  - { type: 0, func-id: 1, function: f, cpu: 0, thread: 7, kind: function-enter, tsc: 900, data: '' }\n");
-    assert_eq!(told(&text), Beginning { wall: None, tsc: Some(900) });
-    // Not all have a wall clock.
-    assert_eq!(order(&[told(&first), told(&text), told(&second)]), [2, 1, 0]);
+    assert_eq!(beginning(&text), Beginning { wall: None, tsc: Some(900) });
+    // Not all of them have a wall clock.
+    assert_eq!(order(&[beginning(&first), beginning(&text), beginning(&second)]), [2, 1, 0]);
     assert_eq!(order(&[]), [0; 0]);
 }
 

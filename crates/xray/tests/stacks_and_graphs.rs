@@ -37,7 +37,7 @@ fn report(profile: &StackProfile, grouping: StackGrouping, is_compat: bool) -> S
     StackReport::new(profile, StackView { grouping, is_compat, ..StackView::default() }, None).unwrap()
 }
 
-/// Ours for one of the peer's outputs.
+/// Our output for one of the peer's outputs.
 fn ours(bytes: &[u8], output: &str, is_compat: bool) -> String {
     let orphans = if is_compat { OrphanRule::EndAll } else { OrphanRule::Pass };
     let profile = stacks(bytes, orphans, 2);
@@ -70,7 +70,7 @@ const OUTPUTS: [&str; 8] = [
     "graph-kd.dot",
 ];
 
-/// Compares with each recorded output there is; the peer's order of buffers and its flame lines are asked for.
+/// Compares with each recorded output that exists; the options request the peer's order of buffers and its flame lines.
 fn assert_as_recorded(trace: &Path, recorded: &Path, is_compat: bool, is_right: impl Fn(&str, &str) -> bool) -> usize {
     let name = trace.file_stem().unwrap().to_string_lossy();
     let bytes = std::fs::read(trace).unwrap();
@@ -92,7 +92,8 @@ fn outputs_are_those_of_the_peer() {
     for name in ["ring", "fib12-thr5", "tail", "basic-exc"] {
         let (trace, peer) = (corpus.join(format!("{name}.xray")), corpus.join("peer"));
         compared += assert_as_recorded(&trace, &peer, true, |_, _| true);
-        // A ring's buffers stand out of order, which the peer does not notice; its flame lines count time twice.
+        // The buffers of a ring are out of order in the file, which the peer does not notice; its flame lines count
+        // time twice.
         let is_right =
             |name: &str, output: &str| !output.starts_with("flame") && (name != "ring" || output.starts_with("graph"));
         compared += assert_as_recorded(&trace, &peer, false, is_right);
@@ -110,7 +111,7 @@ fn outputs_are_those_of_the_peer_on_the_shared_corpus() {
             if trace.extension().is_none_or(|e| e != "xray") {
                 continue;
             }
-            // The peer takes a false extents record for one; it pairs calls of two buffers that stand in disorder;
+            // The peer reads a false extents record as real; it pairs calls of two buffers that are out of order;
             // thread number 2^32-2 is a hole in its table.
             let wrong = ["v5-gap-fake-extent", "v2-compact", "v5-wide-ids"];
             assert_as_recorded(&trace, &folder, true, |name, _| !wrong.contains(&name));
@@ -131,7 +132,7 @@ fn random(state: &mut u64, below: u64) -> u64 {
     (*state >> 33) % below
 }
 
-/// Entries and exits that mostly fit, on a few threads.
+/// Entries and exits that mostly match, on a few threads.
 fn records(state: &mut u64) -> Vec<Record> {
     let mut time = 1000;
     let mut open: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -276,9 +277,9 @@ fn a_stack_of_two_files_is_the_sum() {
     for _ in 0..50 {
         let (a, b) = (yaml(&records(&mut state)), yaml(&records(&mut state)));
         let rows = |profiles: Vec<StackProfile>| {
-            let mut whole = StackProfile::default();
-            profiles.into_iter().for_each(|profile| whole.merge(profile).unwrap());
-            let csv = text(|out| report(&whole, StackGrouping::Separate, false).csv(Cells::Guarded, out));
+            let mut total = StackProfile::default();
+            profiles.into_iter().for_each(|profile| total.merge(profile).unwrap());
+            let csv = text(|out| report(&total, StackGrouping::Separate, false).csv(Cells::Guarded, out));
             let mut sums: BTreeMap<String, [u64; 3]> = BTreeMap::new();
             for line in csv.lines().skip(1) {
                 let f: Vec<&str> = line.split(',').collect();

@@ -1,4 +1,4 @@
-//! Parts of traces: what is kept means what it meant in the source, as a slow decoder of its own reads both.
+//! Parts of traces: the kept records mean what they meant in the source, as a separate slow decoder reads both.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -193,7 +193,7 @@ fn nothing_selected_leaves_a_valid_trace_without_records() {
 }
 
 #[test]
-fn a_trimmed_trace_says_how_much_was_written() {
+fn a_trimmed_trace_reports_how_much_was_written() {
     for (name, bytes) in sources() {
         let selection = Selection { records: Some(0..9), ..Selection::default() };
         let (part, outcome, _) = rewrite(&Xray, &bytes, &Plan::Trim(selection, TargetOptions::default())).unwrap();

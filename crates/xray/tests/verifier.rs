@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// What must stand before it, from the start of a buffer.
+    /// The kinds that must come before it, from the start of a buffer.
     fn way(self) -> &'static [Kind] {
         match self {
             NewBuffer => &[],
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// The table of the format's page, row by row.
+    /// The state table of the format's page, row by row.
     fn may_be_followed_by(self, next: Kind) -> bool {
         let body = [Cpu, Wrap, Custom, Typed, Function];
         match self {
@@ -87,7 +87,7 @@ fn each_pair_of_records_is_allowed_or_reported_as_the_table_says() {
                 records.push(from);
                 let behind = buffer(Made::header(version, 1, 0), &records).bytes.len();
                 records.push(next);
-                // A good end, so that only the pair is judged.
+                // A valid end, so that only the pair is tested.
                 records.extend(match next {
                     NewBuffer => vec![Wall, Cpu],
                     Wall | Pid => vec![Cpu],
@@ -145,7 +145,7 @@ fn an_end_of_buffer_may_follow_any_record_of_a_body_in_version_1() {
 }
 
 #[test]
-fn what_stands_behind_an_end_of_buffer_is_ignored() {
+fn records_after_an_end_of_buffer_are_ignored() {
     let body = |made: Made, tsc| made.thread(1).wall().cpu(tsc).pair().end_of_buffer();
     let made = body(Made::header(1, 1, 256), 5).argument().wall().thread(4).end_of_buffer();
     let mut bytes = made.bytes;
@@ -165,7 +165,7 @@ fn a_process_record_is_not_needed() {
 }
 
 #[test]
-fn a_breach_names_what_was_expected_and_found() {
+fn a_breach_states_the_expected_and_the_found_record() {
     let exam = examine(&Xray, &buffer(Made::header(5, 1, 0), &[NewBuffer, Wall, Pid, Function]).bytes);
     let breach = exam.check.iter().find(|d| d.code() == "xray/bad-transition").unwrap();
     assert_eq!(breach.offset, 32 + 16 + 48);

@@ -1,4 +1,5 @@
-//! Every version to every version, every order to the other, every form to the others: equal or refused in words.
+//! Every version to every version, every byte order to the other, every form to the others: equal, or rejected with a
+//! message.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -44,7 +45,7 @@ fn fdr_of_any_version_becomes_any_version_that_holds_it() {
                 assert_eq!(u32::from(made[0]), to, "{what}");
                 let (mut found, mut expected) = (meanings(&made), meanings(&source));
                 if to < 3 || from < 3 {
-                    // Versions 1 and 2 have no processes: none, and the thread's number.
+                    // Versions 1 and 2 have no process ids: version 1 has none, and version 2 uses the thread id.
                     (found, expected) = (without_process(found), without_process(expected));
                 }
                 assert_eq!(found, expected, "{what}");
@@ -154,7 +155,7 @@ fn basic_of_any_version_becomes_any_version_that_holds_it() {
 }
 
 #[test]
-fn the_other_byte_order_is_what_a_writer_of_that_order_writes() {
+fn the_other_byte_order_equals_the_output_of_a_writer_in_that_order() {
     for (little, big) in (1..=5)
         .map(|version| (fdr(version, false, Content::Rich), fdr(version, true, Content::Rich)))
         .chain((1..=3).map(|version| (basic(version, false, Content::Rich), basic(version, true, Content::Rich))))
@@ -222,7 +223,7 @@ fn basic_becomes_fdr_and_comes_back() {
 }
 
 #[test]
-fn what_basic_does_not_hold_is_refused_by_record_and_field() {
+fn data_that_basic_cannot_store_is_rejected_by_record_and_field() {
     let to = || target(Some("basic"), None, None);
     let made = |body: &dyn Fn(Made) -> Made| v5().buffer(7, None, 300, 100, body).bytes;
     let text = refusal(&made(&|made| made.on_cpu(1, 5).custom(3, b"abc")), to());
@@ -234,7 +235,7 @@ fn what_basic_does_not_hold_is_refused_by_record_and_field() {
 }
 
 #[test]
-fn what_fdr_does_not_hold_is_refused_by_record_and_field() {
+fn data_that_fdr_cannot_store_is_rejected_by_record_and_field() {
     let yaml = |entry: &str| common::made::yaml(entry).bytes;
     let to = |version| target(Some("fdr"), Some(version), None);
     let text = refusal(&yaml("  - { kind: function-enter, thread: 1, tsc: 5, func-id: -1 }\n"), to(5));

@@ -1,4 +1,4 @@
-//! YAML as people and other programs write it, and where it is wrong.
+//! YAML as people and other programs write it, and malformed YAML.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use common::made::{Content, fdr, yaml};
 use common::slow::{What, meanings};
 use common::{convert, no_errors, sample, target};
 
-/// What the crate makes of a text: its entries, in the peer's form, decoded slowly.
+/// What the crate reads from a text: its entries, in the peer's form, decoded slowly.
 fn read(text: &str) -> Vec<What> {
     no_errors(text.as_bytes(), text);
     assert_eq!(convert(text.as_bytes(), TargetOptions::default()), text.as_bytes(), "a copy is the text itself");
@@ -102,14 +102,14 @@ fn an_empty_list_is_a_trace_without_records() {
 }
 
 #[test]
-fn a_list_without_its_last_line_end_is_whole() {
+fn a_list_without_its_last_line_end_is_complete() {
     let text = String::from_utf8(yaml("  - { kind: function-exit, thread: 1, tsc: 5 }\n").bytes).unwrap();
     let cut = text.trim_end().trim_end_matches("...").trim_end();
     assert_eq!(read(cut), read(&text));
 }
 
 #[test]
-fn what_is_wrong_is_named_by_line_and_field() {
+fn errors_are_reported_by_line_and_field() {
     let good = "  - { kind: function-enter, thread: 1, tsc: 5 }\n";
     for (bad, code, field, column) in [
         ("  - { kind: function-enter, thread: 1 }\n", "yaml-field", Some("tsc"), None),

@@ -1,4 +1,4 @@
-//! Block style, fields that stand twice, and fields that are not there.
+//! Block style, duplicate fields, and missing fields.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -46,7 +46,7 @@ fn a_list_of_words_in_block_style_is_an_error() {
 }
 
 #[test]
-fn a_field_that_stands_twice_is_an_error_at_the_second() {
+fn a_duplicate_field_is_an_error_at_the_second() {
     let text = "  - { type: 0, func-id: 2, cpu: 0, thread: 1, kind: function-enter, tsc: 5, cpu: 7 }\n";
     let made = yaml(text);
     let exam = examine(&Xray, &made.bytes);

@@ -1,12 +1,12 @@
 //! The fields of a live descriptor, and which of their changes need break-before-make.
 //!
 //! Arm ARM, "Using break-before-make when updating translation table entries", lists the changes that need it: memory
-//! type, cacheability, shareability, output address (unless both values are read-only and the memory behind them is
-//! equal, which no trace shows), block size and block to table, the contiguous bit, and a global entry in place of a
-//! non-global one. It does not list permissions, execute-never, the access flag, the dirty state and software bits.
-//! The document itself is not at hand where this is built; the list rests on secondary sources: `pgattr_change_is_safe`
-//! and `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here
-//! are reserved, and a change of one counts as a change that needs a break.
+//! type, cacheability, shareability, output address (unless both values are read-only and the memory at both addresses
+//! is equal, which no trace shows), block size and block to table, the contiguous bit, and a global entry in place of a
+//! non-global one. It does not list permissions, execute-never, the access flag, the dirty state and software bits. The
+//! document itself was not available; the list is based on secondary sources: `pgattr_change_is_safe` and
+//! `kvm_pgtable_stage2_relax_perms` of Linux with their comments, and the reference model. Bits without a name here are
+//! reserved, and a change of one counts as a change that needs a break.
 
 use super::descriptor::{ACCESS_FLAG, ADDRESS_MASK, Descriptor};
 
@@ -18,14 +18,14 @@ const ATTR_INDEX: u64 = 7 << 2;
 const DIRTY: u64 = 1 << 51;
 /// AP[2], set where stage 1 is read-only, and S2AP[1], clear where stage 2 is.
 const WRITE: u64 = 1 << 7;
-/// PBHA: hardware may use these bits only where TCR_EL2.HWUn or VTCR_EL2.HWUn, bits 28:25, allow it.
+/// PBHA: hardware may use these bits only if TCR_EL2.HWUn or VTCR_EL2.HWUn, bits 28:25, allow it.
 const PBHA: u64 = 0xf << 59;
-/// Tells a table from a block.
+/// Distinguishes a table from a block.
 const TYPE: u64 = 1 << 1;
 
 /// What a field belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum Scope {
     /// Blocks and pages of stage 1.
     One,
     /// Blocks and pages of stage 2.
@@ -41,51 +41,51 @@ enum Of {
 }
 
 /// A field: what it belongs to, its name, the architecture's name, its bits, and whether a change needs a break.
-struct Row(Of, &'static str, &'static str, u64, bool);
+struct FieldRow(Scope, &'static str, &'static str, u64, bool);
 
 /// `hi:lo` as a mask.
 const fn bits(high: u32, low: u32) -> u64 {
     (u64::MAX >> (63 - high)) & (u64::MAX << low)
 }
 
-/// The more special row comes first: of rows that share bits the first counts.
-const ROWS: &[Row] = &[
-    Row(Of::All, "block or table", "bit 1", TYPE, true),
-    Row(Of::One, "memory type", "AttrIndx", ATTR_INDEX, true),
-    Row(Of::Two, "memory type", "MemAttr", bits(5, 2), true),
-    Row(Of::One, "output address space", "NS", bits(5, 5), true),
-    Row(Of::One, "permissions", "AP", bits(7, 6), false),
-    Row(Of::Two, "permissions", "S2AP", bits(7, 6), false),
-    Row(Of::Leaf, "shareability", "SH", bits(9, 8), true),
-    Row(Of::Leaf, "access flag", "AF", ACCESS_FLAG, false),
-    Row(Of::One, "global", "nG", NOT_GLOBAL, true),
-    Row(Of::Two, "XS attribute", "FnXS", bits(11, 11), true),
-    Row(Of::One, "guarded page", "GP", bits(50, 50), false),
-    Row(Of::Leaf, "dirty state", "DBM", DIRTY, false),
-    Row(Of::Leaf, "contiguous", "Contiguous", bits(52, 52), true),
-    Row(Of::One, "execute-never", "UXN, PXN", bits(54, 53), false),
-    Row(Of::Two, "execute-never", "XN", bits(54, 53), false),
-    Row(Of::Leaf, "software bits", "bits for software", bits(58, 55), false),
-    Row(Of::Leaf, "page-based hardware attributes", "PBHA", PBHA, false),
-    Row(Of::Leaf, "ignored bit", "bit 63", bits(63, 63), false),
-    Row(Of::Table, "next table", "next-level table address", ADDRESS_MASK, true),
-    Row(Of::Table, "ignored bits", "ignored bits", bits(11, 2), false),
-    Row(Of::Table, "ignored bits", "ignored bits", bits(58, 51), false),
-    Row(Of::TableOne, "execute-never below", "XNTable, PXNTable", bits(60, 59), false),
-    Row(Of::TableOne, "permissions below", "APTable", bits(62, 61), false),
-    Row(Of::TableOne, "output address space below", "NSTable", bits(63, 63), true),
-    Row(Of::Leaf, "output address", "OA", ADDRESS_MASK, true),
-    Row(Of::All, "reserved bits", "reserved bits", u64::MAX, true),
+/// More specific rows come first: of rows that share bits, the first one applies.
+const ROWS: &[FieldRow] = &[
+    FieldRow(Scope::All, "block or table", "bit 1", TYPE, true),
+    FieldRow(Scope::One, "memory type", "AttrIndx", ATTR_INDEX, true),
+    FieldRow(Scope::Two, "memory type", "MemAttr", bits(5, 2), true),
+    FieldRow(Scope::One, "output address space", "NS", bits(5, 5), true),
+    FieldRow(Scope::One, "permissions", "AP", bits(7, 6), false),
+    FieldRow(Scope::Two, "permissions", "S2AP", bits(7, 6), false),
+    FieldRow(Scope::Leaf, "shareability", "SH", bits(9, 8), true),
+    FieldRow(Scope::Leaf, "access flag", "AF", ACCESS_FLAG, false),
+    FieldRow(Scope::One, "global", "nG", NOT_GLOBAL, true),
+    FieldRow(Scope::Two, "XS attribute", "FnXS", bits(11, 11), true),
+    FieldRow(Scope::One, "guarded page", "GP", bits(50, 50), false),
+    FieldRow(Scope::Leaf, "dirty state", "DBM", DIRTY, false),
+    FieldRow(Scope::Leaf, "contiguous", "Contiguous", bits(52, 52), true),
+    FieldRow(Scope::One, "execute-never", "UXN, PXN", bits(54, 53), false),
+    FieldRow(Scope::Two, "execute-never", "XN", bits(54, 53), false),
+    FieldRow(Scope::Leaf, "software bits", "bits for software", bits(58, 55), false),
+    FieldRow(Scope::Leaf, "page-based hardware attributes", "PBHA", PBHA, false),
+    FieldRow(Scope::Leaf, "ignored bit", "bit 63", bits(63, 63), false),
+    FieldRow(Scope::Table, "next table", "next-level table address", ADDRESS_MASK, true),
+    FieldRow(Scope::Table, "ignored bits", "ignored bits", bits(11, 2), false),
+    FieldRow(Scope::Table, "ignored bits", "ignored bits", bits(58, 51), false),
+    FieldRow(Scope::TableOne, "execute-never below", "XNTable, PXNTable", bits(60, 59), false),
+    FieldRow(Scope::TableOne, "permissions below", "APTable", bits(62, 61), false),
+    FieldRow(Scope::TableOne, "output address space below", "NSTable", bits(63, 63), true),
+    FieldRow(Scope::Leaf, "output address", "OA", ADDRESS_MASK, true),
+    FieldRow(Scope::All, "reserved bits", "reserved bits", u64::MAX, true),
 ];
 
-const fn applies(of: Of, stage: u8, is_table: bool) -> bool {
+const fn applies(of: Scope, stage: u8, is_table: bool) -> bool {
     match of {
-        Of::One => stage == 1 && !is_table,
-        Of::Two => stage == 2 && !is_table,
-        Of::Leaf => !is_table,
-        Of::TableOne => stage == 1 && is_table,
-        Of::Table => is_table,
-        Of::All => true,
+        Scope::One => stage == 1 && !is_table,
+        Scope::Two => stage == 2 && !is_table,
+        Scope::Leaf => !is_table,
+        Scope::TableOne => stage == 1 && is_table,
+        Scope::Table => is_table,
+        Scope::All => true,
     }
 }
 
@@ -93,7 +93,7 @@ const fn applies(of: Of, stage: u8, is_table: bool) -> bool {
 const fn free_bits(stage: u8, is_table: bool) -> u64 {
     let (mut free, mut taken, mut at) = (0, 0, 0);
     while at < ROWS.len() {
-        let Row(of, _, _, mask, needs_break) = &ROWS[at];
+        let FieldRow(of, _, _, mask, needs_break) = &ROWS[at];
         if applies(*of, stage, is_table) {
             if !*needs_break {
                 free |= *mask & !taken;
@@ -108,16 +108,16 @@ const fn free_bits(stage: u8, is_table: bool) -> u64 {
 const LEAF_FREE: [u64; 2] = [free_bits(1, false), free_bits(2, false)];
 const TABLE_FREE: [u64; 2] = [free_bits(1, true), free_bits(2, true)];
 
-/// What beside the two values decides about a change.
+/// Registers that, besides the two values, decide about a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
-    /// TCR_EL2 or VTCR_EL2, as the entry's stage has it: the bits that any thread set.
+    /// TCR_EL2 or VTCR_EL2, by the entry's stage: the bits that any thread set.
     pub(crate) control: u64,
     /// True when both values of AttrIndx name the same type in every MAIR_EL2 that the trace wrote.
     pub(crate) is_same_type: bool,
 }
 
-/// The changed bits that need break-before-make; 0 where the change may be made in place.
+/// The changed bits that need break-before-make; 0 if the change may be made in place.
 pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Registers) -> u64 {
     let is_table = |value| Descriptor::decode(level, value).is_table();
     let stage_at = usize::from(stage != 1);
@@ -128,7 +128,7 @@ pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Regi
         return (old ^ new) & !TABLE_FREE[stage_at];
     }
     let mut deciding = (old ^ new) & !LEAF_FREE[stage_at];
-    // Only a global entry beside a cached non-global one is a conflict.
+    // Only a global entry next to a cached non-global one is a conflict.
     if stage == 1 && new & NOT_GLOBAL != 0 {
         deciding &= !NOT_GLOBAL;
     }
@@ -138,7 +138,7 @@ pub(crate) fn deciding(stage: u8, level: u8, old: u64, new: u64, registers: Regi
     deciding | (old ^ new) & PBHA & (registers.control >> 25 << 59)
 }
 
-/// True when a bit changes that hardware may use as it likes.
+/// True when a bit changes that hardware may use for its own purposes.
 pub(crate) fn changes_pbha(old: u64, new: u64) -> bool {
     (old ^ new) & PBHA != 0
 }
@@ -161,13 +161,13 @@ pub struct LiveChange {
     pub stage: u8,
     /// 0 to 3.
     pub level: u8,
-    /// The value that TLBs may hold.
+    /// The value that TLBs may contain.
     pub old: u64,
     /// The value that is written.
     pub new: u64,
     /// The changed bits that need a break by the rules in use.
     pub deciding: u64,
-    /// The same by [`crate::model::Options::ARCHITECTURE`].
+    /// The same bits by [`crate::model::Options::ARCHITECTURE`].
     pub deciding_architecture: u64,
 }
 
@@ -180,16 +180,16 @@ pub struct FieldChange {
     pub field: &'static str,
     /// `5:2`.
     pub bits: String,
-    /// Before; an address as it is, other fields shifted down.
+    /// The old value; an address unchanged, other fields shifted down.
     pub old: u64,
-    /// After.
+    /// The new value.
     pub new: u64,
     /// True when it decides that the change needs a break.
     pub needs_break: bool,
 }
 
 impl LiveChange {
-    /// The fields that change, those that decide first.
+    /// The fields that change; those that decide come first.
     pub fn fields(&self) -> Vec<FieldChange> {
         let is_table = |value| Descriptor::decode(self.level, value).is_table();
         if is_table(self.old) != is_table(self.new) {
@@ -208,9 +208,9 @@ impl LiveChange {
         fields
     }
 
-    fn field(&self, row: &Row, mask: u64) -> FieldChange {
+    fn field(&self, row: &FieldRow, mask: u64) -> FieldChange {
         let is_address = row.3 == ADDRESS_MASK;
-        // Reserved bits are no field: only those that change are shown.
+        // Reserved bits are not a field: only those that change are shown.
         let mask = if row.3 == u64::MAX { mask & (self.old ^ self.new) } else { mask };
         let low = mask.trailing_zeros().min(63);
         let high = 63 - mask.leading_zeros().min(63);
@@ -225,7 +225,7 @@ impl LiveChange {
         }
     }
 
-    /// True when neither value lets anybody write.
+    /// True when neither value permits writes.
     pub fn is_read_only(&self) -> bool {
         let (mask, value) = if self.stage == 1 { (DIRTY | WRITE, WRITE) } else { (DIRTY | WRITE, 0) };
         self.old & mask == value && self.new & mask == value

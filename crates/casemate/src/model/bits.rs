@@ -1,4 +1,4 @@
-//! 512 flags, one a word of a page.
+//! 512 flags, one for each word of a page.
 
 /// One flag for each of the 512 words of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,7 @@ impl Bits {
         Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
     }
 
-    /// Flags `from` up to `to`, without `to`.
+    /// Flags from `from` up to but excluding `to`.
     pub(crate) fn range(from: usize, to: usize) -> Self {
         let below = |to: usize, at: usize| match to.saturating_sub(64 * at) {
             0 => 0,

@@ -1,13 +1,13 @@
-//! Every way in which a step can break the model's rules, with the reference's own words.
+//! Every way in which a step can break the model's rules, with the reference's own messages.
 
 use anytrace_core::{Rule, Severity};
 
 /// One way to break the rules: its code, and the text of the reference's `msg:` line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// The code `check` reports it by.
+    /// The code under which `check` reports it.
     pub rule: &'static Rule,
-    /// The reference's text, spelling included.
+    /// The reference's text, with its original spelling.
     pub message: &'static str,
     /// True where the reference fails an assertion instead of reporting a violation.
     pub is_assertion: bool,
@@ -19,7 +19,7 @@ impl Breach {
         self.rule.code.split_once('/').map_or(self.rule.code, |(_, name)| name)
     }
 
-    /// Error, or warning for what is only suspicious.
+    /// Error, or warning for steps that are only suspicious.
     pub fn severity(&self) -> Severity {
         self.rule.severity
     }

@@ -1,4 +1,4 @@
-//! The checker: takes transitions one by one, keeps the state of the machine and says what breaks the rules.
+//! The checker: processes transitions one by one, maintains the state of the machine and reports breaches of the rules.
 
 use super::attributes::LiveChange;
 use super::bits::Bits;
@@ -13,28 +13,28 @@ use crate::record::{Barrier, HintKind, MemoryOrder, Transition};
 use anytrace_core::Severity;
 use anytrace_core::hash::Map;
 
-/// Places named with one violation; more are counted.
+/// Places listed with one violation; more are counted.
 const PLACES_MAX: usize = 16;
 
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The breach.
     pub breach: &'static Breach,
-    /// As the breach's rule says, unless options changed it.
+    /// The severity of the breach's rule, unless options changed it.
     pub severity: Severity,
-    /// The word, table, lock or register base it is about.
+    /// The word, table, lock or register base that it concerns.
     pub location: Option<u64>,
     /// Further places where the same step broke the same rule, the first few.
     pub also_at: Vec<u64>,
     /// How many further places there were.
     pub more: u64,
-    /// Where a live entry is changed without a break: the change at the location.
+    /// For a change of a live entry without a break: the change at the location.
     pub change: Option<LiveChange>,
 }
 
 impl Violation {
-    /// True when the verdict of the trace is not "ok" because of it.
+    /// True when it makes the verdict of the trace other than "ok".
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -58,7 +58,7 @@ pub(crate) type Flow = Result<(), Stop>;
 /// assert_eq!(found[0].breach.message, "Tried to lock a component that was alerady held");
 /// ```
 ///
-/// Memory grows with the pages, tables, locks, roots and threads that the trace uses, at 4.5 to 9 KiB a page.
+/// Memory grows with the pages, tables, locks, roots and threads that the trace uses, at 4.5 to 9 KiB per page.
 #[derive(Debug, Clone)]
 pub struct Checker<W = ()> {
     pub(crate) options: Options,
@@ -67,11 +67,11 @@ pub struct Checker<W = ()> {
     pub(crate) locks: Locks,
     pub(crate) roots: Roots,
     pub(crate) threads: Threads,
-    /// Some word was given to a thread.
+    /// Some word was assigned to a thread.
     pub(crate) has_thread_owners: bool,
-    /// Tables were entered in part: shortcuts do not hold.
+    /// Tables were entered in part: shortcuts do not apply.
     pub(crate) is_irregular: bool,
-    /// The old values of entries that were changed while valid: what the reference still shows.
+    /// The old values of entries that were changed while valid: the values that the reference still shows.
     pub(crate) shown: Map<u64, u64>,
     found: Vec<Violation>,
     pub(crate) watch: W,
@@ -101,7 +101,7 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// Takes a step of a thread; returns the rules it breaks.
+    /// Processes a step of a thread; returns the rules it breaks.
     ///
     /// Unless [`Options::goes_on`], at most one of them is an error, and after it the state is between two steps.
     #[inline]
@@ -145,7 +145,7 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// Notes a broken rule; returns `Err` where checking stops at it.
+    /// Records a broken rule; returns `Err` if checking stops at it.
     #[cold]
     pub(crate) fn fire(&mut self, breach: &'static Breach, location: u64) -> Flow {
         let severity = breach.severity();
@@ -161,7 +161,7 @@ impl<W: Watch> Checker<W> {
         if severity == Severity::Error && !self.options.goes_on { Err(Stop) } else { Ok(()) }
     }
 
-    /// Notes a change of a live entry that needs a break.
+    /// Records a change of a live entry that needs a break.
     #[cold]
     pub(crate) fn fire_change(&mut self, location: u64, change: LiveChange) -> Flow {
         let flow = self.fire(&breach::BBM_VALID_VALID, location);
@@ -172,7 +172,7 @@ impl<W: Watch> Checker<W> {
         flow
     }
 
-    /// Takes back the last violation.
+    /// Removes the last violation.
     pub(crate) fn unfire(&mut self) -> Option<Violation> {
         self.found.pop()
     }
@@ -209,7 +209,7 @@ impl<W: Watch> Checker<W> {
             return Ok(());
         }
         self.fire(&breach::WRITE_UNINITIALISED, word)?;
-        // Recovery: the word was initialised before.
+        // Recovery: the word counts as initialized before.
         let page = self.memory.make(word);
         if let Some(page) = self.memory.pages.get_mut(page) {
             let at = position(word);

@@ -1,4 +1,4 @@
-//! Descriptors and geometry of translation tables with 4 KiB granule and 48-bit addresses.
+//! Descriptors and geometry of translation tables with a 4 KiB granule and 48-bit addresses.
 
 /// Bits 47:12: the next table, or the output address of a page.
 pub(crate) const ADDRESS_MASK: u64 = 0xffff_ffff_f000;
@@ -42,7 +42,7 @@ impl Descriptor {
     }
 }
 
-/// What one entry of a level covers, in bytes.
+/// The number of bytes that one entry of a level covers.
 #[inline]
 pub fn entry_bytes(level: u8) -> u64 {
     1 << (39 - 9 * u32::from(level.min(3)))
@@ -53,11 +53,11 @@ pub fn entry_bytes(level: u8) -> u64 {
 pub struct Start {
     /// The level of the first table.
     pub level: u8,
-    /// How many tables stand side by side there.
+    /// How many tables are adjacent there.
     pub tables: u8,
 }
 
-/// Why a geometry register allows no walk.
+/// Why a geometry register permits no walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadGeometry {
     AddressSize,

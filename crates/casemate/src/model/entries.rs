@@ -11,9 +11,9 @@ use super::walk::Visit;
 use super::watch::{Change, Watch};
 use crate::record::{MemoryOrder, Sysreg};
 
-/// Section 2.1: what an entry is.
+/// The state of an entry (section 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EntryState {
     Valid,
     Unclean,
     Clean,
@@ -25,14 +25,14 @@ impl<W: Watch> Checker<W> {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let is_valid = value & 1 != 0;
         let state = match (page.unclean.has(at), page.valid.has(at)) {
-            (true, _) => State::Unclean,
-            (false, true) => State::Valid,
-            (false, false) => State::Clean,
+            (true, _) => EntryState::Unclean,
+            (false, true) => EntryState::Valid,
+            (false, false) => EntryState::Clean,
         };
         if !self.options.is_racy {
             let cell = Entry { word: page.address(at), root: page.table_of(at).root, owner: page.owner(at) };
             let is_plain = order != MemoryOrder::Release;
-            self.authorise(thread, cell, is_plain, state == State::Valid || is_valid)?;
+            self.authorise(thread, cell, is_plain, state == EntryState::Valid || is_valid)?;
         }
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(()) };
         if page.frozen.has(at) {
@@ -44,16 +44,16 @@ impl<W: Watch> Checker<W> {
             return self.write_frozen(index, at, value);
         }
         match (state, is_valid) {
-            (State::Valid, true) => self.rewrite(thread, index, at, value),
-            (State::Valid, false) => self.invalidate(thread, index, at, value),
-            (State::Unclean, true) => {
+            (EntryState::Valid, true) => self.rewrite(thread, index, at, value),
+            (EntryState::Valid, false) => self.invalidate(thread, index, at, value),
+            (EntryState::Unclean, true) => {
                 let word = page.address(at);
                 self.fire(&breach::BBM_UNCLEAN_VALID, word)?;
                 // Recovery: as if the entry had become clean before.
                 self.clean(thread, index, at)?;
                 self.make_valid(thread, index, at, value)
             }
-            (State::Clean, true) => self.make_valid(thread, index, at, value),
+            (EntryState::Clean, true) => self.make_valid(thread, index, at, value),
             (_, false) => {
                 page.store(at, value);
                 if W::IS_ON {
@@ -109,7 +109,7 @@ impl<W: Watch> Checker<W> {
             }
             if let Some(page) = self.memory.pages.get_mut(index) {
                 page.store(at, value);
-                // Clearing the flag drops nothing from TLBs: what they hold still needs a break.
+                // Clearing the flag drops nothing from TLBs: their entries still need a break.
                 page.aged.put(at, is_cached);
             }
         }
@@ -119,8 +119,8 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
-    /// A live entry's change, if it needs break-before-make. `is_cached`: TLBs may hold the entry, if it is a block or
-    /// page.
+    /// Whether the change of a live entry needs break-before-make. `is_cached`: TLBs may contain the entry, if it is a
+    /// block or page.
     fn needs_break(
         &mut self,
         thread: u32,
@@ -152,8 +152,8 @@ impl<W: Watch> Checker<W> {
         Ok(needs_break.then(|| live_change(table, (old, new), deciding, by_architecture)))
     }
 
-    /// The changed bits that need a break by the architecture. Where threads differ in a register, software is at fault:
-    /// what one of them needs counts.
+    /// The changed bits that need a break by the architecture. If threads differ in a register, software is at fault: a
+    /// break that one of them needs counts.
     fn by_architecture(&self, table: Table, (old, new): (u64, u64)) -> u64 {
         let control = if table.stage == 1 { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let control = match attributes::changes_pbha(old, new) {
@@ -202,8 +202,8 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
-    /// Marks what hangs below a new value. The reference, when the entry was a table before, first walks the whole
-    /// tree with the new value in place; where both would complain it is that walk's complaint that counts.
+    /// Marks the entries below a new value. If the entry was a table before, the reference first walks the entire tree
+    /// with the new value in place; if both would report a breach, the one from that walk counts.
     fn mark_new(&mut self, thread: u32, table: Table, word: u64, at: usize, value: u64, was_table: bool) -> Flow {
         let marked = self.mark_below(thread, table, word, at, value);
         if marked.is_ok() || !was_table || !self.has(Quirk::ReachabilityAssert) {
@@ -229,7 +229,7 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// Unclean to clean: what hung below a removed table leaves the tree.
+    /// Unclean to clean: the entries below a removed table leave the tree.
     pub(crate) fn clean(&mut self, thread: u32, index: usize, at: usize) -> Flow {
         let Some(page) = self.memory.pages.get(index) else { return Ok(()) };
         let (table, word) = (page.table_of(at), page.address(at));
@@ -270,9 +270,9 @@ impl<W: Watch> Checker<W> {
         self.count_unclean(index, at, -1);
     }
 
-    /// Counts an unclean entry in its table and in those above.
+    /// Counts an unclean entry in its table and in the tables above it.
     fn count_unclean(&mut self, mut index: usize, mut at: usize, change: i32) {
-        // Four levels, and no more, whatever the links say.
+        // Four levels, and no more, whatever the links are.
         for _ in 0..4 {
             let Some(page) = self.memory.pages.get_mut(index) else { return };
             page.unclean_below = page.unclean_below.saturating_add_signed(change);
@@ -290,7 +290,7 @@ fn live_change(table: Table, (old, new): (u64, u64), deciding: u64, deciding_arc
     LiveChange { stage: table.stage, level: table.level, old, new, deciding, deciding_architecture }
 }
 
-/// The place of the table an entry points at.
+/// The place of the table that an entry points at.
 #[inline]
 pub(crate) fn below(table: Table, word: u64, at: usize) -> Table {
     let input = table.input.wrapping_add(entry_bytes(table.level).wrapping_mul(at as u64));

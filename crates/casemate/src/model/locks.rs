@@ -1,4 +1,4 @@
-//! Locks: who holds them, which roots they guard, and whether the next plain write is authorised.
+//! Locks: which thread has each one, which roots they guard, and whether the next plain write is authorized.
 
 use anytrace_core::hash::Map;
 
@@ -14,41 +14,41 @@ const SLOTS: usize = 64;
 const NEVER: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     pub(crate) thread: u32,
     pub(crate) count: u64,
-    /// The thread's count of DSBs when an entry was last written under the lock.
+    /// The thread's count of DSBs when an entry was last written under this lock.
     written_in: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Locks {
-    held: Map<u64, Held>,
+    held: Map<u64, HeldLock>,
     /// Roots and their locks, in the order of association.
     pub(crate) associations: Vec<(u64, u64)>,
     index: Map<u64, usize>,
 }
 
 impl Locks {
-    /// The lock of a root; none where it is 0.
+    /// The lock of a root; none if it is 0.
     #[inline]
     pub(crate) fn of_root(&self, root: u64) -> Option<u64> {
         let (_, lock) = self.associations.get(*self.index.get(&root)?)?;
         Some(*lock).filter(|lock| *lock != 0)
     }
 
-    pub(crate) fn holder(&self, lock: u64) -> Option<&Held> {
+    pub(crate) fn holder(&self, lock: u64) -> Option<&HeldLock> {
         self.held.get(&lock)
     }
 
     /// Every held lock, by address.
-    pub(crate) fn all(&self) -> Vec<(u64, Held)> {
+    pub(crate) fn all(&self) -> Vec<(u64, HeldLock)> {
         let mut all: Vec<_> = self.held.iter().map(|(lock, held)| (*lock, *held)).collect();
         all.sort_unstable_by_key(|(lock, _)| *lock);
         all
     }
 
-    /// True when the thread holds the lock of the root.
+    /// True when the thread has the lock of the root.
     #[inline]
     pub(crate) fn guards(&self, root: u64, thread: u32) -> bool {
         self.of_root(root).and_then(|lock| self.held.get(&lock)).is_some_and(|held| held.thread == thread)
@@ -63,7 +63,7 @@ impl Locks {
     }
 }
 
-impl Held {
+impl HeldLock {
     /// True when a plain write needs no DSB before it.
     pub(crate) fn is_authorised(&self, dsbs: u64) -> bool {
         self.written_in != dsbs
@@ -74,7 +74,7 @@ impl<W: Watch> Checker<W> {
     pub(crate) fn lock(&mut self, thread: u32, lock: u64) -> Flow {
         if self.locks.held.contains_key(&lock) {
             self.fire(&breach::LOCK_HELD, lock)?;
-            // Recovery: the lock changes hands.
+            // Recovery: the lock passes to the new thread.
         }
         self.acquire(thread, lock)
     }
@@ -97,7 +97,7 @@ impl<W: Watch> Checker<W> {
         if self.has(Quirk::TableLimits) && self.locks.held.len() >= SLOTS && !self.locks.held.contains_key(&lock) {
             self.fire(&breach::TOO_MANY_LOCKS, lock)?;
         }
-        self.locks.held.insert(lock, Held { thread, count: 1, written_in: NEVER });
+        self.locks.held.insert(lock, HeldLock { thread, count: 1, written_in: NEVER });
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl<W: Watch> Checker<W> {
                 }
                 Ok(())
             }
-            // Recovery: the lock stays with its holder.
+            // Recovery: the holder keeps the lock.
             Some(_) => self.fire(&breach::UNLOCK_OTHER, lock),
             None if self.options.ignores_uninitialised => Ok(()),
             None => self.fire(&breach::UNLOCK_FREE, lock),
@@ -136,7 +136,7 @@ impl<W: Watch> Checker<W> {
         self.locks.forget_association(root);
     }
 
-    /// May the thread write the entry? `is_visible`: the old or the new value is valid.
+    /// Whether the thread may write the entry. `is_visible`: the old or the new value is valid.
     #[inline]
     pub(crate) fn authorise(&mut self, thread: u32, cell: Entry, is_plain: bool, is_visible: bool) -> Flow {
         if cell.owner >= 0 {
@@ -159,13 +159,13 @@ impl<W: Watch> Checker<W> {
                 }
                 if is_plain && is_visible { self.fire(&breach::WRITE_PLAIN_TWICE, cell.word) } else { Ok(()) }
             }
-            // Recovery: as if the thread held the lock.
+            // Recovery: as if the thread had the lock.
             _ => self.fire(&breach::WRITE_UNLOCKED, cell.word),
         }
     }
 }
 
-/// What authorisation needs to know of an entry.
+/// The properties of an entry that determine authorization.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) word: u64,

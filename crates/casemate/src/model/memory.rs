@@ -1,6 +1,7 @@
-//! The memory of the model: pages of 512 words with a few flags a word, and long ranges nobody looked into yet.
+//! The memory of the model: pages of 512 words with a few flags per word, and long ranges that have not been examined
+//! yet.
 //!
-//! A page costs 4.5 KiB, and 2 to 4 KiB more when entries of it were cleaned or given to threads. A long range of
+//! A page costs 4.5 KiB, and 2 to 4 KiB more when entries of it were cleaned or assigned to threads. A long range of
 //! fresh memory costs nothing until words of it are used.
 
 use std::collections::BTreeMap;
@@ -15,10 +16,10 @@ pub(crate) const WORDS: usize = 512;
 /// No cell.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
-/// What a page is as a table.
+/// The properties of a page that is a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Table {
-    /// Base of the root it hangs from.
+    /// Base of the root to which it belongs.
     pub(crate) root: u64,
     /// Input address of its first entry.
     pub(crate) input: u64,
@@ -49,13 +50,13 @@ pub(crate) struct Page {
     pub(crate) was_table: Bits,
     /// Live entries whose access flag was cleared in place: TLBs may hold the value with the flag set.
     pub(crate) aged: Bits,
-    /// Where the entries hang, if they hang in one place.
+    /// Where the entries belong, if they all belong in one place.
     pub(crate) table: Table,
-    /// Where each entry hangs, if they do not.
+    /// Where each entry belongs, if they differ.
     pub(crate) mixed: Option<Box<[Table; WORDS]>>,
     /// The thread that owns each word; negative for none.
     pub(crate) owners: Option<Box<[i32; WORDS]>>,
-    /// The thread that made each entry clean, plus one; 0 for the one that put the table into its tree.
+    /// The thread that made each entry clean, plus one; 0 for the thread that put the table into its tree.
     pub(crate) cleaners: Option<Box<[u32; WORDS]>>,
     /// Unclean entries in this table and below it.
     pub(crate) unclean_below: u32,
@@ -161,7 +162,7 @@ impl Page {
         cleaners[at & (WORDS - 1)] = thread.wrapping_add(1);
     }
 
-    /// The thread that made a clean entry so.
+    /// The thread that made a clean entry clean.
     pub(crate) fn cleaner(&self, at: usize) -> u32 {
         match self.cleaners.as_ref().map_or(0, |cleaners| cleaners[at & (WORDS - 1)]) {
             0 => self.table_of(at).thread,
@@ -169,7 +170,7 @@ impl Page {
         }
     }
 
-    /// Makes words initialised, with value 0.
+    /// Initializes words with value 0.
     pub(crate) fn initialise(&mut self, words: Bits) {
         self.initialised = self.initialised.or(&words);
         self.valid = self.valid.without(&words);
@@ -182,10 +183,10 @@ impl Page {
     }
 }
 
-/// Whole pages of one value that no record looked into.
+/// Entire pages of one value that no record has examined.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    /// The page after the last.
+    /// The page after the last one.
     end: u64,
     value: u64,
 }
@@ -195,7 +196,7 @@ struct Span {
 pub(crate) enum Piece {
     /// Words of a page.
     Page { page: usize, from: usize, to: usize },
-    /// Whole pages of one value.
+    /// Entire pages of one value.
     Filled { first: u64, end: u64, value: u64 },
     /// Pages of which nothing is known: the first and last words, by number.
     Unknown { first_word: u64, end_word: u64 },
@@ -207,11 +208,11 @@ pub(crate) struct Memory {
     pub(crate) pages: Vec<Box<Page>>,
     spans: BTreeMap<u64, Span>,
     span_pages: u64,
-    /// The page found last and its number plus one.
+    /// The last page found, and its number plus one.
     last: (u64, u32),
 }
 
-/// The words of `size` bytes from `address`, as word numbers; the model drops the low bits of addresses.
+/// The words of `size` bytes from `address` on, as word numbers; the model drops the low bits of addresses.
 pub(crate) fn word_range(address: u64, size: u64) -> (u64, u64) {
     if address.checked_add(size).is_none() {
         return (0, 0);
@@ -243,12 +244,12 @@ impl Memory {
         Some(page as usize)
     }
 
-    /// [`Self::find`] that changes nothing; pages inside long ranges are not seen.
+    /// Like [`Self::find`], but changes nothing; pages inside long ranges are not found.
     pub(crate) fn peek(&self, address: u64) -> Option<usize> {
         self.index.get(&(address / PAGE_BYTES)).map(|page| *page as usize)
     }
 
-    /// The value of an initialised word.
+    /// The value of an initialized word.
     pub(crate) fn peek_value(&self, address: u64) -> Option<u64> {
         if let Some(page) = self.peek(address).and_then(|page| self.pages.get(page)) {
             let at = position(address);
@@ -259,12 +260,12 @@ impl Memory {
         (number < span.end).then_some(span.value)
     }
 
-    /// Bytes of whole pages that are kept as ranges: first page, page after the last, value.
+    /// Entire pages that are stored as ranges: first page, page after the last, value.
     pub(crate) fn spans(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.spans.iter().map(|(first, span)| (*first, span.end, span.value))
     }
 
-    /// The page of an address, made if need be.
+    /// The page of an address, created if necessary.
     pub(crate) fn make(&mut self, address: u64) -> usize {
         match self.find(address) {
             Some(page) => page,
@@ -305,7 +306,7 @@ impl Memory {
         }
     }
 
-    /// Adds a range that overlaps no other; neighbours of the same value become one.
+    /// Adds a range that overlaps no other; neighbors of the same value are merged.
     fn insert_span(&mut self, mut first: u64, mut end: u64, value: u64) {
         self.span_pages += end - first;
         if let Some((start, before)) = self.spans.range(..first).next_back()
@@ -323,7 +324,8 @@ impl Memory {
         self.spans.insert(first, Span { end, value });
     }
 
-    /// Divides words into pieces, in order of addresses. Grows with what is known of the range, not with the range.
+    /// Divides words into pieces, in order of addresses. The number of pieces depends on what is known of the range,
+    /// not on its size.
     pub(crate) fn pieces(&mut self, (first_word, end_word): (u64, u64)) -> Vec<Piece> {
         let mut pieces = Vec::new();
         if first_word >= end_word {
@@ -331,7 +333,7 @@ impl Memory {
         }
         let words = WORDS as u64;
         let (first_page, last_page) = (first_word / words, (end_word - 1) / words);
-        // Pages that are covered in part stand alone.
+        // Pages that are only partly covered are separate pieces.
         if first_word % words != 0 {
             self.find(first_page * PAGE_BYTES);
         }
@@ -361,7 +363,7 @@ impl Memory {
         found
     }
 
-    /// What lies between known pages.
+    /// The pieces between known pages.
     fn gaps(&self, first_word: u64, end_word: u64, pieces: &mut Vec<Piece>) {
         let words = WORDS as u64;
         let mut at = first_word;
@@ -383,7 +385,7 @@ impl Memory {
         }
     }
 
-    /// Initialises words of which nothing is known.
+    /// Initializes words of which nothing is known.
     pub(crate) fn initialise_unknown(&mut self, first_word: u64, end_word: u64) {
         let words = WORDS as u64;
         let (first, end) = (first_word.div_ceil(words), end_word / words);
@@ -410,18 +412,18 @@ impl Memory {
         }
     }
 
-    /// Gives whole pages of a range another value.
+    /// Sets entire pages of a range to another value.
     pub(crate) fn fill(&mut self, first: u64, end: u64, value: u64) {
         self.remove_span(first, end);
         self.insert_span(first, end, value);
     }
 
-    /// Forgets whole pages of a range.
+    /// Forgets entire pages of a range.
     pub(crate) fn forget(&mut self, first: u64, end: u64) {
         self.remove_span(first, end);
     }
 
-    /// How many pages are in use, those in ranges included.
+    /// How many pages are in use, including those in ranges.
     pub(crate) fn page_count(&self) -> u64 {
         self.pages.len() as u64 + self.span_pages
     }

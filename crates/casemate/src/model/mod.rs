@@ -2,11 +2,11 @@
 //!
 //! A page-table entry that was valid may be in some TLB. Before it gets another valid value it must be made invalid,
 //! the write must be complete (DSB), every TLB must drop it (TLBI, broadcast) and that must be complete too (DSB): only
-//! then is it *clean*. [`Checker`] follows memory, trees of tables, locks, roots and system registers, and says which
-//! step of which thread breaks that order, or one of the rules around it.
+//! then is it *clean*. [`Checker`] follows memory, trees of tables, locks, roots and system registers, and reports
+//! which step of which thread breaks that order, or one of the related rules.
 //!
-//! There are three rule sets and one engine: [`Options::COMPAT`] is what the reference checker does, message for message;
-//! [`Options::ARCHITECTURE`], the default, is what the architecture and the trace format's document say;
+//! There are three rule sets and one engine: [`Options::COMPAT`] is what the reference checker does, message for
+//! message; [`Options::ARCHITECTURE`], the default, follows the architecture and the trace format's document;
 //! [`Options::STRICT`] also rejects changes of a live entry that the architecture allows in place. They differ by
 //! [`Quirk`]s, each a switch with a name.
 

@@ -1,5 +1,5 @@
-//! The rule sets: every point where the reference departs from the architecture or from the format's document is a named
-//! switch.
+//! The rule sets: every point where the reference departs from the architecture or from the format's document has a
+//! named switch.
 
 /// A departure of the reference that can be switched on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +9,7 @@ pub enum Quirk {
     AfInverted,
     /// Rewriting a table entry with its own value counts as a change.
     IdenticalTableRewrite,
-    /// A wide write puts the byte into each word instead of each byte.
+    /// A wide write stores the byte into each word instead of into each byte.
     MemSetWord,
     /// A wide write must cover whole pages.
     MemSetPage,
@@ -41,32 +41,32 @@ pub enum Quirk {
     UnreadBaseAborts,
     /// Walks of a root take its shape from the walking thread's registers.
     ActingGeometry,
-    /// A DSB NSH where unclean entries are is a violation.
+    /// A DSB NSH is a violation while there are unclean entries.
     NshFires,
-    /// A TLBI for one core where unclean entries are is a violation.
+    /// A TLBI for one core is a violation while there are unclean entries.
     LocalTlbiFires,
-    /// A walk leaves a table at the first entry of another thread.
+    /// A walk stops in a table at the first entry of another thread.
     ThreadOwnedStopsTable,
-    /// A live block or page may not change in place at all, software bits apart.
+    /// A live block or page may not change in place at all, except for its software bits.
     AnyAttribute,
 }
 
-/// What a switch is for people.
+/// A switch, described for people.
 #[derive(Debug, Clone, Copy)]
 pub struct QuirkRow {
     /// The switch.
     pub quirk: Quirk,
     /// Its name: `af-inverted`.
     pub name: &'static str,
-    /// What happens when it is on, which is what the reference does; one line.
+    /// The behavior when it is on, which is the reference's; one line.
     pub on: &'static str,
-    /// What happens when it is off, one line.
+    /// The behavior when it is off, one line.
     pub off: &'static str,
     /// True when it is on in the default rule set too.
     pub is_on_by_default: bool,
     /// True when it is on in the strict rule set.
     pub is_on_in_strict: bool,
-    /// Where the latter is said.
+    /// Where that is documented.
     pub reference: &'static str,
 }
 
@@ -176,7 +176,7 @@ quirks! {
 }
 
 impl Quirk {
-    /// The switch of a name.
+    /// The switch with a name.
     pub fn from_name(name: &str) -> Option<Self> {
         QUIRKS.iter().find(|row| row.name == name).map(|row| row.quirk)
     }
@@ -191,16 +191,17 @@ impl Quirk {
 pub struct Quirks(u32);
 
 impl Quirks {
-    /// What the architecture and the document say. The default.
+    /// The rules of the architecture and the document. The default.
     pub const ARCHITECTURE: Self = Self(
         1 << Quirk::NshFires as u32 | 1 << Quirk::LocalTlbiFires as u32 | 1 << Quirk::ThreadOwnedStopsTable as u32,
     );
-    /// The same, and no change of a live entry in place but of software bits, as in the model of the format's document.
+    /// The same, and a live entry may not change in place except for its software bits, as in the model of the format's
+    /// document.
     pub const STRICT: Self = Self(Self::ARCHITECTURE.0 | 1 << Quirk::AnyAttribute as u32);
-    /// All: what the reference does.
+    /// All switches: the behavior of the reference.
     pub const COMPAT: Self = Self((1 << 22) - 1);
 
-    /// True when the reference's way is on.
+    /// True when the reference's behavior is selected.
     #[inline]
     pub fn has(self, quirk: Quirk) -> bool {
         self.0 & quirk.bit() != 0
@@ -219,11 +220,11 @@ pub struct Options {
     pub quirks: Quirks,
     /// Writes need no locks, and every barrier and TLBI counts for every entry (`-R`).
     pub is_racy: bool,
-    /// Accesses to memory that was not initialised are passed over (`-I`).
+    /// Accesses to memory that was not initialized are skipped (`-I`).
     pub ignores_uninitialised: bool,
     /// Registers that were never written have no default (`-S`).
     pub no_sysreg: bool,
-    /// Go on after a violation, recovering as the book says, instead of stopping there.
+    /// Continue after a violation, with the recovery described in the book, instead of stopping there.
     pub goes_on: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct Root {
     pub users: u64,
     /// Level of the first table.
     pub level: u8,
-    /// How many tables stand side by side there.
+    /// How many tables are adjacent there.
     pub tables: u8,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Roots {
     by_id: Map<(u64, u8), usize>,
 }
 
-/// The stage as part of a key, unless stages are not told apart.
+/// The stage as part of a key, unless stages are not distinguished.
 fn key(stage: u8, is_blind: bool) -> u8 {
     if is_blind { 0 } else { stage }
 }
@@ -142,7 +142,7 @@ impl Threads {
         *self.get(thread)?.current.get(usize::from(stage) - 1)?
     }
 
-    /// What each thread that wrote a register has in it.
+    /// The value of a register in each thread that wrote it.
     pub(crate) fn all_of(&self, register: Sysreg) -> impl Iterator<Item = u64> {
         self.all.iter().filter_map(move |(_, thread)| thread.register(register))
     }
@@ -176,7 +176,7 @@ fn default_of(register: Sysreg) -> Option<u64> {
 }
 
 impl<W: Watch> Checker<W> {
-    /// The register as the thread sees it; a complaint where it has no value.
+    /// The register as the thread reads it; a breach is recorded if it has no value.
     pub(crate) fn register(&mut self, thread: u32, register: Sysreg) -> Result<Option<u64>, Stop> {
         if let Some(value) = self.threads.get(thread).and_then(|thread| thread.register(register)) {
             return Ok(Some(value));

@@ -1,6 +1,6 @@
-//! Unclean entries, and the barriers and TLBIs that bring them nearer to clean.
+//! Unclean entries, and the barriers and TLBIs that advance them towards clean.
 //!
-//! Entries are listed by the root they hang from, so that a step visits those its thread may act on and no others.
+//! Entries are listed by root, so that a step visits only those on which its thread may act.
 
 use anytrace_core::hash::Map;
 
@@ -23,7 +23,7 @@ pub enum Progress {
     TlbiIpa,
     /// And a DSB waited for that.
     TlbiIpaDsbed,
-    /// All TLBs were told; a DSB is missing.
+    /// All TLBs were invalidated; a DSB is missing.
     Tlbied,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Unclean {
     pub(crate) progress: Progress,
 }
 
-/// Who may act on the entries of a list.
+/// The threads that may act on the entries of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Root(u64),
@@ -60,7 +60,7 @@ enum Owner {
 #[derive(Debug, Clone)]
 struct List {
     owner: Owner,
-    /// Cells and the numbers under which they became unclean, oldest first. Those that are clean again may still be
+    /// Cells and the numbers under which they became unclean, oldest first. Entries that are clean again may remain
     /// here until the next visit.
     entries: Vec<(u64, u64)>,
 }
@@ -190,14 +190,14 @@ impl<W: Watch> Checker<W> {
         Ok(())
     }
 
-    /// Visits the unclean entries the thread may act on, newest first.
+    /// Visits the unclean entries on which the thread may act, newest first.
     #[inline]
     pub(crate) fn sync(&mut self, thread: u32, sync: &Sync) -> Flow {
         if self.unclean.cells.is_empty() {
             return Ok(());
         }
         if W::IS_ON {
-            self.tell_unlocked(thread);
+            self.report_unlocked(thread);
         }
         let mut only = None;
         for at in 0..self.unclean.lists.len() {
@@ -221,7 +221,7 @@ impl<W: Watch> Checker<W> {
         let cells = &self.unclean.cells;
         entries.retain(|(cell, number)| cells.get(cell).is_some_and(|unclean| unclean.number == *number));
         if entries.is_empty() && at < self.unclean.lists.len() {
-            // What stands after it was put back already.
+            // The entries after it are already back in the list.
             self.unclean.lists.swap_remove(at);
         } else if let Some(list) = self.unclean.lists.get_mut(at) {
             list.entries = entries;
@@ -272,7 +272,7 @@ impl<W: Watch> Checker<W> {
     }
 
     #[cold]
-    fn tell_unlocked(&mut self, thread: u32) {
+    fn report_unlocked(&mut self, thread: u32) {
         for at in 0..self.unclean.lists.len() {
             if self.may_act(thread, at) {
                 continue;

@@ -1,4 +1,4 @@
-//! What the state of a [`Checker`] looks like from outside.
+//! The state of a [`Checker`], as seen from outside.
 
 use super::checker::Checker;
 use super::memory::{PAGE_BYTES, WORDS, position};
@@ -13,18 +13,18 @@ use crate::record::Sysreg;
 pub enum CellState {
     /// Valid: TLBs may hold it.
     Valid,
-    /// Invalid, but TLBs may hold its old value.
+    /// Invalid, but TLBs may contain its old value.
     Unclean {
-        /// Who made it invalid.
+        /// The thread that made it invalid.
         thread: u32,
         /// Its old value.
         old: u64,
         /// How far cleaning has come.
         progress: Progress,
     },
-    /// Invalid, and no TLB holds it.
+    /// Invalid, and in no TLB.
     Clean {
-        /// Who cleaned it, or put it into its tree.
+        /// The thread that cleaned it, or put it into its tree.
         thread: u32,
     },
 }
@@ -38,9 +38,9 @@ pub struct Cell {
     pub value: u64,
     /// Its state.
     pub state: CellState,
-    /// Where it hangs; `input` is its own first input address.
+    /// Its place in its tree; `input` is its own first input address.
     pub place: Place,
-    /// The value its descriptor was last read from: the old one until it is clean.
+    /// The value from which its descriptor was last read: the old one until it is clean.
     pub shown: u64,
     /// An entry above it is being removed.
     pub is_frozen: bool,
@@ -49,7 +49,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// What [`Self::shown`] is at its level.
+    /// The kind of [`Self::shown`] at its level.
     pub fn descriptor(&self) -> Descriptor {
         Descriptor::decode(self.place.level, self.shown)
     }
@@ -78,7 +78,7 @@ pub struct UncleanView {
     pub address: u64,
     /// How far cleaning has come.
     pub progress: Progress,
-    /// Who made it invalid.
+    /// The thread that made it invalid.
     pub thread: u32,
 }
 
@@ -114,7 +114,7 @@ impl<W: Watch> Checker<W> {
         self.locks.associations.iter().map(view).collect()
     }
 
-    /// Held locks: address, thread and how many times, by address.
+    /// Locks in use: address, thread and count, by address.
     pub fn held_locks(&self) -> Vec<(u64, u32, u64)> {
         self.locks.all().into_iter().map(|(lock, held)| (lock, held.thread, held.count)).collect()
     }
@@ -139,7 +139,7 @@ impl<W: Watch> Checker<W> {
         self.threads.all().into_iter().map(view).collect()
     }
 
-    /// The value of an initialised word.
+    /// The value of an initialized word.
     pub fn value(&self, address: u64) -> Option<u64> {
         self.memory.peek_value(address & !7)
     }
@@ -170,7 +170,7 @@ impl<W: Watch> Checker<W> {
         Some(Cell { address, value, state, place, shown, is_frozen: page.frozen.has(at), owner })
     }
 
-    /// Bases of the pages that hold entries of tables, in order of addresses.
+    /// Bases of the pages that contain entries of tables, in order of addresses.
     pub fn table_pages(&self) -> Vec<u64> {
         let mut bases: Vec<u64> =
             self.memory.pages.iter().filter(|page| !page.entry.is_empty()).map(|page| page.base).collect();
@@ -198,7 +198,7 @@ impl<W: Watch> Checker<W> {
         parents
     }
 
-    /// Initialised memory as ranges of words that hold something: address, bytes.
+    /// Size of initialized memory in pages with any content: address, bytes.
     pub fn initialised_pages(&self) -> (u64, u64) {
         let words: u64 = self.memory.pages.iter().map(|page| u64::from(page.initialised.count())).sum();
         let spans: u64 = self.memory.spans().map(|(first, end, _)| (end - first) * WORDS as u64).sum();

@@ -1,8 +1,8 @@
-//! Walks over tables: entering a tree, leaving it, freezing, looking for unclean entries.
+//! Walks over tables: entering a tree, leaving it, freezing, searching for unclean entries.
 //!
-//! The reference walks all 512 words of each table and looks at the walking thread's registers at each step. Where a
-//! table is whole, wholly entered and owned by no thread, its flags answer for all its words at once and only valid
-//! entries are looked at; elsewhere words are visited one by one, in the reference's order.
+//! The reference walks all 512 words of each table and reads the walking thread's registers at each step. If a table is
+//! complete, entirely entered and owned by no thread, its flags answer for all its words at once and only valid entries
+//! are visited; otherwise words are visited one by one, in the reference's order.
 
 use super::bits::Bits;
 use super::breach::breach;
@@ -27,12 +27,12 @@ pub(crate) enum Visit {
     Unclean,
     /// Is it this one?
     Find(u64),
-    /// Only what every walk checks.
+    /// Only the checks that every walk makes.
     Nothing,
 }
 
 impl<W: Watch> Checker<W> {
-    /// Walks a table and what hangs from it; true when what was looked for was met.
+    /// Walks a table and everything below it; true when the searched entry was found.
     pub(crate) fn traverse(&mut self, thread: u32, visit: Visit, address: u64, table: Table) -> Result<bool, Stop> {
         if !address.is_multiple_of(PAGE_BYTES) {
             self.fire(&breach::ASSERT_TABLE_ALIGNED, address)?;
@@ -43,7 +43,7 @@ impl<W: Watch> Checker<W> {
             return Ok(false);
         };
         if self.is_plain(visit, index, table) {
-            self.traverse_whole(thread, visit, index, table)
+            self.traverse_by_flags(thread, visit, index, table)
         } else {
             self.traverse_words(thread, visit, index, table)
         }
@@ -64,7 +64,7 @@ impl<W: Watch> Checker<W> {
             }
     }
 
-    fn traverse_whole(&mut self, thread: u32, visit: Visit, index: usize, table: Table) -> Result<bool, Stop> {
+    fn traverse_by_flags(&mut self, thread: u32, visit: Visit, index: usize, table: Table) -> Result<bool, Stop> {
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(false) };
         let base = page.base;
         let mut is_met = false;
@@ -80,7 +80,7 @@ impl<W: Watch> Checker<W> {
             Visit::Nothing => {}
         }
         if W::IS_ON {
-            self.tell(visit, base, None, table);
+            self.report_table(visit, base, None, table);
         }
         if table.level == 3 {
             return self.last_level(visit, index, is_met);
@@ -97,7 +97,7 @@ impl<W: Watch> Checker<W> {
         Ok(is_met)
     }
 
-    /// Level 3 has one bad encoding; only where values are new can it stand there.
+    /// Level 3 has one bad encoding; it can only occur where values are new.
     fn last_level(&mut self, visit: Visit, index: usize, is_met: bool) -> Result<bool, Stop> {
         let Some(page) = self.memory.pages.get(index) else { return Ok(is_met) };
         if matches!(visit, Visit::Unmark | Visit::Freeze) || !page.values.iter().any(|value| value & 3 == 1) {
@@ -110,7 +110,7 @@ impl<W: Watch> Checker<W> {
     }
 
     #[cold]
-    fn tell(&mut self, visit: Visit, page: u64, entry: Option<usize>, table: Table) {
+    fn report_table(&mut self, visit: Visit, page: u64, entry: Option<usize>, table: Table) {
         let change = match visit {
             Visit::Mark => TableChange::Entered,
             Visit::Unmark => TableChange::Left,
@@ -152,14 +152,14 @@ impl<W: Watch> Checker<W> {
         Ok(is_met)
     }
 
-    /// `None` where the walk does not go on below the entry.
+    /// `None` if the walk does not continue below the entry.
     fn visit_word(&mut self, visit: Visit, index: usize, at: usize, table: Table) -> Result<Option<bool>, Stop> {
         let Some(page) = self.memory.pages.get_mut(index) else { return Ok(None) };
         let word = page.address(at);
         match visit {
             Visit::Mark if page.entry.has(at) => {
                 self.fire(&breach::DOUBLE_USE, word)?;
-                // Recovery: it stays where it was.
+                // Recovery: it stays in its tree.
                 return Ok(None);
             }
             Visit::Mark => {
@@ -190,12 +190,12 @@ impl<W: Watch> Checker<W> {
             Visit::Nothing => {}
         }
         if W::IS_ON {
-            self.tell(visit, word & !(PAGE_BYTES - 1), Some(at), table);
+            self.report_table(visit, word & !(PAGE_BYTES - 1), Some(at), table);
         }
         Ok(Some(false))
     }
 
-    /// Reads a descriptor as the reference does, complaints included.
+    /// Reads a descriptor as the reference does, including its breaches.
     #[inline]
     pub(crate) fn decode(&mut self, thread: u32, table: Table, word: u64, value: u64) -> Result<Descriptor, Stop> {
         let descriptor = Descriptor::decode(table.level, value);
@@ -239,7 +239,7 @@ impl<W: Watch> Checker<W> {
         self.geometry(thread, table.stage)
     }
 
-    /// Walks a tree from its root, all tables of a concatenated start included.
+    /// Walks a tree from its root, including all tables of a concatenated start.
     pub(crate) fn traverse_root(&mut self, thread: u32, visit: Visit, table: Table, tables: u8) -> Result<bool, Stop> {
         let mut is_met = false;
         for number in 0..u64::from(tables) {
@@ -278,8 +278,8 @@ impl<W: Watch> Checker<W> {
         Ok(page.is_none_or(|page| page.unclean_below == 0))
     }
 
-    /// True when the walk from the root to an entry of the tree needs no walking: every entry that is not frozen hangs
-    /// from live ones.
+    /// True when the walk from the root to an entry of the tree can be skipped: every entry that is not frozen is below
+    /// live ones.
     fn is_regular(&mut self, thread: u32, table: Table) -> Result<bool, Stop> {
         if self.is_irregular || self.options.no_sysreg || self.options.goes_on {
             return Ok(false);

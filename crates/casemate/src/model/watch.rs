@@ -1,4 +1,4 @@
-//! What an onlooker of a [`super::Checker`] is told: every change of an entry's state, and every barrier and TLBI that
+//! What an observer of a [`super::Checker`] receives: every change of an entry's state, and every barrier and TLBI that
 //! did not count for an unclean entry, with the reason.
 
 use super::attributes::LiveChange;
@@ -10,7 +10,7 @@ use super::sync::Progress;
 pub enum Change {
     /// A live entry was made invalid; its old value.
     Invalidated {
-        /// The value that TLBs may still hold.
+        /// The value that TLBs may still contain.
         old: u64,
     },
     /// A barrier or TLBI counted.
@@ -30,7 +30,7 @@ pub enum Change {
     },
 }
 
-/// A change of all entries of a table, or of one where a table was entered in part.
+/// A change of all entries of a table, or of one entry if a table was entered in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableChange {
     /// It became part of a tree.
@@ -44,7 +44,7 @@ pub enum TableChange {
 /// Why a barrier or TLBI did not count for an unclean entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Miss {
-    /// The thread does not hold the lock of the entry's root, or the entry belongs to another thread.
+    /// The thread does not have the lock of the entry's root, or the entry belongs to another thread.
     NotLocked,
     /// The thread is not the one that invalidated the entry.
     OtherThread,
@@ -76,9 +76,9 @@ pub enum Miss {
     AlreadyDone,
 }
 
-/// An onlooker.
+/// An observer.
 pub trait Watch {
-    /// False when nothing is told, so that telling costs nothing.
+    /// False when nothing is reported, so that reporting costs nothing.
     const IS_ON: bool;
 
     /// An entry changed.
@@ -95,7 +95,7 @@ impl Watch for () {
     const IS_ON: bool = false;
 }
 
-/// Where an entry hangs in its tree.
+/// The place of an entry in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Base of the root.

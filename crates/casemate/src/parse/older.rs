@@ -1,4 +1,4 @@
-//! Forms from before today's tracer: lock kinds as fields, TLBIs with page and level apart, `(DSB INNER_SHAREABLE)`.
+//! Forms from before today's tracer: lock kinds as fields, TLBIs with separate page and level, `(DSB INNER_SHAREABLE)`.
 
 use super::{Need, Parser, Watch};
 use crate::field::{Field, mask, own_fields};
@@ -36,7 +36,7 @@ impl<W: Watch> Parser<'_, '_, W> {
         self.value(Field::Level, self.bytes[self.at])
     }
 
-    /// `(addr p)` and `(level l)` stand for `(value v)`.
+    /// `(addr p)` and `(level l)` mean `(value v)`.
     pub(super) fn older_operand(&mut self) {
         self.spelling.set(Spelling::SYNONYM);
         let both = const { mask(&[Field::Addr, Field::Level]) };

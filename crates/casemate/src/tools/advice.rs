@@ -1,4 +1,4 @@
-//! What is missing where a rule is broken, and what a correct sequence would have been.
+//! What is missing when a rule is broken, and what a correct sequence would have been.
 
 use super::check::Found;
 use crate::model::{Cell, CellState, LiveChange, Progress, entry_bytes};
@@ -33,7 +33,7 @@ pub(crate) fn of(found: &Found, cell: Option<&Cell>) -> (String, Vec<String>) {
     }
 }
 
-/// What is missing where a live entry is changed.
+/// What is missing when a live entry is changed.
 fn missing_break(change: Option<&LiveChange>) -> String {
     let break_needed = "the break: the entry is live and must be made invalid and cleaned before";
     let Some(change) = change else { return format!("{break_needed} it may change") };
@@ -52,7 +52,7 @@ fn missing_break(change: Option<&LiveChange>) -> String {
     missing
 }
 
-/// What is left to do from a state.
+/// The steps that remain from a state.
 fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
     let page = cell.place.input >> 12;
     let is_table = cell.descriptor().is_table();
@@ -78,7 +78,7 @@ fn cleaning(cell: &Cell, from: Progress) -> Vec<String> {
     }
 }
 
-/// Rules whose advice depends on nothing.
+/// Rules whose advice does not depend on the entry.
 const PLAIN: &[(&str, &str, &[&str])] = &[
     (
         "write-below-unclean-parent",

@@ -1,4 +1,4 @@
-//! `casemate check`: the verdict on a trace, with everything a report needs.
+//! `casemate check`: the verdict on a trace, with everything that a report needs.
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Severity, Sink, text};
 
@@ -7,7 +7,7 @@ use crate::output::claim_text;
 use crate::reader::{Item, Place, Reader};
 use crate::record::{Record, Source};
 
-/// How far after the violation at which checking stops a claimed verdict is looked for.
+/// Number of items after the violation at which checking stopped in which a claimed verdict is searched for.
 const CLAIM_ITEMS_MAX: u32 = 64;
 
 /// How to check.
@@ -17,7 +17,7 @@ pub struct CheckOptions {
     pub model: Options,
     /// Read values that differ from memory are errors.
     pub reads_are_errors: bool,
-    /// Most violations kept; 0 is all. Counts are exact.
+    /// Most violations listed; 0 is all. Counts are exact.
     pub limit: u64,
 }
 
@@ -32,8 +32,8 @@ impl Default for CheckOptions {
 pub enum Verdict {
     /// No rule is broken.
     Ok,
-    /// Records were lost before any rule was broken: what is found after that may be their doing, and what is not found
-    /// may have been in them.
+    /// Records were lost before any rule was broken: later violations may be caused by the loss, and the lost records
+    /// may have broken a rule themselves.
     Unknown,
     /// The first broken rule is an assertion of the reference.
     Assertion,
@@ -42,7 +42,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict for programs: `ok`, `unknown` or `violation`, which a failed assertion is too.
+    /// The verdict for programs: `ok`, `unknown` or `violation`; a failed assertion is a violation too.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok | Self::Unknown => self.name(),
@@ -61,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// What a related place is to a violation.
+/// The relation of a place to a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// An entry above the location, nearest first.
@@ -85,7 +85,7 @@ impl Role {
 pub struct Related {
     /// Its address.
     pub location: u64,
-    /// What it is.
+    /// Its relation.
     pub role: Role,
 }
 
@@ -106,19 +106,19 @@ pub struct Found {
     pub line: u64,
     /// Its thread.
     pub thread: u32,
-    /// Where in the traced program, escaped.
+    /// Its place in the traced program, escaped.
     pub source: Option<String>,
     /// The same as file and line.
     pub source_line: Option<(String, u64)>,
-    /// What it is about.
+    /// What it concerns.
     pub location: Option<u64>,
-    /// Where a live entry is changed without a break: the change, and which attribute decides.
+    /// For a change of a live entry without a break: the change, and which attribute decides.
     pub change: Option<LiveChange>,
     /// Entries above the location, and further places.
     pub related: Vec<Related>,
     /// Further places not listed.
     pub more: u64,
-    /// The record as it stands in the trace, at most 200 bytes of it.
+    /// The record as it is in the trace, at most 200 bytes of it.
     pub text: String,
 }
 
@@ -131,16 +131,16 @@ pub struct Claim {
     pub is_same: bool,
 }
 
-/// What was found in one trace.
+/// The findings for one trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The name of the file.
     pub file: String,
-    /// Records checked, the failing one included.
+    /// Records checked, including the failing one.
     pub events: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// What was found, at most as many as the limit.
+    /// The violations, at most as many as the limit.
     pub violations: Vec<Found>,
     /// How many violations there were.
     pub errors: u64,
@@ -150,18 +150,18 @@ pub struct Report {
     pub claim: Option<Claim>,
     /// Errors of grammar: records were lost, and the verdict may be wrong.
     pub damage: u64,
-    /// At how many places records were lost.
+    /// The number of places at which records were lost.
     pub lost: u64,
 }
 
 impl Report {
-    /// True when the trace is fine in every respect, the log's own verdict included.
+    /// True when the trace is fine in every respect, including the log's own verdict.
     pub fn is_fine(&self) -> bool {
         self.verdict == Verdict::Ok && self.errors == 0 && self.damage == 0 && self.claim.is_none()
     }
 }
 
-/// Counts damage on its way to the caller.
+/// Counts damage and passes it on to the caller.
 struct CountingSink<'a> {
     inner: &'a mut dyn Sink,
     errors: u64,
@@ -176,10 +176,10 @@ impl Sink for CountingSink<'_> {
     }
 }
 
-/// Checks a trace in one pass; memory as [`Checker`] says, whatever the trace's length.
+/// Checks a trace in one pass; for memory see [`Checker`]; it does not depend on the trace's length.
 ///
 /// # Errors
-/// I/O, and what the sink returns. Damage goes to the sink and is read past.
+/// I/O errors, and whatever the sink returns. Damage is reported to the sink and skipped.
 pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mut dyn Sink) -> Result<Report, Error> {
     let mut run = Run::new(input.name().to_owned(), *options);
     let mut checker = Checker::new(options.model);
@@ -241,7 +241,7 @@ impl Run {
                 self.report.events = place.seq + 1;
             }
             Item::Claim(line) => self.claim(line),
-            // What was found before the loss stays found.
+            // Violations found before the loss remain valid.
             Item::Lost(_) if self.report.verdict == Verdict::Ok => self.report.verdict = Verdict::Unknown,
             _ => {}
         }
@@ -299,7 +299,7 @@ impl Run {
     }
 
     fn finish(mut self) -> Report {
-        // Compressed data that end too early have no bytes that could be lost.
+        // Compressed data that end too early contain no bytes that could be lost.
         if self.report.verdict == Verdict::Ok && self.report.lost > 0 {
             self.report.verdict = Verdict::Unknown;
         }
@@ -416,10 +416,10 @@ mod tests {
 
     #[test]
     fn damage_makes_a_verdict_doubtful() {
-        // A TLBI that is not known may be the one that the next write needs.
+        // An unknown TLBI may be the one that the next write needs.
         let unknown = run("(lock 1 1 10)\n(tlbi (id 2) (tid 1) vmalls13e1is)\n(lock 3 2 10)", CheckOptions::default());
         assert_eq!((unknown.verdict, unknown.lost, unknown.errors), (Verdict::Unknown, 1, 1));
-        // What was found before is no less a violation.
+        // A violation found before it remains one.
         let before = run(&format!("{TWICE}(tlbi (id 12) (tid 1) vmalls13e1is)"), CheckOptions::default());
         assert_eq!(before.verdict, Verdict::Violation);
         let repaired =

@@ -1,4 +1,4 @@
-//! The state at any record, from checkpoints of one pass.
+//! The state at any record, from checkpoints made in one pass.
 
 use anytrace_core::{Collect, Error, Input, OpenOptions, Sink};
 
@@ -6,38 +6,39 @@ use super::history::Where;
 use crate::model::{Checker, Options};
 use crate::reader::{Item, Reader};
 
-/// Records between checkpoints at first; doubled whenever there are too many.
+/// Records between checkpoints at first; doubled when there are too many.
 const SPACING: u64 = 4096;
 
 /// Most checkpoints.
 const COUNT_MAX: usize = 32;
 
-/// About how much memory checkpoints may take together.
+/// Approximate memory of all checkpoints together.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// About what a page takes.
+/// Approximate memory of a page.
 const PAGE_COST: u64 = 6 << 10;
 
-/// Which record.
+/// Selects a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     /// By number in the trace, from 0.
     Index(u64),
-    /// By its own number; the first such.
+    /// By its own number; the first one with it.
     Id(u64),
-    /// The last.
+    /// The last record.
     End,
 }
 
 struct Checkpoint {
-    /// Records taken.
+    /// Records processed.
     index: u64,
     /// Where the next record is.
     offset: usize,
     checker: Checker,
 }
 
-/// A trace in memory with checkpoints. Memory: the trace, and at most 256 MiB of checkpoints beside two of them.
+/// A trace in memory with checkpoints. Memory: the trace, and at most 256 MiB of checkpoints in addition to two of
+/// them.
 pub struct Checkpoints<'a> {
     bytes: &'a [u8],
     open: &'a OpenOptions,
@@ -55,10 +56,10 @@ pub struct StateAt {
 }
 
 impl<'a> Checkpoints<'a> {
-    /// Passes over the trace once; the checker goes on after violations.
+    /// Reads the trace once; the checker continues after violations.
     ///
     /// # Errors
-    /// What the sink returns.
+    /// Whatever the sink returns.
     pub fn new(bytes: &'a [u8], open: &'a OpenOptions, options: Options, sink: &mut dyn Sink) -> Result<Self, Error> {
         let mut checker = Checker::new(Options { goes_on: true, ..options });
         let mut saved = vec![Checkpoint { index: 0, offset: 0, checker: checker.clone() }];

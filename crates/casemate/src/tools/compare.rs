@@ -1,7 +1,7 @@
-//! `casemate diff`: do two traces do the same, up to other addresses?
+//! `casemate diff`: are two traces equivalent, up to different addresses?
 //!
-//! Addresses of pages are matched as they come: the first page met on one side stands for the first met on the other,
-//! and so on. Ids, sources and spelling do not count.
+//! Addresses of pages are matched in order of appearance: the first page on one side corresponds to the first on the
+//! other, and so on. Ids, sources and spelling are ignored.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ struct Step {
     at: Where,
 }
 
-/// What was found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     /// Records of each side.
     pub records: [u64; 2],
-    /// The first pair of records that differ; a side that ended is `None`.
+    /// The first pair of records that differ; `None` for a side that ended.
     pub first: Option<[Option<Where>; 2]>,
-    /// Pages matched with other pages.
+    /// Pages matched with different pages.
     pub renamed: u64,
 }
 
 impl Comparison {
-    /// True when both sides do the same.
+    /// True when both sides are equivalent.
     pub fn is_same(&self) -> bool {
         self.first.is_none()
     }
@@ -54,7 +54,7 @@ impl Renaming {
     }
 
     /// A descriptor or base register: bits 47:12 are an address, the others must be equal. Values without bit 0 need
-    /// not be descriptors and may also be equal as they are.
+    /// not be descriptors, and may also be identical.
     fn value(&mut self, a: u64, b: u64, is_base: bool) -> bool {
         const ADDRESS: u64 = 0xffff_ffff_f000;
         if a & !ADDRESS != b & !ADDRESS {
@@ -95,7 +95,7 @@ impl Renaming {
         }
     }
 
-    /// Input addresses are no pages of memory: they must be equal.
+    /// Input addresses are not pages of memory: they must be equal.
     fn operand(&self, _: TlbiOp, a: Operand, b: Operand) -> bool {
         a.value() == b.value()
     }
@@ -124,7 +124,7 @@ fn at(record: &Record<'_>, index: u64) -> Where {
 /// Compares two traces record by record. Memory grows with the first trace.
 ///
 /// # Errors
-/// I/O, and what the sinks return.
+/// I/O errors, and whatever the sinks return.
 pub fn compare(
     a: Input,
     b: Input,

@@ -1,4 +1,4 @@
-//! `casemate explain`: for each violation, what led to it, what is missing, and what came near.
+//! `casemate explain`: for each violation, what led to it, what is missing, and the near misses.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,23 +14,23 @@ use crate::model::{Cell, CellState, Checker, Descriptor, Miss, Watch};
 use crate::reader::{Item, Reader};
 use crate::record::Transition;
 
-/// Near misses told.
+/// Near misses listed.
 const NEAR_MAX: usize = 5;
 
 /// Unclean entries listed.
 const LISTED_MAX: usize = 16;
 
-/// Steps on a lock told.
+/// Steps on a lock listed.
 const LOCK_STEPS_MAX: usize = 4;
 
-/// The story of a violation.
+/// The history of a violation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Story {
     /// The violation.
     pub found: Found,
-    /// The entry it is about, as it was just before.
+    /// The entry it concerns, in its state just before.
     pub cell: Option<Cell>,
-    /// The lock of its root, and who held it then.
+    /// The lock of its root, and the thread that had it then.
     pub lock: Option<(u64, Option<u32>)>,
     /// What happened to the entry since it was last valid, in order.
     pub steps: Vec<Event>,
@@ -38,7 +38,7 @@ pub struct Story {
     pub near: Vec<Event>,
     /// Last steps on the lock, in order.
     pub lock_steps: Vec<Where>,
-    /// Unclean entries below the location, where they are what is wrong.
+    /// Unclean entries below the location, if they are the cause.
     pub unclean_below: Vec<Cell>,
     /// What is missing.
     pub missing: String,
@@ -46,19 +46,19 @@ pub struct Story {
     pub correct: Vec<String>,
 }
 
-/// What `explain` says of a trace.
+/// The explanation of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The verdict.
     pub report: Report,
-    /// A story for each violation.
+    /// A history for each violation.
     pub stories: Vec<Story>,
 }
 
 /// Explains a trace in memory; two passes.
 ///
 /// # Errors
-/// What the sink returns.
+/// Whatever the sink returns.
 pub fn explain(
     name: &str,
     bytes: &[u8],
@@ -69,7 +69,7 @@ pub fn explain(
     let input = || anytrace_core::Input::from_bytes(name, bytes.to_vec());
     let report = check(input(), open, options, sink)?;
     let cells: BTreeSet<u64> = report.violations.iter().filter_map(|found| found.location).collect();
-    let mut teller = Teller {
+    let mut collector = StoryCollector {
         checker: Checker::with_watch(options.model, Notes::new(Filter::Cells(cells.clone()))),
         history: History::default(),
         locks: cells,
@@ -80,25 +80,25 @@ pub fn explain(
     let ended = Reader::new(input(), open).for_each(&mut anytrace_core::Collect::default(), |item, place| {
         let Item::Record(record) = item else { return Ok(()) };
         let at = || Where::of(record, place.seq);
-        teller.note_lock(&record.transition, at);
+        collector.note_lock(&record.transition, at);
         while let Some(next) = found.next_if(|found| found.index == place.seq) {
-            teller.tell(next);
+            collector.collect(next);
         }
         if found.peek().is_none() {
             return Err(Error::usage("all is told"));
         }
-        teller.checker.step(record.thread, &record.transition);
-        for (cell, what) in std::mem::take(&mut teller.checker.watch.step) {
-            teller.history.add(Event { cell, what, at: at() });
+        collector.checker.step(record.thread, &record.transition);
+        for (cell, what) in std::mem::take(&mut collector.checker.watch.step) {
+            collector.history.add(Event { cell, what, at: at() });
         }
         Ok(())
     });
-    // It ends early when all is told; the bytes were read to their end before.
+    // It ends early when everything has been collected; the bytes were read to their end before.
     drop(ended);
-    Ok(Explanation { report, stories: teller.stories })
+    Ok(Explanation { report, stories: collector.stories })
 }
 
-struct Teller {
+struct StoryCollector {
     checker: Checker<Notes>,
     history: History,
     /// Locations of violations: some are locks.
@@ -107,7 +107,7 @@ struct Teller {
     stories: Vec<Story>,
 }
 
-impl Teller {
+impl StoryCollector {
     fn note_lock(&mut self, transition: &Transition, at: impl Fn() -> Where) {
         let (Transition::Lock { address } | Transition::Trylock { address } | Transition::Unlock { address }) =
             *transition
@@ -144,8 +144,8 @@ impl Teller {
         cells.filter(|cell| is_below(cell)).take(LISTED_MAX).collect()
     }
 
-    /// The state is the one before the violating step.
-    fn tell(&mut self, found: &Found) {
+    /// The state is the one before the step with the violation.
+    fn collect(&mut self, found: &Found) {
         let location = found.location.unwrap_or(u64::MAX);
         let cell = self.checker.cell(location);
         let lock =
@@ -155,7 +155,7 @@ impl Teller {
         let steps: Vec<Event> = all.iter().filter(|event| !matches!(event.what, What::Miss(_))).cloned().collect();
         let mut near: Vec<Event> = all.iter().filter(|event| matches!(event.what, What::Miss(_))).cloned().collect();
         near.reverse();
-        // A DSB that only came too early or too often is the least of the near misses.
+        // A DSB that only came too early or too often is the least informative near miss.
         near.sort_by_key(|event| matches!(event.what, What::Miss(Miss::NoTlbiBefore | Miss::AlreadyDone)));
         near.truncate(NEAR_MAX);
         let (missing, correct) = advice::of(found, cell.as_ref());

@@ -1,4 +1,4 @@
-//! An onlooker that keeps what happens to chosen entries.
+//! An observer that records what happens to chosen entries.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::record::Record;
 
 use super::check::{short, source_text};
 
-/// Most misses, and most changes in place, kept for one entry; older ones go.
+/// Most misses, and most changes in place, stored for one entry; older ones are dropped.
 const SAME_MAX: usize = 64;
 
 /// What happened to an entry.
@@ -19,12 +19,12 @@ pub enum What {
     Table(TableChange, Place),
     /// A barrier or TLBI did not count for it.
     Miss(Miss),
-    /// A step broke a rule about it; what follows at the same record is assumed, so as to go on.
+    /// A step broke a rule about it; later events at the same record are assumed, so that checking can continue.
     Violation(&'static str),
 }
 
 impl What {
-    /// In a few words.
+    /// A short description.
     pub fn words(&self) -> String {
         match self {
             Self::Change(Change::Invalidated { old }) => format!("made invalid; TLBs may still hold {old:#x}"),
@@ -49,7 +49,7 @@ impl What {
         }
     }
 
-    /// The letters of the state it is in after, as the reference prints them; nothing where it stays as it is.
+    /// The letters of the state it is in after, as the reference prints them; nothing if it does not change.
     pub fn state(&self) -> Option<&'static str> {
         Some(match self {
             Self::Change(Change::Invalidated { .. }) => "IU n",
@@ -76,7 +76,7 @@ fn progress_words(progress: Progress) -> &'static str {
     }
 }
 
-/// Why a barrier or TLBI did not count.
+/// The reason why a barrier or TLBI did not count.
 pub fn miss_words(miss: Miss) -> &'static str {
     match miss {
         Miss::NotLocked => "the thread does not hold the lock of the entry's root",
@@ -106,9 +106,9 @@ pub struct Where {
     pub id: u64,
     /// Its thread.
     pub thread: u32,
-    /// Where in the traced program.
+    /// Its place in the traced program.
     pub source: Option<String>,
-    /// As it stands in the trace.
+    /// The record as it is in the trace.
     pub text: String,
 }
 
@@ -141,16 +141,16 @@ pub struct Event {
     pub at: Where,
 }
 
-/// Which entries are watched.
+/// The entries that are observed.
 #[derive(Debug, Clone)]
 pub(crate) enum Filter {
-    /// These.
+    /// These entries.
     Cells(std::collections::BTreeSet<u64>),
-    /// All, from when they become invalid until they are valid again; misses are left out.
+    /// All entries, from when they become invalid until they are valid again; misses are left out.
     Unclean,
 }
 
-/// The onlooker: what happened in the current step. Its owner takes it after each.
+/// The observer: what happened in the current step. Its owner takes the events after each step.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
     filter: Filter,

@@ -8,7 +8,7 @@ use super::checkpoints::StateAt;
 use super::explain::{descriptor_words, place_words};
 use super::render::hex;
 
-/// The state for people. `with_tables` lists the valid and unclean entries of every table.
+/// The state as text for people. `with_tables` lists the valid and unclean entries of every table.
 pub fn state_text(state: &StateAt, with_tables: bool) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -75,7 +75,7 @@ fn write_state(state: &StateAt, with_tables: bool, out: &mut String) -> std::fmt
     Ok(())
 }
 
-/// The state for programs.
+/// The state as JSON for programs.
 pub fn state_json(state: &StateAt) -> Value {
     let checker = &state.checker;
     let roots: Vec<Value> = checker

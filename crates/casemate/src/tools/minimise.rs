@@ -1,7 +1,8 @@
 //! `casemate minimise`: the smallest trace with the same verdict, by delta debugging.
 //!
-//! First whole units go: threads, pages, rounds under a lock, kinds. Then runs of records, ever shorter, until no
-//! single record can go. A candidate counts when its first violation breaks the same rule at the same location.
+//! First, complete units are removed: threads, pages, rounds under a lock, kinds. Then runs of records, ever shorter,
+//! until no single record can be removed. A candidate counts when its first violation breaks the same rule at the same
+//! location.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,11 +16,11 @@ use crate::record::{Kind, Record, Transition};
 /// A trace made smaller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Minimised {
-    /// The records as they stand in the trace, one a line.
+    /// The records as they are in the trace, one per line.
     pub bytes: Vec<u8>,
-    /// How many.
+    /// How many records there are.
     pub records: usize,
-    /// How many there were.
+    /// How many records there were.
     pub records_before: usize,
     /// The reference's message.
     pub message: &'static str,
@@ -27,7 +28,7 @@ pub struct Minimised {
     pub location: Option<u64>,
     /// How many candidates were checked.
     pub candidates: u64,
-    /// True when no single record can go; false when time was up before.
+    /// True when no single record can be removed; false when the time limit was reached before.
     pub is_minimal: bool,
 }
 
@@ -38,7 +39,7 @@ struct Step {
     text: Vec<u8>,
 }
 
-/// What must stay the same.
+/// What must not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Verdict {
     breach: &'static str,
@@ -60,7 +61,7 @@ struct Search<'a> {
 /// its first violation.
 ///
 /// # Errors
-/// I/O, and what the sink returns.
+/// I/O errors, and whatever the sink returns.
 pub fn minimise(
     input: Input,
     open: &OpenOptions,
@@ -137,7 +138,7 @@ impl Step {
         Self { thread: record.thread, transition: record.transition, text: record.text.to_vec() }
     }
 
-    /// The page the step is about, where it is about one.
+    /// The page that the step concerns, if there is one.
     fn page(&self) -> Option<u64> {
         match self.transition {
             Transition::MemWrite { address, .. }
@@ -166,7 +167,7 @@ fn by_page(steps: &[Step], kept: &[usize]) -> Vec<u64> {
     let mut none = 1 << 60;
     let of = |at: &usize| {
         none += 1;
-        // What is about no page stands alone.
+        // A record that concerns no page is a unit of its own.
         steps[*at].page().unwrap_or(none)
     };
     kept.iter().map(of).collect()
@@ -176,7 +177,7 @@ fn by_kind(steps: &[Step], kept: &[usize]) -> Vec<u64> {
     kept.iter().map(|at| steps[*at].transition.kind() as u64).collect()
 }
 
-/// From a lock to the unlock of the same thread; what lies outside stands alone.
+/// From a lock to the unlock of the same thread; records outside are units of their own.
 fn by_round(steps: &[Step], kept: &[usize]) -> Vec<u64> {
     let mut open: BTreeMap<u32, u64> = BTreeMap::new();
     let mut next = 0;
@@ -199,7 +200,7 @@ impl Search<'_> {
         Instant::now() >= self.end
     }
 
-    /// True when these records end in the same verdict.
+    /// True when these records give the same verdict.
     fn holds(&mut self, kept: &[usize]) -> bool {
         self.candidates += 1;
         let mut checker = Checker::new(self.options);
@@ -249,7 +250,7 @@ impl Search<'_> {
         while size > 0 && !self.is_late() {
             let mut end = kept.len();
             let mut has_shrunk = false;
-            // From the end: later steps hold earlier ones in place.
+            // From the end: later steps depend on earlier ones.
             while end > 0 && !self.is_late() {
                 let start = end.saturating_sub(size);
                 let rest: Vec<usize> = kept[..start].iter().chain(&kept[end..]).copied().collect();
@@ -276,7 +277,7 @@ mod tests {
 
     fn run(log: &str) -> Option<Minimised> {
         let input = Input::from_bytes("t.log", log.as_bytes().to_vec());
-        // More than it takes on any machine: a search that is cut short gives another answer.
+        // More than it takes on any machine: a search that is cut short gives another result.
         let patience = Duration::from_secs(600);
         minimise(input, &OpenOptions::default(), Options::ARCHITECTURE, patience, &mut Collect::default()).unwrap()
     }

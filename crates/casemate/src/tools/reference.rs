@@ -1,4 +1,4 @@
-//! The reference checker's own text: records, state after each step, differences, and its error block.
+//! The reference checker's own output: records, state after each step, differences, and its error block.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -12,16 +12,16 @@ use crate::reader::{Item, Reader};
 use crate::record::Record;
 use crate::writer::Form;
 
-/// Colours of the reference: records, complaints, what went and what came.
+/// Colors of the reference: records, errors, what was removed and what was added.
 const RECORD: &str = "46;37;1";
-const COMPLAINT: &str = "41;37;1";
+const FAILURE: &str = "41;37;1";
 const GONE: &str = "45;37;1";
 const CAME: &str = "42;37;1";
 
-/// What is printed.
+/// What to print.
 #[derive(Debug, Clone, Default)]
 pub struct ReferenceOptions {
-    /// Records as they are taken (`-t`, on by default there; `-T` is off).
+    /// Records as they are processed (`-t`, the reference's default; `-T` turns it off).
     pub traces: bool,
     /// Records without keys (`-c`).
     pub is_condensed: bool,
@@ -29,17 +29,17 @@ pub struct ReferenceOptions {
     pub prints: bool,
     /// What each step changed (`-d`).
     pub diffs: bool,
-    /// Clean entries too (`-U`).
+    /// Include clean entries (`-U`).
     pub all_cells: bool,
     /// Only these entries (`-W`).
     pub watched: Vec<u64>,
-    /// 1: no line at the end of a good log; 2: nor the line `! message`.
+    /// 1: no line at the end of a good log; 2: no line `! message` either.
     pub quiet: u8,
-    /// Colours. Differences have them anyway.
+    /// Colors. Differences always have them.
     pub is_coloured: bool,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceEnd {
     /// The verdict.
@@ -50,7 +50,7 @@ pub struct ReferenceEnd {
     pub message: Option<&'static str>,
 }
 
-/// Remembers shown values only.
+/// Stores only the values that are shown.
 #[derive(Debug, Clone, Copy)]
 struct Shown;
 
@@ -58,10 +58,10 @@ impl Watch for Shown {
     const IS_ON: bool = true;
 }
 
-/// Checks a trace and prints what the reference prints; stops at the first violation.
+/// Checks a trace and prints the reference's output; stops at the first violation.
 ///
 /// # Errors
-/// I/O, and what the sink returns.
+/// I/O errors, and whatever the sink returns.
 pub fn reference(
     input: Input,
     open: &OpenOptions,
@@ -120,7 +120,7 @@ struct Printer<'a> {
     before: Snapshot,
 }
 
-/// 16 digits, dots before the first.
+/// 16 digits, with dots in place of leading zeros.
 fn dotted(value: u64) -> String {
     format!("0x{:.>16}", format!("{value:x}"))
 }
@@ -186,7 +186,7 @@ impl Printer<'_> {
         let mut text = Vec::new();
         self.form.push(&mut text, record);
         let text = String::from_utf8_lossy(&text).into_owned();
-        // Colors are for a terminal: none of a record's own may get there.
+        // Colors are for a terminal: escape codes inside a record must not get there.
         if self.options.is_coloured { text.replace('\u{1b}', "\\u{1b}") } else { text }
     }
 
@@ -292,7 +292,7 @@ impl Printer<'_> {
         let touched: BTreeSet<u64> = before.cells.keys().chain(cells.keys()).copied().collect();
         let mut has_memory = false;
         for address in touched {
-            // What was clean before is remembered by nobody: it was valid with the old value.
+            // No one stores which entries were clean before: it was valid with the old value.
             let old = before.cells.get(&address).cloned().or_else(|| Some(was_valid(&checker.cell(address)?)));
             let new = cells.get(&address).cloned().or_else(|| checker.cell(address).map(|cell| cell_line(&cell)));
             if old == new {
@@ -330,7 +330,7 @@ impl Printer<'_> {
             return Ok(());
         }
         let last = format!("! {}", found.breach.message);
-        if self.options.is_coloured { self.line(&coloured(&last, COMPLAINT)) } else { self.line(&last) }
+        if self.options.is_coloured { self.line(&coloured(&last, FAILURE)) } else { self.line(&last) }
     }
 }
 
@@ -343,7 +343,7 @@ fn was_valid(cell: &Cell) -> String {
     cell_line(&Cell { state: CellState::Valid, value: old, ..*cell })
 }
 
-/// The first text with what differs from the second in colour, letter by letter.
+/// The first text, with the characters that differ from the second in color.
 fn marked(text: &str, other: &str, colour: &str) -> String {
     let mut other = other.chars();
     let mut out = String::new();

@@ -13,12 +13,12 @@ use crate::model::{BREACHES, LiveChange};
 /// Version of the JSON results.
 pub const VERSION: u64 = 1;
 
-/// An address as JSON: a string, since numbers of JSON lose bits above 2^53.
+/// An address as JSON: a string, because JSON numbers lose bits above 2^53.
 pub(crate) fn hex(address: u64) -> Value {
     Value::String(format!("{address:#x}"))
 }
 
-/// A change of a live entry as JSON: the fields that change, those that decide first.
+/// A change of a live entry as JSON: the fields that change, the deciding ones first.
 fn change_json(change: &LiveChange) -> Value {
     let fields: Vec<Value> = change
         .fields()
@@ -141,7 +141,7 @@ fn level(severity: Severity) -> &'static str {
     severity.name()
 }
 
-/// SARIF 2.1.0: results point at the traced program's source where `src` names it, else at the trace.
+/// SARIF 2.1.0: results point at the traced program's source if `src` names it, else at the trace.
 pub fn sarif(reports: &[Report]) -> Value {
     let index: BTreeMap<&str, usize> = BREACHES.iter().enumerate().map(|(at, b)| (b.rule.code, at)).collect();
     let rules: Vec<Value> = BREACHES
@@ -225,7 +225,7 @@ fn uri(path: &str) -> String {
     out
 }
 
-/// JUnit XML: one test case a trace.
+/// JUnit XML: one test case per trace.
 pub fn junit(reports: &[Report]) -> String {
     let failed = reports.iter().filter(|report| !report.is_fine()).count();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

@@ -21,11 +21,11 @@ pub struct RewriteOptions {
     pub drops_sources: bool,
 }
 
-/// Writes every record anew; comments and other text between records go, claimed verdicts stay. Returns how many
-/// records were written.
+/// Rewrites every record; comments and other text between records are removed, claimed verdicts are kept. Returns how
+/// many records were written.
 ///
 /// # Errors
-/// I/O, what the sink returns, and records that the form cannot hold.
+/// I/O errors, whatever the sink returns, and records that the form cannot represent.
 pub fn rewrite(
     input: Input,
     open: &OpenOptions,

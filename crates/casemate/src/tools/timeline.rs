@@ -10,7 +10,7 @@ use super::render;
 use crate::model::{Checker, Options};
 use crate::reader::{Item, Reader};
 
-/// Which entries.
+/// Selects entries.
 #[derive(Debug, Clone)]
 pub enum Of {
     /// The entries at these addresses, with barriers and TLBIs that did not count.
@@ -19,10 +19,10 @@ pub enum Of {
     AllUnclean,
 }
 
-/// Visits each event in order of the trace; memory does not grow with events. The checker goes on after violations.
+/// Visits each event in order of the trace; memory does not grow with events. The checker continues after violations.
 ///
 /// # Errors
-/// I/O, and what the sink or the visitor returns.
+/// I/O errors, and whatever the sink or the visitor returns.
 pub fn timeline(
     input: Input,
     open: &OpenOptions,
@@ -69,7 +69,7 @@ pub fn event_text(event: &Event) -> String {
     format!("{:#x}: {}: {}{state}\n", event.cell, event.at.words(), event.what.words())
 }
 
-/// For programs.
+/// One JSON object for programs.
 pub fn event_json(event: &Event) -> Value {
     json!({
         "location": render::hex(event.cell),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_told_at_its_record_and_a_violation_before_what_is_assumed() {
+    fn each_change_is_reported_at_its_record_and_a_violation_before_assumed_changes() {
         assert_eq!(
             run(&Of::Locations(vec![0x1008])),
             ["4 -", "6 -", "7 V", "8 IU n", "9 IU d", "10 -", "10 I", "10 V"]

@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use super::render::hex;
 use crate::model::{CellState, Checker, Descriptor, Root, entry_bytes};
 
-/// Most entries printed of a tree.
+/// Most entries of a tree that are printed.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// An entry met on a walk, decoded.
+/// An entry found on a walk, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its level.
     pub level: u8,
     /// Its address.
     pub address: u64,
-    /// Its value; `None` where memory was not initialised.
+    /// Its value; `None` if memory was not initialized.
     pub value: Option<u64>,
     /// First input address it covers.
     pub input: u64,
-    /// What it is.
+    /// Its kind.
     pub descriptor: Descriptor,
     /// Attributes of a block or page: `rw-`, memory type, access flag and so on.
     pub attributes: String,
-    /// `V`, `IU n`, … as the checker sees it; nothing for words that are no entries.
+    /// `V`, `IU n`, … its state in the checker; `None` for words that are not entries.
     pub state: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Tree<'a> {
         Entry { level, address, value, input, descriptor, attributes, state }
     }
 
-    /// The entries that translate an input address, from the root down; none for an address past the root's range.
+    /// The entries that translate an input address, from the root down; none for an address beyond the root's range.
     pub fn walk(&self, address: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         let (mut level, mut table) = (self.root.level, self.root.base);

@@ -2,11 +2,11 @@
 
 #![allow(dead_code, reason = "not every test uses every piece")]
 
-/// A log under construction; every piece is appended as it is given.
+/// A log under construction; every piece is appended unchanged.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Log {
     pub(crate) text: String,
-    /// Offset of each labelled piece.
+    /// Offset of each labeled piece.
     pub(crate) labels: Vec<(&'static str, u64)>,
 }
 
@@ -35,7 +35,7 @@ impl Log {
         self
     }
 
-    /// Remembers where the next piece's first character after its blank stands.
+    /// Stores the position of the next piece's first character after its blank.
     pub(crate) fn label(mut self, name: &'static str) -> Self {
         self.labels.push((name, self.text.len() as u64 + 1));
         self

@@ -1,4 +1,4 @@
-//! A checker against the model, over many generated traces.
+//! A checker, compared with the model, over many generated traces.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub(crate) fn options_of(seed: u64, base: Options) -> Options {
 /// A checker: bytes, steps and options to an answer.
 type Engine<'a> = dyn FnMut(&[u8], &[Step], &Options) -> Answer + 'a;
 
-/// What a checker says: its verdict and, where it is asked for, the state before the breach.
+/// A checker's answer: its verdict and, if requested, the state before the breach.
 type Answer = (Verdict, Option<State>);
 
 /// Runs a checker and the model over the traces of some seeds, and compares verdict, record, id and message.
@@ -100,7 +100,7 @@ fn differ(engine: &mut Engine<'_>, model: &dyn Fn(&[Step], &Options) -> Answer, 
     }
 }
 
-/// Section 2 does not say where associations move when one is dropped.
+/// Section 2 does not define where associations move when one is dropped.
 fn in_any_order(mut state: State) -> State {
     state.locks.sort_unstable();
     state
@@ -123,7 +123,7 @@ fn first_stop(one: &Verdict, other: &Verdict) -> Option<usize> {
     at(one).into_iter().chain(at(other)).min()
 }
 
-/// Leaves out ever shorter runs of records as long as `differs` holds, until no single record can go.
+/// Removes ever shorter runs of records as long as `differs` holds, until no single record can be removed.
 pub(crate) fn shrink(steps: &[Step], mut differs: impl FnMut(&[Step]) -> bool) -> Vec<Step> {
     let mut small = steps.to_vec();
     let mut run = small.len().div_ceil(2).max(1);

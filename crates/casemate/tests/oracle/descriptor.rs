@@ -13,13 +13,13 @@ const SOFTWARE_BITS: u64 = 0xf << 55;
 /// A translation stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// EL2's own.
+    /// The stage of EL2 itself.
     One,
-    /// The guest's.
+    /// The stage of the guest.
     Two,
 }
 
-/// What a descriptor is.
+/// The kind of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Bit 0 is clear.
@@ -74,13 +74,13 @@ pub(crate) fn explode(input: u64, value: u64, level: u64, stage: Stage) -> Resul
 /// How a change between two live entries is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judgement<'a> {
-    /// Either AF=1 excuses (the reference); else only an old one that no TLB holds does.
+    /// Either AF=1 permits the change (the reference); otherwise only an old value that no TLB contains does.
     pub(crate) af_inverted: bool,
-    /// A table's own value again is a change.
+    /// Writing a table's own value again is a change.
     pub(crate) identical_table: bool,
     /// Any change outside the software bits of a leaf counts.
     pub(crate) any_attribute: bool,
-    /// A TLB may hold the old mapping with AF=1, though AF is 0 now.
+    /// A TLB may contain the old mapping with AF=1, though AF is 0 now.
     pub(crate) was_accessed: bool,
     /// TCR_EL2 or VTCR_EL2, and MAIR_EL2, of every thread that wrote them.
     pub(crate) controls: &'a [u64],
@@ -109,8 +109,9 @@ pub(crate) fn needs_bbm(place: &Descriptor, old: (u64, Shape), new: (u64, Shape)
     }
 }
 
-/// What each bit is, from 63 down: `.` may change, `x` may not, `a` is an address, `r` reserved, `h` for hardware to use
-/// where a control register lets it, `m` an index into MAIR, `g` the bit that makes an entry non-global.
+/// The meaning of each bit, from 63 down: `.` may change, `x` may not, `a` is an address, `r` reserved, `h` for
+/// hardware to use where a control register lets it, `m` an index into MAIR, `g` the bit that makes an entry
+/// non-global.
 fn layout(stage: Stage, is_leaf: bool) -> &'static str {
     match (stage, is_leaf) {
         (Stage::One, true) => ".hhhh......x..rraaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaag.xx..xmmmxx",

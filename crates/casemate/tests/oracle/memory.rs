@@ -8,7 +8,7 @@ use super::verdict::{ASSERT_FALSE, Fault};
 /// Pages the reference can track.
 const PAGES_MAX: usize = 8192;
 
-/// How far the cleaning of an invalidated entry has come.
+/// The cleaning progress of an invalidated entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lis {
     /// `n`: nothing was done.
@@ -19,7 +19,7 @@ pub(crate) enum Lis {
     TlbiIpa,
     /// `td`: then a DSB.
     TlbiIpaDsbed,
-    /// `ta`: every TLBI it needs.
+    /// `ta`: then every TLBI it needs.
     Tlbied,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Automaton {
     Unclean {
         /// Who invalidated it.
         invalidator: u32,
-        /// How far it is.
+        /// Its progress.
         lis: Lis,
     },
     /// `I`: invalid and clean.
@@ -58,15 +58,15 @@ pub(crate) enum Automaton {
 /// One word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell {
-    /// Was it ever initialised?
+    /// Whether it was ever initialized.
     pub(crate) initialised: bool,
-    /// What it holds.
+    /// Its value.
     pub(crate) value: u64,
-    /// Is it in a registered tree?
+    /// Whether it is in a registered tree.
     pub(crate) is_pte: bool,
     /// The cached descriptor of an entry: the last valid one until it is clean.
     pub(crate) desc: Option<Descriptor>,
-    /// A TLB may hold an earlier value of the live entry with AF=1.
+    /// A TLB may contain an earlier value of the live entry with AF=1.
     pub(crate) was_accessed: bool,
     /// State of an entry.
     pub(crate) automaton: Automaton,
@@ -74,7 +74,7 @@ pub(crate) struct Cell {
     pub(crate) owner: u64,
     /// The thread that may write it without a lock; negative: none.
     pub(crate) thread_owner: i32,
-    /// Is a table above it unclean?
+    /// Whether a table above it is unclean.
     pub(crate) frozen: bool,
 }
 
@@ -124,7 +124,7 @@ impl Memory {
         page.get_mut(index(address)).ok_or(Fault::Assert(ASSERT_FALSE))
     }
 
-    /// The cell, if it was initialised.
+    /// The cell, if it was initialized.
     pub(crate) fn initialised(&self, address: u64) -> Option<&Cell> {
         self.get(address).filter(|cell| cell.initialised)
     }

@@ -1,27 +1,27 @@
 //! An independent, slow model of the break-before-make checker, a generator of traces for it, and the comparison of
 //! any other checker with it.
 //!
-//! The model is written from section 2 of the format's document alone: plain maps, whole-tree walks, nothing cached but
-//! what the document says is cached. It shares only the reader and the record types with the crate.
+//! The model is written from section 2 of the format's document alone: plain maps, whole-tree walks, nothing cached
+//! except what the document says is cached. It shares only the reader and the record types with the crate.
 //!
 //! * [`Step`]: one record, owned. [`read`] makes them from a trace in any spelling.
 //! * [`Options`]: both rule sets, every quirk a switch. [`QUIRKS`] lists the switches with a reference each.
-//! * [`verdict`], [`final_state`], [`wrong_reads`]: what the model says.
+//! * [`verdict`], [`final_state`], [`wrong_reads`]: the model's results.
 //! * [`generate::trace`]: a seed to a trace; [`spell`] writes it.
 //! * [`compare`], [`compare_states`]: a checker against the model over many seeds; a difference is shrunk and printed.
 
 //! # Where section 2 leaves a choice
 //!
-//! The corpus decides none of these; each line is what the model does.
+//! The corpus decides none of these points; each line states the model's behavior.
 //!
 //! * `locked` (2.5): for an entry with a thread owner only that thread counts, not the lock's holder.
 //! * Geometry (2.2): the size is judged first, then the granule, then concatenation.
 //! * A root that both base registers name (blind lookup, 2.7): the root's stage says whose current root changes, the old
 //!   one's count included.
 //! * A released slot keeps its id for the comparison with slot 0 (2.6), and 0 when no slot was ever used.
-//! * A walk for an entry (`children_clean`, 2.3) goes on to the end, and its complaints count.
+//! * A walk for an entry (`children_clean`, 2.3) continues to the end, and its breaches count.
 //! * `mem-set` and `page` writes are no `mem-write` in walks: those see the old values. A `page` write is 512 plain ones.
-//! * A negative thread owner is none. A lock at address 0 is none.
+//! * A negative thread owner means no owner. A lock at address 0 means no lock.
 //! * An unaligned `mem-write` is the write of its word in every respect.
 //! * `mem-set` takes the low byte of its value. With `mem-set-word` off, each word that a step of 8 bytes from the
 //!   address reaches is written, aligned or not.

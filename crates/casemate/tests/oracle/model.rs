@@ -19,7 +19,7 @@ use super::verdict::{
 const HELD_MAX: usize = 64;
 const ASSOCIATIONS_MAX: usize = 64;
 
-/// Who acts, and what a `mem-write` is about to store: walks see the new value.
+/// The acting thread, and the value that a `mem-write` is about to store: walks read the new value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Act {
     /// The thread.
@@ -28,12 +28,12 @@ pub(crate) struct Act {
     pub(crate) writing: Option<(u64, u64)>,
 }
 
-/// A held lock.
+/// A lock in use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     /// The holder.
     pub(crate) thread: u32,
-    /// May the next plain write pass?
+    /// Whether the next plain write is authorized.
     pub(crate) is_authorised: bool,
     /// How often it was taken.
     pub(crate) count: u64,
@@ -49,16 +49,16 @@ pub(crate) struct Model {
     pub(crate) roots: Vec<Root>,
     /// Root and lock, in the order of the hints.
     pub(crate) associations: Vec<(u64, u64)>,
-    pub(crate) held: BTreeMap<u64, Held>,
+    pub(crate) held: BTreeMap<u64, HeldLock>,
     /// Slots of the threads' current roots.
     pub(crate) current: BTreeMap<(u32, Stage), Option<usize>>,
     pub(crate) registers: BTreeMap<(u32, &'static str), u64>,
-    /// Reads of another value than was last written: a warning, never a breach.
+    /// Reads of a value other than the last written one: a warning, never a breach.
     pub(crate) wrong_reads: u64,
 }
 
 impl Model {
-    /// Nothing has happened.
+    /// The initial state.
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    /// One record.
+    /// Processes one record.
     pub(crate) fn step(&mut self, step: &Step) -> Result<(), Fault> {
         let act = Act { thread: step.thread, writing: None };
         match step.action {
@@ -335,7 +335,7 @@ impl Model {
         if self.options.quirks.limits && self.held.len() >= HELD_MAX {
             return Err(Fault::Fire(MANY_LOCKS));
         }
-        self.held.insert(address, Held { thread: act.thread, is_authorised: true, count: 1 });
+        self.held.insert(address, HeldLock { thread: act.thread, is_authorised: true, count: 1 });
         Ok(())
     }
 
@@ -362,7 +362,7 @@ impl Model {
         Ok(())
     }
 
-    /// What the reference would print, seen by a thread.
+    /// What the reference would print, from the viewpoint of a thread.
     pub(crate) fn state(&self, thread: u32) -> State {
         let present = self.roots.iter().filter(|root| root.present);
         let roots = present.map(|root| format!("{:#x}/{}", root.base, root.id));
@@ -390,7 +390,7 @@ impl Model {
     }
 }
 
-/// The first byte of each word a range is stepped through by; words are found by dropping the low bits.
+/// The first byte of each step through a range; dropping the low bits gives the word.
 fn words(address: u64, size: u64) -> impl Iterator<Item = u64> {
     let end = address.saturating_add(size);
     (0..u64::MAX).map(move |i| address.saturating_add(i.saturating_mul(8))).take_while(move |at| *at < end)

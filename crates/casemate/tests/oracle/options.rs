@@ -1,11 +1,11 @@
 //! The two rule sets: every documented quirk of the reference is a switch.
 
-/// What the checker is told. A `true` quirk behaves as the reference does.
+/// The checker's options. A `true` quirk behaves as the reference does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Options {
     /// `-R`: writes need no lock, and every unclean entry is visited.
     pub(crate) racy: bool,
-    /// `-I`: memory that was never initialised is tolerated.
+    /// `-I`: memory that was never initialized is tolerated.
     pub(crate) ignore_uninit: bool,
     /// `-S`: registers have no defaults.
     pub(crate) no_sysreg: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Options {
 pub(crate) struct Quirk {
     /// Kebab-case name.
     pub(crate) name: &'static str,
-    /// What the reference does, and what is done instead when the switch is off.
+    /// The reference's behavior, and the behavior when the switch is off.
     pub(crate) what: &'static str,
     /// Section of the format's document, of its seed, or of the Arm Architecture Reference Manual (DDI 0487).
     pub(crate) reference: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct Quirk {
 
 macro_rules! quirks {
     ($($field:ident $name:literal $reference:literal $what:literal;)*) => {
-        /// The switches; on is the reference's behaviour.
+        /// The switches; on is the reference's behavior.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) struct Quirks {
             $(#[doc = $what] pub(crate) $field: bool,)*
@@ -96,7 +96,7 @@ impl Options {
     /// The sound rules.
     pub(crate) const fn sound() -> Self {
         let mut quirks = Quirks::all(false);
-        // Section 2 calls none of these a quirk: the sound rules keep them.
+        // Section 2 does not list these as quirks: the sound rules keep them.
         quirks.last_level_is_3 = true;
         quirks.nsh_fires = true;
         quirks.local_tlbi_fires = true;
@@ -104,14 +104,14 @@ impl Options {
         Self { quirks, ..Self::compat() }
     }
 
-    /// The sound rules, and no change of a live entry in place but of software bits.
+    /// The sound rules, and no change of a live entry in place except for software bits.
     pub(crate) const fn strict() -> Self {
         let mut strict = Self::sound();
         strict.quirks.any_attribute = true;
         strict
     }
 
-    /// Sets one switch by name; false when there is none of that name.
+    /// Sets one switch by name; false if there is none with that name.
     pub(crate) fn set(&mut self, name: &str, is_on: bool) -> bool {
         let Some(quirk) = QUIRKS.iter().find(|quirk| quirk.name == name) else { return false };
         *(quirk.switch)(&mut self.quirks) = is_on;

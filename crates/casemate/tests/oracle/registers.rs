@@ -19,14 +19,14 @@ const DEFAULT_GEOMETRY: u64 = 16;
 pub(crate) struct Geometry {
     /// Level of its first table.
     pub(crate) level: u64,
-    /// How many tables stand side by side there.
+    /// How many tables are adjacent there.
     pub(crate) tables: u64,
 }
 
 /// A slot of the table of roots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Root {
-    /// Is the slot in use?
+    /// Whether the slot is in use.
     pub(crate) present: bool,
     /// Stage.
     pub(crate) stage: Stage,
@@ -62,7 +62,7 @@ impl Model {
         self.registers.get(&(act.thread, register.name())).copied()
     }
 
-    /// What the threads that wrote a register have in it.
+    /// The values of a register in the threads that wrote it.
     pub(crate) fn values_of(&self, register: Sysreg) -> Vec<u64> {
         let of = self.registers.iter().filter(|((_, name), _)| *name == register.name());
         of.map(|(_, value)| *value).collect()
@@ -89,7 +89,7 @@ impl Model {
         if unset { Err(Fault::Fire(UNSET)) } else { Ok(()) }
     }
 
-    /// The shape that the thread's registers give a tree.
+    /// The geometry that the thread's registers specify for a tree.
     pub(crate) fn acting_geometry(&self, act: Act, stage: Stage) -> Result<Geometry, Fault> {
         let register = if stage == Stage::One { Sysreg::TcrEl2 } else { Sysreg::VtcrEl2 };
         let value = match self.recorded(act, register) {

@@ -25,7 +25,7 @@ impl Step {
 /// Reads a trace in any spelling.
 ///
 /// # Panics
-/// When something is damaged: the model is asked about good traces only.
+/// When something is damaged: the model is only used on good traces.
 pub(crate) fn read(trace: &[u8]) -> Vec<Step> {
     let mut steps = Vec::new();
     let damage = Reader::visit_bytes(trace, &OpenOptions::default(), |item, _| {

@@ -1,4 +1,4 @@
-//! Walks over whole trees (2.2), and what is done on the way (2.3, 2.5, 2.8).
+//! Walks over entire trees (2.2), and the actions on the way (2.3, 2.5, 2.8).
 
 use super::descriptor::{Descriptor, PAGE, Shape, Stage, WORDS, entry_bytes, explode, is_valid};
 use super::memory::Automaton;
@@ -6,12 +6,12 @@ use super::model::{Act, Model};
 use super::registers::Geometry;
 use super::verdict::{ASSERT_FALSE, ASSERT_TABLE, DOUBLE_USE, FREEZE_OWNED, Fault, UNINIT_PTE, UNMARK};
 
-/// What is done with each entry.
+/// The action for each entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Visit {
     /// It becomes an entry of the tree.
     Mark,
-    /// It is no entry any more.
+    /// It is no longer an entry.
     Unmark,
     /// A table above it became unclean.
     Freeze,
@@ -40,7 +40,7 @@ impl Model {
         Ok(desc)
     }
 
-    /// Walks a table and all below it; true when the visit found what it looks for.
+    /// Walks a table and all below it; true when the visit found its target.
     pub(crate) fn traverse(
         &mut self,
         act: Act,
@@ -117,7 +117,7 @@ impl Model {
         self.walk_tables(act, Tree { root: base, stage }, geometry, visit)
     }
 
-    /// Walks the tables at a tree's top, side by side.
+    /// Walks the tables at a tree's top, which are adjacent.
     pub(crate) fn walk_tables(
         &mut self,
         act: Act,

@@ -1,4 +1,4 @@
-//! What a checker says of a trace.
+//! A checker's verdict on a trace.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(crate) enum Fault {
     Fire(&'static str),
     /// An assertion of the reference fails.
     Assert(&'static str),
-    /// The reference's process ends without a word (SIGABRT).
+    /// The reference's process ends without a message (SIGABRT).
     Abort,
 }
 
@@ -27,7 +27,7 @@ impl Fault {
     }
 }
 
-/// The verdict on a whole trace.
+/// The verdict on an entire trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// No rule is broken.
@@ -57,14 +57,14 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What the reference prints of a state: roots, lock associations, unclean entries.
+/// The reference's printed state: roots, lock associations, unclean entries.
 ///
 /// The reference prints as many slots of roots as there are roots, so released ones show; here only present roots do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// `base/id` of each root, by slot.
     pub(crate) roots: String,
-    /// Associations in the order of the hints, with the holder where the last acting thread holds the lock.
+    /// Associations in the order of the hints, with the holder if the last acting thread has the lock.
     pub(crate) locks: Vec<String>,
     /// `address=state/invalidator`, newest first.
     pub(crate) unclean: String,
@@ -82,7 +82,7 @@ pub(crate) fn final_state(steps: &[Step], options: &Options) -> (Verdict, State)
     (verdict, state)
 }
 
-/// How many reads before the first breach give another value than was last written.
+/// How many reads before the first breach return a value other than the last written one.
 pub(crate) fn wrong_reads(steps: &[Step], options: &Options) -> u64 {
     let mut count = 0;
     run(steps, options, |model, _| count = model.wrong_reads);

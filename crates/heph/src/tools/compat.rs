@@ -1,9 +1,9 @@
 //! The layout of the format's own converter, without its faults: Chrome trace events in the order of the file, process =
 //! stream, thread = substream, whole microseconds since 1970.
 //!
-//! What is copied: fields, their order and spacing, microseconds rounded down, no names of lanes. What is not: strings
-//! are escaped, floats that JSON cannot hold are strings, arrays are arrays, times are never moved, an epoch that comes
-//! late holds for what was before it, and damage is reported and passed over.
+//! Copied: fields, their order and spacing, microseconds rounded down, no names of lanes. Not copied: strings are
+//! escaped, floats that JSON cannot represent are strings, arrays are arrays, times are never moved, a late epoch also
+//! applies to the events before it, and damage is reported and skipped.
 
 use std::io::Write;
 
@@ -16,14 +16,14 @@ use crate::record::{Event, Packet, Value};
 
 const FLUSH_BYTES: usize = 1 << 16;
 
-/// The first epoch of a trace, nanoseconds since 1970; reads no further.
+/// The first epoch of a trace, nanoseconds since 1970; reading stops there.
 ///
 /// # Errors
 /// I/O.
 pub fn first_epoch(input: Input, open: &OpenOptions) -> Result<Option<u64>, Error> {
     let mut first = First { epoch_ns: None };
     match Reader::new(input, open).read(&mut first) {
-        // The error that ended the reading is our own.
+        // We returned the error that ended the reading.
         Err(_) if first.epoch_ns.is_some() => Ok(first.epoch_ns),
         Err(error) => Err(error),
         Ok(_) => Ok(None),
@@ -50,8 +50,8 @@ impl Visitor for First {
     }
 }
 
-/// Writes a trace in the converter's layout. `first_epoch_ns` holds until the trace sets one; without any, times count
-/// from the trace's own beginning.
+/// Writes a trace in the converter's layout. `first_epoch_ns` applies until the trace sets an epoch; without any, times
+/// count from the trace's own beginning.
 ///
 /// # Errors
 /// I/O, and what the sink returns.
@@ -111,12 +111,12 @@ impl Converter<'_> {
     }
 }
 
-/// Recursion is bounded by the depth that recovery looks for.
+/// Recursion is bounded by the depth that recovery searches.
 fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Unsigned(v) => push_dec(out, *v),
         Value::Signed(v) => push_dec(out, *v),
-        // The plain decimal form, as the converter has it: writing to a vector cannot fail.
+        // The plain decimal form, as the converter writes it: writing to a vector cannot fail.
         Value::Float(v) if v.is_finite() => drop(write!(out, "{v}")),
         Value::Float(v) => drop(write!(out, "\"{v}\"")),
         Value::Text(v) => push_json_str(out, v),

@@ -1,6 +1,6 @@
-//! What the runtime's own events mean (page, section 2). Names change between versions, so this is a table.
+//! The meaning of the runtime's own events (page, section 2). Names change between versions, so this is a table.
 
-/// What an event of the runtime tells of its stream.
+/// What an event of the runtime shows about its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// A process runs; it has attributes `id` and `name`.
@@ -49,7 +49,7 @@ const TABLE: [(&str, Kind); 27] = [
 ];
 
 impl Kind {
-    /// True for what only workers do.
+    /// True for events that only workers emit.
     pub(crate) fn is_of_scheduler(self) -> bool {
         matches!(self, Self::Run | Self::Scheduling)
     }
@@ -60,8 +60,8 @@ pub(crate) fn kind_of(description: &str) -> Kind {
     TABLE.iter().find(|(name, _)| *name == description).map_or(Kind::User, |(_, kind)| *kind)
 }
 
-/// What a stream is called, as far as the runtime's habits tell: 0 is the coordinator's and everything's that
-/// thread-safe actors write, workers follow (page, section 1).
+/// The name of a stream, by the runtime's conventions: stream 0 belongs to the coordinator and to all thread-safe
+/// actors; workers follow (page, section 1).
 pub(crate) fn stream_name(stream: u32, is_worker: bool, is_runtime: bool) -> String {
     match stream {
         0 if is_runtime => "coordinator".to_owned(),
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runtime_is_told_from_the_program() {
+    fn the_runtime_is_distinguished_from_the_program() {
         assert_eq!(kind_of("Running thread-safe process"), Kind::Run);
         assert_eq!((kind_of("Polling shared ring"), kind_of("handle")), (Kind::Polling, Kind::User));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Test bytes from a labelled builder that shares no code with the crate's writer, and small helpers.
+//! Test bytes from a labeled builder that shares no code with the crate's writer, and small helpers.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anytrace_core::testing::examine;
 use anytrace_core::{DumpForm, DumpOptions, Format, Input, OpenOptions, Selection, Severity};
 use anytrace_heph::Heph;
 
-/// Bytes with labels: where each field of the packet last begun stands.
+/// Bytes with labels: where each field of the packet last begun is.
 #[derive(Default, Clone)]
 pub(crate) struct Bytes {
     pub(crate) bytes: Vec<u8>,
@@ -71,19 +71,19 @@ impl Bytes {
         self.text(name).u8(kind)
     }
 
-    /// Fills in the size of the packet last begun.
+    /// Writes the size of the packet last begun.
     pub(crate) fn end(self) -> Self {
         let size = (self.bytes.len() - self.start) as u32;
         self.sized(size)
     }
 
-    /// Fills in any size.
+    /// Writes any size.
     pub(crate) fn sized(mut self, size: u32) -> Self {
         self.bytes[self.start + 4..self.start + 8].copy_from_slice(&size.to_be_bytes());
         self
     }
 
-    /// A plain whole event.
+    /// A plain, complete event.
     pub(crate) fn poll(self, stream: u32, counter: u32) -> Self {
         let start = u64::from(counter) * 1000;
         self.event(stream, counter, 0, start, start + 500, "poll").attribute("n", 1).u64(7).end()
@@ -94,7 +94,7 @@ pub(crate) fn own_corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// The corpora there are: the crate's own and, where it is, the shared one.
+/// The available corpora: the crate's own and, if it exists, the shared one.
 pub(crate) fn corpora() -> Vec<PathBuf> {
     std::iter::once(own_corpus()).chain(anytrace_core::testing::shared_corpus("heph")).collect()
 }
@@ -116,8 +116,8 @@ pub(crate) fn samples() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Code, severity, offset and what was found of everything `check` says.
-pub(crate) fn complaints(bytes: &[u8]) -> Vec<(&'static str, Severity, u64, String)> {
+/// Code, severity, offset and found value of every diagnostic of `check`.
+pub(crate) fn diagnostics(bytes: &[u8]) -> Vec<(&'static str, Severity, u64, String)> {
     let exam = examine(&Heph, bytes);
     exam.check.iter().map(|d| (d.code(), d.severity, d.offset, d.found.clone().unwrap_or_default().into())).collect()
 }

@@ -1,4 +1,4 @@
-//! Second pass over an FDR trace: pieces that the first found whole become moments, without any recovery.
+//! Second pass over an FDR trace: pieces that the first pass found intact become moments, without any recovery.
 
 use anytrace_core::{Endian, Error};
 
@@ -9,10 +9,10 @@ use crate::record::{BitOrder, Body, CustomTime, FUNCTION_BYTES, Layout, METADATA
 
 use super::index::{Owner, Piece};
 
-/// The layout of every trace written today, known to the compiler.
+/// The layout of every trace written today, as a constant for the compiler.
 const LITTLE: Layout = Layout { endian: Endian::Little, bits: BitOrder::Low };
 
-/// Walks one piece at a time; gives its moments one by one.
+/// Walks one piece at a time; returns its moments one by one.
 #[derive(Debug)]
 pub(crate) struct Decoder<'a> {
     rest: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Goes to a piece of the trace whose bytes are `all`.
+    /// Starts on a piece of the trace whose bytes are `all`.
     pub(crate) fn start(&mut self, all: &'a [u8], buffer: u64, piece: &Piece) {
         let range = usize::try_from(piece.at.offset).ok().zip(usize::try_from(piece.at.offset + piece.bytes).ok());
         self.rest = range.and_then(|(start, end)| all.get(start..end)).unwrap_or_default();
@@ -49,38 +49,38 @@ impl<'a> Decoder<'a> {
 
     /// The next moment of the piece; `None` at its end.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Found<'a>> {
+    pub(crate) fn next(&mut self) -> Option<BareMoment<'a>> {
         self.next_in(self.layout)
     }
 
-    /// The whole moment; right until the next is asked for.
+    /// The complete moment; valid until the next one is requested.
     #[inline]
-    pub(crate) fn complete(&self, found: &Found<'a>) -> Moment<'_> {
-        Moment { arguments: if found.has_arguments { &self.arguments } else { &[] }, ..found.moment }
+    pub(crate) fn complete(&self, bare: &BareMoment<'a>) -> Moment<'_> {
+        Moment { arguments: if bare.has_arguments { &self.arguments } else { &[] }, ..bare.moment }
     }
 
-    /// Gives what is left of the piece.
-    pub(crate) fn give<M: Moments>(&mut self, moments: &mut M) -> Result<(), Error> {
+    /// Emits the rest of the piece.
+    pub(crate) fn emit<M: Moments>(&mut self, moments: &mut M) -> Result<(), Error> {
         if self.layout == LITTLE { self.give_in(LITTLE, moments) } else { self.give_in(self.layout, moments) }
     }
 
     #[inline(always)]
     fn give_in<M: Moments>(&mut self, layout: Layout, moments: &mut M) -> Result<(), Error> {
-        while let Some(found) = self.next_in(layout) {
-            moments.moment(&self.complete(&found))?;
+        while let Some(bare) = self.next_in(layout) {
+            moments.moment(&self.complete(&bare))?;
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn next_in(&mut self, layout: Layout) -> Option<Found<'a>> {
+    fn next_in(&mut self, layout: Layout) -> Option<BareMoment<'a>> {
         loop {
             let (record, behind) = self.rest.split_first_chunk::<FUNCTION_BYTES>()?;
             if layout.metadata_kind(record[0]).is_some() {
                 match self.other(layout) {
-                    Step::Event(found) => return Some(found),
-                    Step::Passed => continue,
-                    Step::Over => return None,
+                    MetadataStep::Event(bare) => return Some(bare),
+                    MetadataStep::Passed => continue,
+                    MetadataStep::Over => return None,
                 }
             }
             let function = parse_function(record, layout).ok()?;
@@ -94,7 +94,7 @@ impl<'a> Decoder<'a> {
                 self.take_arguments(layout);
             }
             let moment = self.empty(MomentKind::Function(function.kind), tsc, at);
-            return Some(Found { moment: Moment { function: function.id, ..moment }, has_arguments });
+            return Some(BareMoment { moment: Moment { function: function.id, ..moment }, has_arguments });
         }
     }
 
@@ -119,11 +119,11 @@ impl<'a> Decoder<'a> {
 
     /// A metadata record.
     #[cold]
-    fn other(&mut self, layout: Layout) -> Step<'a> {
-        // The first pass refused payloads beyond the limit.
+    fn other(&mut self, layout: Layout) -> MetadataStep<'a> {
+        // The first pass rejected payloads beyond the limit.
         let Ok((Record::Metadata(metadata), used)) = parse_record(self.rest, layout, self.clock.version(), u64::MAX)
         else {
-            return Step::Over;
+            return MetadataStep::Over;
         };
         let at = self.at;
         self.advance(used);
@@ -131,7 +131,7 @@ impl<'a> Decoder<'a> {
             Body::NewCpu { .. } | Body::TscWrap { .. } | Body::CustomEvent { .. } | Body::TypedEvent { .. } => {
                 self.clock.metadata(&metadata.body).unwrap_or(self.clock.tsc)
             }
-            _ => return Step::Passed,
+            _ => return MetadataStep::Passed,
         };
         let moment = match metadata.body {
             Body::CustomEvent { time: CustomTime::OnCpu { cpu, .. }, data } => {
@@ -141,9 +141,9 @@ impl<'a> Decoder<'a> {
             Body::TypedEvent { event_type, data, .. } => {
                 Moment { data, ..self.empty(MomentKind::Typed(event_type), tsc, at) }
             }
-            _ => return Step::Passed,
+            _ => return MetadataStep::Passed,
         };
-        Step::Event(Found { moment, has_arguments: false })
+        MetadataStep::Event(BareMoment { moment, has_arguments: false })
     }
 
     fn advance(&mut self, bytes: usize) {
@@ -153,16 +153,16 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A moment without its arguments, which stand with the decoder.
+/// A moment without its arguments, which the decoder stores.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found<'a> {
+pub(crate) struct BareMoment<'a> {
     pub(crate) moment: Moment<'a>,
     has_arguments: bool,
 }
 
-/// What a metadata record came to.
-enum Step<'a> {
-    Event(Found<'a>),
+/// The result of a metadata record.
+enum MetadataStep<'a> {
+    Event(BareMoment<'a>),
     Passed,
     Over,
 }

@@ -1,4 +1,5 @@
-//! First pass over an FDR trace: which parts of it are whole records, of which thread, from which time on.
+//! First pass over an FDR trace: which parts of it are intact records, to which thread they belong, and from which time
+//! on.
 
 use std::collections::HashMap;
 
@@ -9,19 +10,19 @@ use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{Body, FUNCTION_BYTES, Metadata};
 use crate::rules;
 
-/// A piece is closed when it is this long.
+/// A piece is closed when it reaches this length.
 const PIECE_BYTES: u64 = 8 * 1024;
 
-/// Whole records in a row, all of one buffer, and what is known where they begin.
+/// Consecutive intact records, all of one buffer, and what is known where they begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece {
     /// The first record.
     pub(crate) at: At,
     pub(crate) bytes: u64,
-    /// Time base in front of the first record.
+    /// Time base before the first record.
     pub(crate) tsc: u64,
     pub(crate) cpu: u16,
-    /// Times never go back in it.
+    /// Times never go backwards in it.
     pub(crate) is_sorted: bool,
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -54,7 +55,7 @@ pub(crate) struct Index {
     pub(crate) owners: Vec<Owner>,
     buffers: Vec<Buffer>,
     pieces: Vec<Piece>,
-    /// Buffers that began before the one of their thread in front of them.
+    /// Buffers that began before the previous buffer of their thread.
     pub(crate) reordered: u64,
 }
 
@@ -68,7 +69,8 @@ impl Index {
         })
     }
 
-    /// As [`Self::pieces`] without those that end before a stretch of time or begin behind it. The thread must be in order.
+    /// As [`Self::pieces`], without those that end before a range of time or begin after it. The thread must be in
+    /// order.
     pub(crate) fn pieces_between(
         &self,
         owner: &Owner,
@@ -92,7 +94,7 @@ impl Index {
             .take_while(move |(_, piece)| piece.min <= last)
     }
 
-    /// True when the moments of all threads are in order of time as they stand in the file.
+    /// True when the moments of all threads are stored in order of time in the file.
     pub(crate) fn is_sorted_by_time(&self) -> bool {
         let mut last = 0;
         self.pieces.iter().all(|piece| {
@@ -102,7 +104,7 @@ impl Index {
         })
     }
 
-    /// Earliest time of all.
+    /// Earliest time in the trace.
     pub(crate) fn first_tsc(&self) -> Option<u64> {
         self.pieces.iter().map(|piece| piece.min).min()
     }
@@ -113,7 +115,7 @@ impl Index {
     }
 }
 
-/// Makes an [`Index`] from a walk; what is wrong goes to a sink.
+/// Makes an [`Index`] from a walk; diagnostics go to a sink.
 pub(crate) struct Indexer<'a> {
     sink: &'a mut dyn Sink,
     index: Index,
@@ -122,7 +124,7 @@ pub(crate) struct Indexer<'a> {
     number: u64,
     buffers_begun: u64,
     wall_micros: u64,
-    /// Arguments that the function record in front may still take; `None` behind other records.
+    /// Arguments that the previous function record may still have; `None` after other records.
     arguments: Option<usize>,
     piece: Option<Piece>,
     /// A piece of this buffer was kept.
@@ -148,7 +150,7 @@ impl<'a> Indexer<'a> {
         }
     }
 
-    /// Puts threads and their buffers in order.
+    /// Sorts threads and their buffers.
     pub(crate) fn finish(mut self) -> Index {
         self.close_buffer();
         let Index { mut owners, mut buffers, pieces, .. } = self.index;
@@ -164,7 +166,7 @@ impl<'a> Indexer<'a> {
             buffer.owner = rank.get(buffer.owner as usize).copied().unwrap_or(u32::MAX);
         }
         owners.sort_by_key(|owner| (owner.process, owner.thread));
-        // The sort is stable: what is left is the order of the file.
+        // The sort is stable: buffers of one thread stay in the order of the file.
         buffers.sort_by_key(|buffer| buffer.owner);
         let is_back = |pair: &&[Buffer]| matches!(pair, [a, b] if a.owner == b.owner && a.place() > b.place());
         let reordered = buffers.windows(2).filter(is_back).count() as u64;
@@ -248,7 +250,7 @@ impl Buffer {
 }
 
 impl Piece {
-    /// Takes in a stretch of times that never go back.
+    /// Processes a range of times that never go backwards.
     fn times(&mut self, first: u64, last: u64) {
         self.is_sorted &= self.max <= first && first <= last;
         self.min = self.min.min(first).min(last);
@@ -256,7 +258,7 @@ impl Piece {
     }
 }
 
-/// First delta, and the sum of all.
+/// First delta, and the sum of all deltas.
 fn deltas(run: Run<'_>) -> (u64, u64) {
     let records = run.bytes.as_chunks::<FUNCTION_BYTES>().0;
     let little = |[_, _, _, _, a, b, c, d]: &[u8; FUNCTION_BYTES]| u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
@@ -276,7 +278,7 @@ impl Visitor for Indexer<'_> {
         piece.bytes += run.bytes.len() as u64;
         match (first, last) {
             (Some(first), Some(last)) => piece.times(first, last),
-            // Time turns over within the run, and may do so again.
+            // Time overflows within the run, and may do so again.
             _ => piece.times(u64::MAX, 0),
         }
         self.clock.tsc = self.clock.tsc.wrapping_add(sum);

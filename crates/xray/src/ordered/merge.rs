@@ -1,7 +1,7 @@
-//! All threads of an FDR trace together in order of time.
+//! Merges all threads of an FDR trace in order of time.
 //!
-//! Each thread is a lane that stands at its next moment; the lane whose moment is earliest gives it. Nothing is kept
-//! but the places of the lanes. Only where time goes back within a thread are the moments concerned sorted in memory.
+//! Each thread is a lane positioned at its next moment; the lane with the earliest moment emits it. Only the positions
+//! of the lanes are stored. Where time goes backwards within a thread, the moments concerned are sorted in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,14 +12,14 @@ use anytrace_core::Error;
 use crate::moment::Moments;
 use crate::record::Layout;
 
-use super::decode::{Decoder, Found};
+use super::decode::{BareMoment, Decoder};
 use super::index::{Index, Owner, Piece};
 use super::store::Store;
 
 /// Up to this many threads are compared one by one.
 const SCANNED_MAX: usize = 12;
 
-/// Gives all moments in order of time; those of one time in the order of threads in the index.
+/// Emits all moments in order of time; those of one time in the order of threads in the index.
 pub(crate) fn merge<M: Moments>(
     all: &[u8],
     index: &Index,
@@ -29,18 +29,18 @@ pub(crate) fn merge<M: Moments>(
 ) -> Result<(), Error> {
     let lane =
         |owner| Lane::new(all, index.pieces(owner), Decoder::new(layout, version, owner), earliest(index, owner));
-    give(index.owners.iter().map(lane).collect(), u64::MAX, moments)
+    emit(index.owners.iter().map(lane).collect(), u64::MAX, moments)
 }
 
-/// A stretch of time.
+/// A range of time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Between {
     pub(crate) start: u64,
-    /// Not in it; `None` for no end.
+    /// Exclusive; `None` for no end.
     pub(crate) end: Option<u64>,
 }
 
-/// As [`merge`], of a stretch of time only. Each thread must be in order.
+/// As [`merge`], limited to a range of time. Each thread must be in order.
 pub(crate) fn merge_between<M: Moments>(
     all: &[u8],
     index: &Index,
@@ -57,11 +57,11 @@ pub(crate) fn merge_between<M: Moments>(
         lane.start = start;
         lanes.push(lane);
     }
-    give(lanes, last, moments)
+    emit(lanes, last, moments)
 }
 
-/// Gives the moments of all lanes up to a time.
-fn give<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
+/// Emits the moments of all lanes up to a time.
+fn emit<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
     mut lanes: Vec<Lane<'a, I>>,
     last: u64,
     moments: &mut M,
@@ -79,7 +79,7 @@ fn give<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((_, n)) = *top;
         let Some(lane) = lanes.get_mut(n) else { break };
-        lane.give(moments)?;
+        lane.emit(moments)?;
         match lane.step().filter(|&tsc| tsc <= last) {
             Some(tsc) => *top = Reverse((tsc, n)),
             None => {
@@ -90,8 +90,8 @@ fn give<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
     Ok(())
 }
 
-/// As [`give`] for few lanes, which stand at these times: the earliest is looked for each time, without any jump that
-/// the processor would have to foresee.
+/// As [`emit`] for a few lanes, which are at these times: the earliest is searched for each time, without any branch
+/// that the processor would have to predict.
 fn scan<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
     mut lanes: Vec<Lane<'a, I>>,
     mut times: Vec<u64>,
@@ -99,7 +99,7 @@ fn scan<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
     moments: &mut M,
 ) -> Result<(), Error> {
     while let Some((&first, others)) = times.split_first() {
-        // Of equal times the first lane's is given first.
+        // Of equal times the first lane's is emitted first.
         let (mut earliest, mut n) = (first, 0);
         for (other, &tsc) in others.iter().enumerate() {
             let is_earlier = tsc < earliest;
@@ -107,7 +107,7 @@ fn scan<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
             n = if is_earlier { other + 1 } else { n };
         }
         let (Some(lane), Some(time)) = (lanes.get_mut(n), times.get_mut(n)) else { break };
-        lane.give(moments)?;
+        lane.emit(moments)?;
         match lane.step() {
             Some(tsc) if tsc <= last => *time = tsc,
             _ => {
@@ -119,19 +119,19 @@ fn scan<'a, I: Iterator<Item = (u64, &'a Piece)>, M: Moments>(
     Ok(())
 }
 
-/// One thread, standing at a moment.
+/// One thread, positioned at a moment.
 struct Lane<'a, I> {
     all: &'a [u8],
     pieces: I,
-    /// Earliest time of the pieces from each one on; empty where the thread is in order.
+    /// Earliest time of the pieces from each one on; empty if the thread is in order.
     earliest: Vec<u64>,
-    /// Pieces begun.
+    /// Number of pieces begun.
     begun: usize,
-    /// Moments before it are passed over at first.
+    /// Moments before it are skipped at the start.
     start: u64,
     decoder: Decoder<'a>,
-    current: Option<Found<'a>>,
-    /// Moments that had to be sorted, and how many of them were stepped over.
+    current: Option<BareMoment<'a>>,
+    /// Moments that had to be sorted, and how many of them are done.
     store: Store,
     stored: usize,
 }
@@ -142,7 +142,7 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
         Self { all, pieces, earliest, begun, start, decoder, current, store, stored }
     }
 
-    /// Goes to the first moment that is not too early.
+    /// Advances to the first moment that is not too early.
     fn first(&mut self) -> Option<u64> {
         loop {
             let tsc = self.step()?;
@@ -152,7 +152,7 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
         }
     }
 
-    /// Goes to the next moment and returns its time; `None` at the end.
+    /// Advances to the next moment and returns its time; `None` at the end.
     #[inline]
     fn step(&mut self) -> Option<u64> {
         loop {
@@ -173,9 +173,9 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
         }
     }
 
-    /// Gives the moment at which the lane stands.
+    /// Emits the moment at which the lane is.
     #[inline(always)]
-    fn give<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
+    fn emit<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
         if let Some(found) = &self.current {
             return moments.moment(&self.decoder.complete(found));
         }
@@ -183,7 +183,7 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
         entry.map_or(Ok(()), |entry| moments.moment(&self.store.moment(entry)))
     }
 
-    /// Goes into the next piece; where it overlaps those behind it, sorts as many as hang together.
+    /// Enters the next piece; where it overlaps later pieces, sorts all that overlap each other.
     #[cold]
     fn begin_piece(&mut self) -> Option<()> {
         let (buffer, piece) = self.next_piece()?;
@@ -212,13 +212,13 @@ impl<'a, I: Iterator<Item = (u64, &'a Piece)>> Lane<'a, I> {
         self.pieces.next()
     }
 
-    /// True when a piece behind those begun has times before this one.
+    /// True when a piece after those begun has times before this one.
     fn reaches_over(&self, latest: u64) -> bool {
         self.earliest.get(self.begun).is_some_and(|&earliest| earliest < latest)
     }
 }
 
-/// True when time never goes back in a thread.
+/// True when time never goes backwards in a thread.
 pub(crate) fn is_in_order(index: &Index, owner: &Owner) -> bool {
     let mut last = 0;
     index.pieces(owner).all(|(_, piece)| {
@@ -228,7 +228,7 @@ pub(crate) fn is_in_order(index: &Index, owner: &Owner) -> bool {
     })
 }
 
-/// Earliest time of the pieces from each one on; nothing where they are in order.
+/// Earliest time of the pieces from each one on; empty if they are in order.
 fn earliest(index: &Index, owner: &Owner) -> Vec<u64> {
     if is_in_order(index, owner) {
         return Vec::new();

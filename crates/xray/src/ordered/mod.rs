@@ -1,10 +1,10 @@
 //! Any XRay trace in order of time: each thread's moments by themselves, or all threads' together.
 //!
 //! On the wire the threads of a Basic trace are mixed, and an FDR trace has each thread in buffers, in the order in
-//! which they were written out, which need not be that of time (page, sections 1.3 and 2). Where all bytes are at hand
-//! a first pass finds the parts of an FDR trace that are whole records, reports damage, and puts buffers in order; a
-//! second turns those parts into moments, thread by thread, on as many processors as there are. Long streams are taken
-//! as they come.
+//! which they were written out, which need not be the order of time (page, sections 1.3 and 2). Where all bytes are
+//! available a first pass finds the parts of an FDR trace that are intact records, reports damage, and puts buffers in
+//! order; a second turns those parts into moments, thread by thread, on as many processors as there are. Long streams
+//! are processed as they arrive.
 
 mod decode;
 mod index;
@@ -21,19 +21,19 @@ use anytrace_core::{Cursor, Error, Input, Limits, OpenOptions, Sink, Summary};
 use crate::moment::Moments;
 use crate::reader::Reader;
 use crate::record::{Header, Layout, TYPE_FDR};
-use crate::rewrite::drain;
+use crate::rewrite::read_to_end;
 use crate::rules;
 use crate::trace::{Form, Opened, XrayTrace, end};
 use decode::Decoder;
 use index::{Index, Indexer};
 use store::Store;
 pub(crate) use windows::Windows;
-use wire::{AsTheyCome, Quiet, Scout, Seen, WhileInOrder, WireForm, walk, yaml_header};
+use wire::{AsTheyCome, Quiet, Scout, ScoutReport, WhileInOrder, WireForm, walk, yaml_header};
 
-/// Streams up to this length are held in memory and read as files are.
-const HELD_BYTES: usize = 64 << 20;
+/// Streams up to this length are buffered in memory and read as files are.
+const BUFFERED_BYTES_MAX: usize = 64 << 20;
 
-/// First bytes of a longer stream that are looked at for their order: they are copied for it.
+/// First bytes of a longer stream that are examined for their order: they are copied for this.
 const LOOKED_AT_BYTES: usize = 32 << 20;
 
 /// Forms of trace.
@@ -49,14 +49,14 @@ pub enum SourceForm {
     Yaml,
 }
 
-/// What the header says.
+/// What the header states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Form of the file.
     pub form: SourceForm,
-    /// The version, of YAML that of the trace it was made from.
+    /// The version; for YAML, that of the trace it was made from.
     pub version: u32,
-    /// 0 Basic, 1 FDR; of YAML that of the trace it was made from.
+    /// 0 Basic, 1 FDR; for YAML, that of the trace it was made from.
     pub type_code: u32,
     /// Whether the counter runs at a constant rate.
     pub constant_tsc: bool,
@@ -119,25 +119,25 @@ pub struct Ordered {
     facts: Facts,
     body: Body,
     limits: Limits,
-    /// A stream beyond this is long.
-    held_bytes: usize,
+    /// A stream longer than this is long.
+    buffered_bytes_max: usize,
     summary: Summary,
 }
 
-/// What is left to be done.
+/// What remains to be done.
 enum Body {
     Nothing,
-    /// An FDR trace whose bytes are at hand, after the first pass.
+    /// An FDR trace whose bytes are available, after the first pass.
     Indexed {
         cursor: Cursor,
         index: Index,
         layout: Layout,
     },
-    /// A Basic or YAML trace whose bytes are at hand, after the first pass.
+    /// A Basic or YAML trace whose bytes are available, after the first pass.
     Scouted {
         cursor: Cursor,
         form: WireForm,
-        seen: Seen,
+        seen: ScoutReport,
     },
     /// A long stream, not read yet.
     Long {
@@ -147,27 +147,28 @@ enum Body {
 }
 
 impl Ordered {
-    /// Opens a trace of any form and reads its header, and where all bytes are at hand (a file given by name, memory, a
-    /// stream of up to 64 MiB) all of it once. Damage goes to the sink, here or while moments are given.
+    /// Opens a trace of any form and reads its header. Where all bytes are available (a file given by name, memory, a
+    /// stream of up to 64 MiB) it reads all of them once. Damage is reported to the sink, here or while moments are
+    /// emitted.
     ///
     /// # Errors
-    /// I/O, options that the format does not have, and what the sink returns.
+    /// I/O errors, options that the format does not have, and whatever the sink returns.
     pub fn open(input: Input, options: &OpenOptions, sink: &mut dyn Sink) -> Result<Self, Error> {
         options.only("xray", &["endian"])?;
         Self::of(XrayTrace::new(input, options), sink)
     }
 
     pub(crate) fn of(trace: XrayTrace, sink: &mut dyn Sink) -> Result<Self, Error> {
-        Self::holding(trace, sink, HELD_BYTES)
+        Self::open_buffering(trace, sink, BUFFERED_BYTES_MAX)
     }
 
-    fn holding(trace: XrayTrace, sink: &mut dyn Sink, held_bytes: usize) -> Result<Self, Error> {
+    fn open_buffering(trace: XrayTrace, sink: &mut dyn Sink, buffered_bytes_max: usize) -> Result<Self, Error> {
         let Opened { mut cursor, form, limits } = trace.start(sink)?;
         let (form, facts) = match form {
             Form::Empty | Form::Unreadable(_) => {
-                let bytes = end(&drain(cursor)?, sink)?;
+                let bytes = end(&read_to_end(cursor)?, sink)?;
                 let summary = Summary { records: 0, bytes };
-                return Ok(Self { facts: Facts::NOTHING, body: Body::Nothing, limits, held_bytes, summary });
+                return Ok(Self { facts: Facts::NOTHING, body: Body::Nothing, limits, buffered_bytes_max, summary });
             }
             Form::Yaml => (WireForm::Yaml, Facts::of_yaml(&mut cursor, &limits)?),
             Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
@@ -178,20 +179,20 @@ impl Ordered {
             }
         };
         let body = Body::Long { cursor, form };
-        let mut ordered = Self { facts, body, limits, held_bytes, summary: Summary::default() };
-        ordered.first_pass(held_bytes, sink)?;
+        let mut ordered = Self { facts, body, limits, buffered_bytes_max, summary: Summary::default() };
+        ordered.first_pass(buffered_bytes_max, sink)?;
         Ok(ordered)
     }
 
-    /// Reads all once, where it is no longer than `held_bytes` or at hand anyway.
-    fn first_pass(&mut self, held_bytes: usize, sink: &mut dyn Sink) -> Result<(), Error> {
+    /// Reads all bytes once, if they are no more than `buffered_bytes_max` or available anyway.
+    fn first_pass(&mut self, buffered_bytes_max: usize, sink: &mut dyn Sink) -> Result<(), Error> {
         let Body::Long { mut cursor, form } = std::mem::replace(&mut self.body, Body::Nothing) else { return Ok(()) };
-        // Buffers are read by their places; the other forms are read again from the first byte.
+        // Buffers are read at their offsets; the other forms are read again from the first byte.
         let is_kept = match form {
             WireForm::Fdr(..) => cursor.as_slice().is_some() || cursor.bring_at_hand(),
             _ => cursor.can_rewind(),
         };
-        if !is_kept && cursor.fill(held_bytes.saturating_add(1))? > held_bytes {
+        if !is_kept && cursor.fill(buffered_bytes_max.saturating_add(1))? > buffered_bytes_max {
             self.body = Body::Long { cursor, form };
             return Ok(());
         }
@@ -214,18 +215,18 @@ impl Ordered {
         Ok(())
     }
 
-    /// What the header says.
+    /// What the header states.
     pub fn header(&self) -> &Facts {
         &self.facts
     }
 
-    /// How many buffers began before the one of their thread in front of them, and were put in order. 0 for other forms
-    /// than FDR, and for long streams.
+    /// How many buffers began before the previous buffer of their thread, and were put in order. 0 for forms other than
+    /// FDR, and for long streams.
     pub fn reordered_buffers(&self) -> u64 {
         if let Body::Indexed { index, .. } = &self.body { index.reordered } else { 0 }
     }
 
-    /// Earliest time of all moments; `None` of none, and for long streams.
+    /// Earliest time of all moments; `None` without moments, and for long streams.
     pub fn first_tsc(&self) -> Option<u64> {
         match &self.body {
             Body::Indexed { index, .. } => index.first_tsc(),
@@ -234,7 +235,7 @@ impl Ordered {
         }
     }
 
-    /// The parts of an FDR trace whose bytes are at hand, to be read as often as is wanted.
+    /// The parts of an FDR trace whose bytes are available, to be read any number of times.
     #[cfg(feature = "tools")]
     pub(crate) fn pieces(&self) -> Option<Pieces<'_>> {
         let Body::Indexed { cursor, index, layout } = &self.body else { return None };
@@ -242,14 +243,14 @@ impl Ordered {
         Some(Pieces { all, index, layout: *layout, version: self.facts.fdr_version() })
     }
 
-    /// Gives every moment, those of each thread (of each process) in order of time. Threads may be mixed.
+    /// Emits every moment, those of each thread (of each process) in order of time. Threads may be mixed.
     ///
-    /// A thread's buffers are put in order; where time goes back within one it is left so. Of a stream of more than
-    /// 64 MiB buffers are given as they come, in constant memory, and a diagnostic counts those that come late. Damage
-    /// goes to the sink; [`Moments::report`] and [`Moments::lost`] are not called.
+    /// A thread's buffers are put in order; where time goes backwards within one, the order is left as it is. Buffers
+    /// of a stream of more than 64 MiB are emitted as they arrive, in constant memory, and a diagnostic counts those
+    /// that come late. Damage is reported to the sink; [`Moments::report`] and [`Moments::lost`] are not called.
     ///
     /// # Errors
-    /// I/O, and what the receiver and the sink return.
+    /// I/O errors, and whatever the receiver and the sink return.
     pub fn by_thread<M: Moments>(self, moments: &mut M, sink: &mut dyn Sink) -> Result<Summary, Error> {
         match self.body {
             Body::Nothing => {}
@@ -259,7 +260,7 @@ impl Ordered {
                     let mut decoder = Decoder::new(layout, self.facts.fdr_version(), owner);
                     for (buffer, piece) in index.pieces(owner) {
                         decoder.start(all, buffer, piece);
-                        decoder.give(moments)?;
+                        decoder.emit(moments)?;
                     }
                 }
             }
@@ -277,9 +278,9 @@ impl Ordered {
         Ok(self.summary)
     }
 
-    /// As [`Self::by_thread`], with the threads of an FDR trace spread over `threads` workers: each has a receiver of
-    /// its own from `make` and is given all moments of the threads that fell to it. Which those are may differ from run
-    /// to run. Other forms and long streams have one receiver.
+    /// As [`Self::by_thread`], with the threads of an FDR trace distributed over `threads` workers: each worker has its
+    /// own receiver from `make`, which gets all moments of the threads assigned to it. The assignment may differ from
+    /// run to run. Other forms and long streams have one receiver.
     ///
     /// # Errors
     /// As [`Self::by_thread`].
@@ -294,7 +295,7 @@ impl Ordered {
             && index.owners.len() > 1
         {
             let all = cursor.as_slice().unwrap_or_default();
-            let given = parallel::give(all, index, *layout, self.facts.fdr_version(), threads, make)?;
+            let given = parallel::emit(all, index, *layout, self.facts.fdr_version(), threads, make)?;
             return Ok((given, self.summary));
         }
         let mut moments = make();
@@ -302,13 +303,13 @@ impl Ordered {
         Ok((vec![moments], summary))
     }
 
-    /// Gives every moment in order of time; those of one time in the order of their processes, threads and records
+    /// Emits every moment in order of time; those of one time in the order of their processes, threads and records
     /// (FDR), or of the file (Basic, YAML).
     ///
-    /// Memory does not grow with the trace, but by as much as must be sorted: the moments of FDR buffers of one thread
-    /// that overlap; all of a Basic or YAML trace that is out of order; and a stream of more than 64 MiB is held whole
-    /// unless its first 32 MiB are in order of time. Damage goes to the sink; [`Moments::report`] and
-    /// [`Moments::lost`] are not called.
+    /// Memory does not grow with the trace, except by what must be sorted: the moments of FDR buffers of one thread
+    /// that overlap; all of a Basic or YAML trace that is out of order; and all of a stream of more than 64 MiB, unless
+    /// its first 32 MiB are in order of time. Damage is reported to the sink; [`Moments::report`] and [`Moments::lost`]
+    /// are not called.
     ///
     /// # Errors
     /// As [`Self::by_thread`].
@@ -338,7 +339,7 @@ impl Ordered {
         Ok(self.summary)
     }
 
-    /// The trace cut into stretches of time that can be read side by side; `None` where it cannot be cut.
+    /// The trace cut into ranges of time that can be read in parallel; `None` if it cannot be cut.
     pub(crate) fn windows(&self) -> Option<Windows<'_>> {
         let Body::Indexed { cursor, index, layout } = &self.body else { return None };
         Windows::of(cursor.as_slice()?, index, *layout, self.facts.fdr_version())
@@ -349,9 +350,9 @@ impl Ordered {
         &self.summary
     }
 
-    /// Whether the first bytes of a stream are in order of time as they come. One FDR buffer alone is no sign of it.
+    /// Whether the first bytes of a stream are in order of time as they arrive. A single FDR buffer does not show it.
     fn begins_in_order(&self, window: &[u8], form: WireForm) -> bool {
-        let head = window.get(..self.held_bytes.min(LOOKED_AT_BYTES)).unwrap_or(window).to_vec();
+        let head = window.get(..self.buffered_bytes_max.min(LOOKED_AT_BYTES)).unwrap_or(window).to_vec();
         let cursor = Cursor::new(Input::from_bytes("head", head));
         if let WireForm::Fdr(header, layout) = form {
             let mut silent = Silent;
@@ -383,7 +384,7 @@ impl Pieces<'_> {
         threads: usize,
         make: impl Fn() -> M + Sync,
     ) -> Result<Vec<M>, Error> {
-        parallel::give(self.all, self.index, self.layout, self.version, threads, make)
+        parallel::emit(self.all, self.index, self.layout, self.version, threads, make)
     }
 
     /// Process and thread of every thread.
@@ -391,15 +392,15 @@ impl Pieces<'_> {
         self.index.owners.iter().map(|owner| (owner.process, owner.thread)).collect()
     }
 
-    /// Gives the moments of a thread from the record `seq` on.
-    pub(crate) fn give_from<M: Moments>(&self, thread: (u32, u32), seq: u64, moments: &mut M) -> Result<(), Error> {
+    /// Emits the moments of a thread from the record `seq` on.
+    pub(crate) fn emit_from<M: Moments>(&self, thread: (u32, u32), seq: u64, moments: &mut M) -> Result<(), Error> {
         let Some(owner) = self.index.owners.iter().find(|owner| (owner.process, owner.thread) == thread) else {
             return Ok(());
         };
         let pieces: Vec<_> = self.index.pieces(owner).collect();
-        // The piece with the record is that with the last beginning that is not behind it.
-        let holding = pieces.iter().enumerate().filter(|(_, (_, piece))| piece.at.seq <= seq);
-        let Some((at, _)) = holding.max_by_key(|(_, (_, piece))| piece.at.seq) else { return Ok(()) };
+        // The piece with the record is the last one that does not begin after it.
+        let before = pieces.iter().enumerate().filter(|(_, (_, piece))| piece.at.seq <= seq);
+        let Some((at, _)) = before.max_by_key(|(_, (_, piece))| piece.at.seq) else { return Ok(()) };
         let mut decoder = Decoder::new(self.layout, self.version, owner);
         for (n, &(buffer, piece)) in pieces.iter().enumerate().skip(at) {
             decoder.start(self.all, buffer, piece);
@@ -443,7 +444,7 @@ impl Facts {
     }
 }
 
-/// Drops everything.
+/// Discards every diagnostic.
 struct Silent;
 
 impl Sink for Silent {
@@ -460,7 +461,7 @@ fn again<M: Moments>(
     must_sort: bool,
     moments: &mut M,
 ) -> Result<(), Error> {
-    // The first pass kept all bytes, or the trace would not be here.
+    // The first pass buffered all bytes; otherwise this point is not reached.
     cursor.rewind();
     cursor.fill(1)?;
     if !must_sort {
@@ -470,5 +471,5 @@ fn again<M: Moments>(
     let mut store = Store::default();
     walk(cursor, form, limits, &mut store)?;
     store.entries.sort_by_key(|entry| entry.tsc);
-    store.give(moments)
+    store.emit(moments)
 }

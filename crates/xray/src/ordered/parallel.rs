@@ -1,4 +1,4 @@
-//! Threads of a trace spread over threads of this program.
+//! Distributes the threads of a trace over threads of this program.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,8 +13,8 @@ use super::index::{Index, Owner};
 /// Most workers.
 const WORKERS_MAX: usize = 256;
 
-/// Gives each thread of the trace to one of several receivers, largest first.
-pub(crate) fn give<M: Moments + Send>(
+/// Emits each thread of the trace to one of several receivers, largest first.
+pub(crate) fn emit<M: Moments + Send>(
     all: &[u8],
     index: &Index,
     layout: Layout,
@@ -31,7 +31,7 @@ pub(crate) fn give<M: Moments + Send>(
             let mut decoder = Decoder::new(layout, version, owner);
             for (buffer, piece) in index.pieces(owner) {
                 decoder.start(all, buffer, piece);
-                decoder.give(&mut moments)?;
+                decoder.emit(&mut moments)?;
             }
         }
         Ok(moments)

@@ -1,4 +1,4 @@
-//! Moments kept in memory, compactly: for sources that must be sorted as a whole.
+//! Compact storage of moments in memory, for sources that must be sorted in full.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::reader::At;
 /// An entry has nothing in [`Store::more`].
 const NOTHING: u32 = u32::MAX;
 
-/// One moment without what has a length.
+/// One moment without its parts of variable length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) tsc: u64,
@@ -34,7 +34,7 @@ struct More {
     byte_count: usize,
 }
 
-/// Moments in the order in which they came. Grows with them: 64 bytes each, and their arguments and payloads.
+/// Moments in the order in which they were added. Memory: 64 bytes for each, plus their arguments and payloads.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) entries: Vec<Entry>,
@@ -90,7 +90,7 @@ impl Store {
         number
     }
 
-    /// An entry as it was given.
+    /// An entry as it was added.
     pub(crate) fn moment(&self, entry: &Entry) -> Moment<'_> {
         let more = self.more.get(entry.more as usize);
         let arguments = more.and_then(|more| self.words.get(more.words..more.words + more.word_count));
@@ -110,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Forgets all moments; keeps the room.
+    /// Removes all moments; keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.more.clear();
@@ -118,8 +118,8 @@ impl Store {
         self.bytes.clear();
     }
 
-    /// Gives all entries in their present order.
-    pub(crate) fn give<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
+    /// Emits all entries in their present order.
+    pub(crate) fn emit<M: Moments>(&self, moments: &mut M) -> Result<(), Error> {
         self.entries.iter().try_for_each(|entry| moments.moment(&self.moment(entry)))
     }
 }

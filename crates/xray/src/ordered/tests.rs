@@ -1,4 +1,4 @@
-//! Every way of reading in order against a slow obvious one: collect all, sort.
+//! Every way of reading in order, compared with a slow obvious one: collect all, sort.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::moment::{FdrMoments, Moment, MomentKind};
 use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{Body as Fields, Metadata};
 
-/// A moment that owns what it has.
+/// A moment that owns its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kept {
     kind: MomentKind,
@@ -59,19 +59,19 @@ impl Moments for All {
     }
 }
 
-/// Where a moment's buffer stands: which stretch of the file, and its wall time.
-type Stretch = (u64, u64);
+/// Where a moment's buffer is stored: which segment of the file, and its wall time.
+type Segment = (u64, u64);
 
-/// Keeps moments with their stretch.
+/// Stores moments with their segment.
 struct Oracle<'a> {
-    stretch: &'a Cell<Stretch>,
-    kept: Vec<(Stretch, Kept)>,
+    segment: &'a Cell<Segment>,
+    kept: Vec<(Segment, Kept)>,
     problems: Vec<Diagnostic>,
 }
 
 impl Moments for Oracle<'_> {
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
-        self.kept.push((self.stretch.get(), Kept::of(moment)));
+        self.kept.push((self.segment.get(), Kept::of(moment)));
         Ok(())
     }
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
@@ -80,8 +80,8 @@ impl Moments for Oracle<'_> {
     }
 }
 
-/// Passes on to [`FdrMoments`]; counts stretches behind what it flushes.
-struct Counting<'a, 'm>(FdrMoments<'m, Oracle<'a>>, &'a Cell<Stretch>);
+/// Passes everything on to [`FdrMoments`]; counts segments after what it flushes.
+struct Counting<'a, 'm>(FdrMoments<'m, Oracle<'a>>, &'a Cell<Segment>);
 
 impl Visitor for Counting<'_, '_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
@@ -89,12 +89,12 @@ impl Visitor for Counting<'_, '_> {
     }
     fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: At) -> Result<(), Error> {
         self.0.metadata(metadata, raw, at)?;
-        let (stretch, wall) = self.1.get();
+        let (segment, wall) = self.1.get();
         match metadata.body {
-            Fields::NewBuffer { .. } => self.1.set((stretch + 1, 0)),
-            Fields::Pid { .. } => self.1.set((stretch + 1, wall)),
+            Fields::NewBuffer { .. } => self.1.set((segment + 1, 0)),
+            Fields::Pid { .. } => self.1.set((segment + 1, wall)),
             Fields::WallTime { seconds, micros } => {
-                self.1.set((stretch, seconds.saturating_mul(1_000_000).saturating_add(u64::from(micros))));
+                self.1.set((segment, seconds.saturating_mul(1_000_000).saturating_add(u64::from(micros))));
             }
             _ => {}
         }
@@ -105,8 +105,8 @@ impl Visitor for Counting<'_, '_> {
     }
     fn buffer_end(&mut self, at: At) -> Result<(), Error> {
         self.0.buffer_end(at)?;
-        let (stretch, wall) = self.1.get();
-        self.1.set((stretch + 1, wall));
+        let (segment, wall) = self.1.get();
+        self.1.set((segment + 1, wall));
         Ok(())
     }
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
@@ -114,18 +114,18 @@ impl Visitor for Counting<'_, '_> {
     }
 }
 
-/// What all threads' moments should be, by thread and by time, and what should be said.
+/// The expected moments of all threads, by thread and by time, and the expected diagnostics.
 fn expected(bytes: &[u8]) -> (Vec<Kept>, Vec<Kept>, Vec<Diagnostic>) {
-    let mut said = Collect::default();
+    let mut reported = Collect::default();
     let input = Input::from_bytes("x", bytes.to_vec());
-    let Opened { cursor, form, limits } = XrayTrace::new(input, &OpenOptions::default()).start(&mut said).unwrap();
-    let stretch = Cell::new((0, 0));
-    let mut oracle = Oracle { stretch: &stretch, kept: Vec::new(), problems: said.0 };
+    let Opened { cursor, form, limits } = XrayTrace::new(input, &OpenOptions::default()).start(&mut reported).unwrap();
+    let segment = Cell::new((0, 0));
+    let mut oracle = Oracle { segment: &segment, kept: Vec::new(), problems: reported.0 };
     let (mut is_fdr, mut cursor) = (false, Some(cursor));
     match form {
         Form::Binary(header, layout) if header.type_code == TYPE_FDR => {
             is_fdr = true;
-            let mut counting = Counting(FdrMoments::new(&mut oracle, header.version), &stretch);
+            let mut counting = Counting(FdrMoments::new(&mut oracle, header.version), &segment);
             Reader::new(cursor.take().unwrap(), header, layout, &limits).walk(&mut counting).unwrap();
         }
         Form::Binary(header, layout) => {
@@ -136,15 +136,15 @@ fn expected(bytes: &[u8]) -> (Vec<Kept>, Vec<Kept>, Vec<Diagnostic>) {
     }
     let mut kept = oracle.kept;
     let mut first = HashMap::new();
-    for ((stretch, _), moment) in &kept {
-        first.entry(*stretch).or_insert(moment.tsc);
+    for ((segment, _), moment) in &kept {
+        first.entry(*segment).or_insert(moment.tsc);
     }
     if is_fdr {
-        kept.sort_by_key(|((stretch, wall), m)| (m.process, m.thread, first[stretch], *wall, *stretch));
+        kept.sort_by_key(|((segment, wall), m)| (m.process, m.thread, first[segment], *wall, *segment));
     } else {
         let mut by_time = kept.clone();
         by_time.sort_by_key(|(_, moment)| moment.tsc);
-        let flat = |list: Vec<(Stretch, Kept)>| list.into_iter().map(|(_, moment)| moment).collect();
+        let flat = |list: Vec<(Segment, Kept)>| list.into_iter().map(|(_, moment)| moment).collect();
         let mut by_thread = by_time.clone();
         by_thread.sort_by_key(|(_, moment)| (moment.process, moment.thread));
         return (flat(by_thread), flat(by_time), oracle.problems);
@@ -162,19 +162,19 @@ fn threads_apart(mut moments: Vec<Kept>) -> Vec<Kept> {
 
 /// Reads by each way and compares.
 fn assert_ordered(bytes: &[u8], what: &str) {
-    let (by_thread, by_time, said) = expected(bytes);
+    let (by_thread, by_time, reported) = expected(bytes);
     let options = OpenOptions::default();
     let slice = || Input::from_bytes("x", bytes.to_vec());
     for (way, input) in [("slice", slice()), ("drip", dripping("x", bytes, 4099))] {
         let (mut all, mut sink) = (All::default(), Collect::default());
         let ordered = Ordered::open(input, &options, &mut sink).unwrap();
         ordered.by_thread(&mut all, &mut sink).unwrap();
-        assert!(sink.0 == said, "{what}, {way}: {:#?}\nexpected {said:#?}", sink.0);
+        assert!(sink.0 == reported, "{what}, {way}: {:#?}\nexpected {reported:#?}", sink.0);
         assert!(threads_apart(all.0) == by_thread, "{what}, {way}: by thread");
         let (mut all, mut sink) = (All::default(), Collect::default());
         let ordered = Ordered::open(slice(), &options, &mut sink).unwrap();
         ordered.by_time(&mut all, &mut sink).unwrap();
-        assert_eq!(sink.0, said, "{what}, {way}");
+        assert_eq!(sink.0, reported, "{what}, {way}");
         assert!(all.0 == by_time, "{what}, {way}: by time");
     }
     let mut sink = Collect::default();
@@ -257,10 +257,10 @@ fn trace(buffers: &[(u32, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// Reads bytes as a stream that is too long to be held.
-fn long(bytes: &[u8], held: usize, sink: &mut Collect) -> Ordered {
+/// Reads bytes as a stream that is too long to be buffered.
+fn long(bytes: &[u8], limit: usize, sink: &mut Collect) -> Ordered {
     let trace = XrayTrace::new(dripping("x", bytes, 64), &OpenOptions::default());
-    Ordered::holding(trace, sink, held).unwrap()
+    Ordered::open_buffering(trace, sink, limit).unwrap()
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_long_stream_is_given_as_it_comes_and_late_buffers_are_counted() {
     let codes: Vec<_> = sink.0.iter().map(|report| report.code()).collect();
     assert_eq!(codes, ["xray/stream-order"]);
     assert!(sink.0[0].to_string().contains("1 buffers that begin"), "{}", sink.0[0]);
-    // By name the same bytes are in order.
+    // Given by name, the same bytes are in order.
     assert_ordered(&bytes, "five buffers");
 }
 
@@ -287,12 +287,12 @@ fn a_long_stream_in_order_of_time_is_not_kept() {
 }
 
 #[test]
-fn a_long_stream_that_begins_out_of_order_is_held_and_sorted() {
-    // One buffer alone is no sign of order either.
-    for (buffers, held) in [([(1, 5000), (2, 1000), (1, 12_000)], 900), ([(1, 1000), (2, 500), (1, 2000)], 300)] {
+fn a_long_stream_that_begins_out_of_order_is_buffered_and_sorted() {
+    // A single buffer does not show the order either.
+    for (buffers, limit) in [([(1, 5000), (2, 1000), (1, 12_000)], 900), ([(1, 1000), (2, 500), (1, 2000)], 300)] {
         let bytes = trace(&buffers);
         let (mut all, mut sink) = (All::default(), Collect::default());
-        let summary = long(&bytes, held, &mut sink).by_time(&mut all, &mut sink).unwrap();
+        let summary = long(&bytes, limit, &mut sink).by_time(&mut all, &mut sink).unwrap();
         assert!(all.0 == expected(&bytes).1);
         assert_eq!(sink.0.iter().map(|report| report.code()).collect::<Vec<_>>(), ["xray/stream-held"]);
         assert_eq!(summary.bytes, bytes.len() as u64);
@@ -300,7 +300,7 @@ fn a_long_stream_that_begins_out_of_order_is_held_and_sorted() {
 }
 
 #[test]
-fn what_comes_late_in_a_long_stream_is_sorted_behind_what_came() {
+fn late_moments_of_a_long_stream_are_sorted_after_earlier_ones() {
     let bytes = trace(&[(1, 1000), (2, 5000), (3, 20_000), (4, 7000), (1, 12_000)]);
     let (mut all, mut sink) = (All::default(), Collect::default());
     long(&bytes, 900, &mut sink).by_time(&mut all, &mut sink).unwrap();
@@ -312,18 +312,18 @@ fn what_comes_late_in_a_long_stream_is_sorted_behind_what_came() {
 #[test]
 fn long_basic_and_text_streams_are_read_the_same_ways() {
     for (name, bytes) in samples().into_iter().filter(|(name, _)| name.contains("basic") || name.ends_with("yaml")) {
-        let (by_thread, by_time, said) = expected(&bytes);
+        let (by_thread, by_time, reported) = expected(&bytes);
         let (mut all, mut sink) = (All::default(), Collect::default());
         let facts = *long(&bytes, 40, &mut sink).header();
         long(&bytes, 40, &mut sink).by_thread(&mut all, &mut sink).unwrap();
         assert_eq!(threads_apart(all.0).len(), by_thread.len(), "{name}");
         let (mut all, mut sink) = (All::default(), Collect::default());
         long(&bytes, 40, &mut sink).by_time(&mut all, &mut sink).unwrap();
-        assert!(sink.0.len() <= said.len() + 1, "{name}: {:#?}", sink.0);
+        assert!(sink.0.len() <= reported.len() + 1, "{name}: {:#?}", sink.0);
         assert!(all.0.len() == by_time.len(), "{name}");
         let mut sink = Collect::default();
-        let whole = Ordered::open(Input::from_bytes("x", bytes), &OpenOptions::default(), &mut sink).unwrap();
-        assert_eq!(*whole.header(), facts, "{name}");
+        let ordered = Ordered::open(Input::from_bytes("x", bytes), &OpenOptions::default(), &mut sink).unwrap();
+        assert_eq!(*ordered.header(), facts, "{name}");
     }
 }
 
@@ -334,7 +334,7 @@ fn buffers_that_overlap_are_merged_by_time() {
     assert_ordered(&trace(&[(1, u64::MAX - 30), (1, 10), (2, 5)]), "turning over");
 }
 
-/// All windows one after another; `None` where the trace is not cut.
+/// All windows one after another; `None` if the trace is not cut.
 fn by_window(bytes: &[u8], window_bytes: u64) -> Option<(usize, Vec<Kept>)> {
     let mut sink = Collect::default();
     let options = OpenOptions::default();
@@ -343,12 +343,12 @@ fn by_window(bytes: &[u8], window_bytes: u64) -> Option<(usize, Vec<Kept>)> {
     let form = (*layout, ordered.facts.fdr_version());
     let windows = Windows::cut(cursor.as_slice().unwrap(), index, form, window_bytes)?;
     let mut all = All::default();
-    (0..windows.count()).for_each(|window| windows.give(window, &mut all).unwrap());
+    (0..windows.count()).for_each(|window| windows.emit(window, &mut all).unwrap());
     Some((windows.count(), all.0))
 }
 
 #[test]
-fn windows_together_are_the_whole_in_order_of_time() {
+fn windows_together_are_the_trace_in_order_of_time() {
     let mut seed = 5_u64;
     let mut random = |below: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -356,7 +356,7 @@ fn windows_together_are_the_whole_in_order_of_time() {
     };
     let (mut cut, mut most) = (0, 0);
     for round in 0..60 {
-        // More threads than are compared one by one, in some.
+        // In some rounds, more threads than are compared one by one.
         let mut ends = vec![0; if round % 2 == 0 { 3 } else { 20 }];
         let threads = ends.len() as u64;
         let mut buffers = Vec::new();
@@ -392,12 +392,12 @@ fn every_sample_that_can_be_cut_is_the_same_cut() {
 }
 
 #[test]
-fn what_is_not_worth_it_is_not_cut() {
-    // Time goes back in a thread; all at one time; one buffer alone.
+fn a_trace_is_not_cut_if_it_does_not_pay() {
+    // Time goes backwards in a thread; everything at one time; one buffer alone.
     assert!(by_window(&trace(&[(1, 1000), (1, 1100), (2, 5000)]), 1).is_none());
     assert!(by_window(&trace(&[(1, 1000), (2, 1000), (3, 1000)]), 1).is_none());
     assert!(by_window(&trace(&[(1, 1000)]), 1).is_none());
-    // Threads that last as long as the whole, each of one piece.
+    // Threads that last as long as the entire trace, each with one piece.
     let mut buffers: Vec<(u32, u64)> = (0..40).map(|n| (1, 1000 + n * 500)).collect();
     assert!(by_window(&trace(&buffers), 1).is_some());
     let slow = |thread| {

@@ -1,4 +1,4 @@
-//! Moments in wire order, from any form, and who looks at them on the way.
+//! Moments in wire order, from any form, and the visitors that examine them on the way.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::yaml::{YamlEntry, YamlHeader, YamlMoments, YamlVisitor, walk_yaml};
 
 use super::store::Store;
 
-/// How much of a text is looked at for its header.
+/// How much of a text is searched for its header.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// A form with what is needed to walk it.
@@ -45,11 +45,11 @@ pub(crate) fn walk<M: Moments>(
     }
 }
 
-/// The header of a text whose first bytes are at hand; `None` where they have none.
+/// The header of a text whose first bytes are buffered; `None` if they have none.
 pub(crate) fn yaml_header(cursor: &mut Cursor, limits: &Limits) -> Result<YamlHeader, Error> {
-    struct Seen(Option<YamlHeader>);
+    struct HeaderSeen(Option<YamlHeader>);
 
-    impl YamlVisitor for Seen {
+    impl YamlVisitor for HeaderSeen {
         fn header(&mut self, header: &YamlHeader) -> Result<(), Error> {
             self.0.get_or_insert(*header);
             Err(Error::usage("the rest is not wanted"))
@@ -64,12 +64,12 @@ pub(crate) fn yaml_header(cursor: &mut Cursor, limits: &Limits) -> Result<YamlHe
 
     cursor.fill(HEAD_BYTES)?;
     let head = cursor.window().get(..HEAD_BYTES).unwrap_or(cursor.window()).to_vec();
-    let mut seen = Seen(None);
+    let mut seen = HeaderSeen(None);
     let _stopped = walk_yaml(Cursor::new(Input::from_bytes("head", head)), limits, &mut seen);
     Ok(seen.0.unwrap_or_default())
 }
 
-/// Passes moments on and keeps silent of what was reported before.
+/// Passes moments on and drops diagnostics that were reported before.
 pub(crate) struct Quiet<'a, M>(pub(crate) &'a mut M);
 
 impl<M: Moments> Moments for Quiet<'_, M> {
@@ -82,7 +82,7 @@ impl<M: Moments> Moments for Quiet<'_, M> {
     }
 }
 
-/// Keeps moments; what is wrong was said.
+/// Stores moments; damage was reported before.
 impl Moments for Store {
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         self.push(moment);
@@ -104,7 +104,7 @@ struct Lasts {
 }
 
 impl Lasts {
-    /// Takes a moment in; returns buffer and time of the one of this thread before it.
+    /// Processes a moment; returns buffer and time of the previous one of its thread.
     #[inline]
     fn next(&mut self, moment: &Moment<'_>, threads_max: usize) -> Option<(u64, u64)> {
         let key = (moment.process, moment.thread);
@@ -125,20 +125,20 @@ impl Lasts {
     }
 }
 
-/// Looks whether moments are in order; what is wrong goes to a sink.
+/// Checks whether moments are in order; diagnostics go to a sink.
 pub(crate) struct Scout<'a> {
     sink: Option<&'a mut dyn Sink>,
     lasts: Lasts,
     last: u64,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ScoutReport,
 }
 
-/// What a [`Scout`] saw.
+/// What a [`Scout`] found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
-    /// No thread goes back in time.
+pub(crate) struct ScoutReport {
+    /// No thread goes backwards in time.
     pub(crate) has_threads_in_order: bool,
-    /// Nothing does.
+    /// The trace as a whole never goes backwards in time.
     pub(crate) is_in_order: bool,
     /// Earliest time.
     pub(crate) first_tsc: Option<u64>,
@@ -146,7 +146,7 @@ pub(crate) struct Seen {
 
 impl<'a> Scout<'a> {
     pub(crate) fn new(sink: Option<&'a mut dyn Sink>) -> Self {
-        let seen = Seen { has_threads_in_order: true, is_in_order: true, first_tsc: None };
+        let seen = ScoutReport { has_threads_in_order: true, is_in_order: true, first_tsc: None };
         Self { sink, lasts: Lasts::default(), last: 0, seen }
     }
 }
@@ -167,7 +167,7 @@ impl Moments for Scout<'_> {
     }
 }
 
-/// Passes moments of a stream on as they come and counts where a thread goes back in time.
+/// Passes moments of a stream on as they arrive and counts where a thread goes backwards in time.
 pub(crate) struct AsTheyCome<'a, M> {
     moments: &'a mut M,
     sink: &'a mut dyn Sink,
@@ -184,7 +184,7 @@ impl<'a, M> AsTheyCome<'a, M> {
         Self { moments, sink, is_fdr, threads_max, lasts: Lasts::default(), backs: 0, first: None }
     }
 
-    /// Says what could not be put in order.
+    /// Reports what could not be put in order.
     pub(crate) fn finish(self) -> Result<(), Error> {
         let Some(at) = self.first else { return Ok(()) };
         let what = if self.is_fdr { "buffers that begin" } else { "records" };
@@ -213,7 +213,7 @@ impl<M: Moments> Moments for AsTheyCome<'_, M> {
     }
 }
 
-/// Passes moments of a stream on as long as they are in order of time, and keeps and sorts the rest.
+/// Passes moments of a stream on as long as they are in order of time, then buffers and sorts the rest.
 pub(crate) struct WhileInOrder<'a, M> {
     moments: &'a mut M,
     sink: &'a mut dyn Sink,
@@ -227,11 +227,11 @@ impl<'a, M: Moments> WhileInOrder<'a, M> {
         Self { moments, sink, last: 0, late: 0, store: Store::default() }
     }
 
-    /// Gives what was kept.
+    /// Emits the buffered moments.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         let Some(first) = self.store.entries.first().map(|entry| entry.at) else { return Ok(()) };
         self.store.entries.sort_by_key(|entry| entry.tsc);
-        self.store.give(self.moments)?;
+        self.store.emit(self.moments)?;
         let report = rules::STREAM_ORDER.at(first.offset).record(first.seq).expected("records in order of time");
         let report = report.found(format!(
             "{} records before what came, this is the first: from here on the stream was kept in memory and sorted",

@@ -1,9 +1,9 @@
 //! The order in which the peer lists functions, threads and calls: that of its hash table's buckets.
 //!
-//! Known from outputs (`corpus/real/*.graph.dot`, `*.flame.txt`): power-of-two buckets, at least 64, triangular probing,
-//! doubled when three quarters full, old buckets moved in order. A number hashes to 37 times itself.
+//! Derived from outputs (`corpus/real/*.graph.dot`, `*.flame.txt`): power-of-two buckets, at least 64, triangular
+//! probing, doubled when three quarters full, old buckets moved in order. A number hashes to 37 times itself.
 
-/// Buckets of a table that holds anything.
+/// Buckets of a table that is not empty.
 const BUCKETS_MIN: usize = 64;
 
 /// Hash of a function or thread id.
@@ -12,7 +12,7 @@ pub(crate) fn id_hash(id: u32) -> u32 {
 }
 
 /// Hash of a call: both ids' hashes side by side through one round of a multiplicative mixer (llvm-xray 19 and 22;
-/// older ones mix otherwise and list calls in another order).
+/// older versions use another mixer and list calls in another order).
 pub(crate) fn call_hash(caller: u32, callee: u32) -> u32 {
     let both = u64::from(id_hash(caller)) << 32 | u64::from(id_hash(callee));
     let mixed = both.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,12 +34,12 @@ pub(crate) fn bucket_order(hashes: &[u32]) -> Vec<usize> {
     buckets.in_order().collect()
 }
 
-/// Buckets of a power of two, in which a key takes the first free one on its way: steps of 1, 2, 3 ... from that of its
-/// hash on, which visit every bucket.
+/// A power of two of buckets. A key takes the first free one on its probe path: steps of 1, 2, 3 ... from the bucket of
+/// its hash, which visit every bucket.
 #[derive(Debug)]
 pub(crate) struct Buckets<T> {
-    /// A key, and how many steps keys that begin here have made: those buckets are never free again. Without that, keys
-    /// chosen to collide (the hashes are the peer's and known) would take the square of their number.
+    /// A key, and how many steps keys that start here have made: those buckets will never be free again. Without that
+    /// count, keys chosen to collide (the hashes are the peer's and public) would take quadratic time.
     buckets: Vec<(Option<T>, u32)>,
 }
 
@@ -48,17 +48,17 @@ impl<T> Buckets<T> {
         Self { buckets: (0..count).map(|_| (None, 0)).collect() }
     }
 
-    /// How many buckets, taken or not.
+    /// How many buckets, occupied or not.
     pub(crate) fn len(&self) -> usize {
         self.buckets.len()
     }
 
-    /// Puts a key into its bucket. One must be free.
+    /// Stores a key in its bucket. One bucket must be free.
     pub(crate) fn place(&mut self, hash: usize, key: T) {
         let mask = self.buckets.len() - 1;
         let home = hash & mask;
         let mut steps = self.buckets[home].1 as usize;
-        // The way after so many steps: 1 + 2 + 3 ...
+        // The distance after that many steps: 1 + 2 + 3 ...
         while self.buckets[(home + steps * (steps + 1) / 2) & mask].0.is_some() {
             steps += 1;
         }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_and_calls_of_a_real_trace_stand_as_the_peer_lists_them() {
+    fn threads_and_calls_of_a_real_trace_are_in_the_order_of_the_peer() {
         let threads = [28973_u32, 28976, 28977, 28978, 28979];
         let hashes: Vec<u32> = threads.iter().map(|&t| id_hash(t)).collect();
         let listed: Vec<u32> = bucket_order(&hashes).into_iter().map(|n| threads[n]).collect();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_million_keys_that_collide_take_no_longer_than_others() {
-        // Ends at once, or not within the patience of anybody: 5e11 steps.
+        // Ends at once, or in no reasonable time: 5e11 steps.
         assert_eq!(bucket_order(&vec![5; 1 << 20]).len(), 1 << 20);
     }
 

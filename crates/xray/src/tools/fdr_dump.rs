@@ -1,4 +1,4 @@
-//! `llvm-xray fdr-dump`: the records of an FDR trace as they stand on the wire, or grouped by thread and block.
+//! `llvm-xray fdr-dump`: the records of an FDR trace in wire order, or grouped by thread and block.
 
 use std::io::Write;
 
@@ -8,30 +8,30 @@ use super::fdr_groups::{GroupFinder, Reading, print_groups};
 use super::fdr_line::{FUNCTION_LINE_BYTES, push_function, push_metadata};
 use crate::reader::{At, Reader, Run, Visitor};
 use crate::record::{FDR_VERSION_MAX, HEADER_BYTES, Layout, Metadata, TYPE_FDR};
-use crate::rewrite::drain;
+use crate::rewrite::read_to_end;
 use crate::trace::{Form, Opened, XrayTrace, end, starts_as_fdr};
 
-/// How much is gathered before it is written.
+/// How much is buffered before it is written.
 pub(super) const FLUSH_BYTES: usize = 64 * 1024;
 
 /// What to print.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FdrDumpOptions {
-    /// By thread and block, each block with its preamble apart, as `--verify` prints; breaches of the order of records
-    /// are reported. The input must be a file or in memory.
+    /// By thread and block, each block with its preamble set apart, as `--verify` prints them; violations of the order
+    /// of records are reported. The input must be a file or in memory.
     pub verify: bool,
-    /// Escape what in payloads could move a terminal; the peer prints payloads as they are.
+    /// Escape bytes in payloads that could control a terminal; the peer prints payloads unchanged.
     pub escapes: bool,
 }
 
 /// Prints an FDR trace in the peer's grammar.
 ///
-/// Version 1 filler behind a buffer's end, which the peer shows as records, is left out. Damage is reported, and every
-/// record that can be read is printed.
+/// Version 1 filler after a buffer's end, which the peer shows as records, is left out. Damage is reported, and every
+/// readable record is printed.
 ///
 /// # Errors
-/// Unsupported for Basic and YAML traces; usage where [`FdrDumpOptions::verify`] is asked of a stream; I/O and what the
-/// sink returns.
+/// Unsupported for Basic and YAML traces; usage if [`FdrDumpOptions::verify`] is requested for a stream; I/O errors and
+/// whatever the sink returns.
 pub fn fdr_dump(
     input: Input,
     options: &OpenOptions,
@@ -42,7 +42,7 @@ pub fn fdr_dump(
     let Opened { cursor, form, limits } = XrayTrace::new(input, options).start(sink)?;
     let (records, cursor) = match readable(form, cursor.window()) {
         Form::Empty => (0, cursor),
-        Form::Unreadable(_) => (0, drain(cursor)?),
+        Form::Unreadable(_) => (0, read_to_end(cursor)?),
         Form::Yaml => return Err(not_fdr("a YAML trace")),
         Form::Binary(header, _) if header.type_code != TYPE_FDR => {
             return Err(not_fdr(&format!("a Basic trace of version {}", header.version)));
@@ -72,8 +72,8 @@ pub fn fdr_dump(
     Ok(Summary { records, bytes })
 }
 
-/// A header with a wrong number in front of what are buffers all the same hides nothing: the peer looks neither at the
-/// type nor at the version.
+/// A header with a wrong number before valid buffers must not hide them: the peer checks neither the type nor the
+/// version.
 fn readable(form: Form, window: &[u8]) -> Form {
     match form {
         Form::Unreadable(Some((mut header, layout)))
@@ -93,7 +93,7 @@ fn not_fdr(what: &str) -> Error {
     Error::unsupported(format!("an FDR trace was expected, and this is {what}: `anytrace dump` prints its records"))
 }
 
-/// One line a record, in the order of the file.
+/// One record per line, in the order of the file.
 struct Printer<'a> {
     out: &'a mut dyn Write,
     sink: &'a mut dyn Sink,
@@ -132,7 +132,7 @@ impl Visitor for Printer<'_> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error> {
-        // What was read before the damage stands before it on a terminal too.
+        // What was read before the damage comes before it on a terminal too.
         self.flush()?;
         self.sink.report(diagnostic)
     }

@@ -1,4 +1,4 @@
-//! `llvm-xray fdr-dump --verify`: blocks by thread, each with its preamble apart, and the verifier's state table.
+//! `llvm-xray fdr-dump --verify`: blocks by thread, each with its preamble set apart, and the verifier's state table.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,14 +7,14 @@ use anytrace_core::{Diagnostic, Error, Sink};
 
 use super::fdr_dump::FLUSH_BYTES;
 use super::fdr_line::{push_function, push_metadata};
-use crate::check::State;
+use crate::check::VerifierState;
 use crate::parse::parse_record;
 use crate::peer_order::{Owner, in_peer_order};
 use crate::reader::{At, GapKind, Run, Visitor};
 use crate::record::{Body, FUNCTION_BYTES, Layout, Metadata, Record};
 use crate::rules;
 
-/// How records of the trace are read.
+/// How to read records of the trace.
 #[derive(Clone, Copy)]
 pub(super) struct Reading {
     pub(super) layout: Layout,
@@ -27,7 +27,7 @@ pub(super) struct Group {
     blocks: Vec<Block>,
 }
 
-/// From a new-buffer record to the next; whole records in a row are one piece.
+/// From a new-buffer record to the next; consecutive intact records are one piece.
 #[derive(Default)]
 struct Block {
     pieces: Vec<(u64, u64)>,
@@ -36,7 +36,7 @@ struct Block {
 /// Finds the blocks of a trace, and reports what the state table forbids.
 pub(super) struct GroupFinder<'s> {
     sink: &'s mut dyn Sink,
-    state: State,
+    state: VerifierState,
     owner: Owner,
     block: Block,
     owners: Vec<Owner>,
@@ -46,7 +46,7 @@ pub(super) struct GroupFinder<'s> {
 impl<'s> GroupFinder<'s> {
     pub(super) fn new(sink: &'s mut dyn Sink) -> Self {
         let (owners, groups) = (Vec::new(), BTreeMap::new());
-        Self { sink, state: State::Start, owner: (0, 0), block: Block::default(), owners, groups }
+        Self { sink, state: VerifierState::Start, owner: (0, 0), block: Block::default(), owners, groups }
     }
 
     /// The groups, in the peer's order.
@@ -77,7 +77,7 @@ impl<'s> GroupFinder<'s> {
         }
     }
 
-    fn enter(&mut self, next: State, at: At) -> Result<(), Error> {
+    fn enter(&mut self, next: VerifierState, at: At) -> Result<(), Error> {
         let problem = self.state.breach(next, at);
         self.state = next;
         problem.map_or(Ok(()), |problem| self.sink.report(problem))
@@ -86,13 +86,13 @@ impl<'s> GroupFinder<'s> {
 
 impl Visitor for GroupFinder<'_> {
     fn functions(&mut self, run: Run<'_>) -> Result<(), Error> {
-        self.enter(State::Function, run.at)?;
+        self.enter(VerifierState::Function, run.at)?;
         self.records(run.at, run.bytes.len());
         Ok(())
     }
 
     fn metadata(&mut self, metadata: &Metadata<'_>, raw: &[u8], at: At) -> Result<(), Error> {
-        self.enter(State::of(&metadata.body), at)?;
+        self.enter(VerifierState::of(&metadata.body), at)?;
         match metadata.body {
             // Extents belong to no block.
             Body::BufferExtents { .. } => {
@@ -112,8 +112,8 @@ impl Visitor for GroupFinder<'_> {
 
     fn gap(&mut self, kind: GapKind, _bytes: &[u8], _at: At) -> Result<(), Error> {
         if kind == GapKind::Damage {
-            // Anything may have stood there.
-            self.state = State::CallArgument;
+            // Any record may have been there.
+            self.state = VerifierState::CallArgument;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Visitor for GroupFinder<'_> {
             let report = rules::BAD_END.at(at.offset).record(at.seq).expected("a buffer with a time base");
             report.found(format!("its end behind {}", self.state.name()))
         });
-        self.state = State::Start;
+        self.state = VerifierState::Start;
         problem.map_or(Ok(()), |problem| self.sink.report(problem))
     }
 
@@ -133,7 +133,7 @@ impl Visitor for GroupFinder<'_> {
     }
 }
 
-/// Where in a block the printer is: what goes before a record depends on it.
+/// Where in a block the printer is: this determines the text before a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
@@ -178,7 +178,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints records in a row, all of them valid.
+    /// Prints consecutive records, all of them valid.
     fn piece(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let Reading { layout, version, payload_max } = self.read;
         let mut rest = bytes;
@@ -207,7 +207,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// What the peer puts in front of a metadata record.
+    /// The peer's text before a metadata record.
     fn lead(&mut self, body: &Body<'_>) {
         let (text, place): (&[u8], _) = match (body, self.place) {
             (Body::NewBuffer { .. }, _) => (b"Preamble: \n", Place::Preamble),

@@ -1,4 +1,4 @@
-//! The lines of `llvm-xray fdr-dump`: one record each, in its grammar.
+//! The lines of `llvm-xray fdr-dump`: one per record, in its grammar.
 
 use anytrace_core::text::{push_dec, push_escaped, push_hex};
 
@@ -23,8 +23,8 @@ pub(super) fn push_function(out: &mut Vec<u8>, function: &Function) {
     out.push(b'>');
 }
 
-/// Appends a metadata record, without the line's end. Payloads are put down as they are, or `escapes` what could move
-/// a terminal.
+/// Appends a metadata record, without the line's end. Payloads are written unchanged or, with `escapes`, with the bytes
+/// escaped that could control a terminal.
 pub(super) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>, layout: Layout, escapes: bool) {
     match metadata.body {
         Body::NewBuffer { thread } => number(out, "<Thread ID: ", thread, ">"),
@@ -65,7 +65,7 @@ pub(super) fn push_metadata(out: &mut Vec<u8>, metadata: &Metadata<'_>, layout: 
         Body::TypedEvent { delta, event_type, data } => {
             number(out, "<Typed Event: delta = +", delta, ", type = ");
             push_dec(out, event_type);
-            // The peer forgets the closing bracket.
+            // The peer omits the closing bracket.
             payload(out, data, escapes);
         }
     }

@@ -1,4 +1,5 @@
-//! Who calls whom, how often and how long: the call graph of a trace, as `llvm-xray graph` counts it and rightly.
+//! Who calls whom, how often and how long: the call graph of a trace, as `llvm-xray graph` counts it, and counted
+//! correctly.
 //!
 //! The rules are those of the page, section 3: an exit ends the innermost open call of its function and the calls
 //! inside it; each call counts for the edge from its caller, outermost calls for an edge from the root, number 0.
@@ -19,26 +20,26 @@ use crate::ordered::Ordered;
 /// The caller of outermost calls.
 pub const ROOT: u32 = 0;
 
-/// Most different calls (pairs of caller and callee) kept; calls beyond are counted as too many.
+/// Most different calls (pairs of caller and callee) stored; further ones are counted as too many.
 const EDGES_MAX: usize = 1 << 20;
 
-/// Calls kept open on one thread; deeper ones are counted as too deep.
+/// Most calls open on one thread; deeper ones are counted as too deep.
 const OPEN_MAX: usize = 1 << 20;
 
-/// Slots of the memory of pairs met lately.
+/// Slots of the cache of recent pairs.
 const RECENT: usize = 1024;
 
 /// How calls are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pairing {
-    /// Calls without an exit end with the call around them; exits without an entry are passed over.
+    /// Calls without an exit end with the call around them; exits without an entry are skipped.
     #[default]
     Right,
-    /// As the peer does it; processes are not told apart.
+    /// As the peer does it; processes are not distinguished.
     Compat {
-        /// What does not fit is left out; otherwise it ends the counting with [`CallGraph::failure`].
+        /// Skip what does not match; otherwise it ends the counting with [`CallGraph::failure`].
         keep_going: bool,
-        /// An exit may end calls inside its own.
+        /// An exit may end calls inside its own call.
         deduce: bool,
     },
 }
@@ -75,7 +76,7 @@ impl CallStats {
 /// Calls of one function by another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallEdge {
-    /// Function id; [`ROOT`] for none.
+    /// Function id; [`ROOT`] for none (outermost calls).
     pub caller: u32,
     /// Function id.
     pub callee: u32,
@@ -92,7 +93,7 @@ pub struct Vertex {
     pub stats: CallStats,
 }
 
-/// A call graph. Edges and vertices are in the order the peer lists them.
+/// A call graph. Edges and vertices are in the order in which the peer lists them.
 #[derive(Debug, Clone, Default)]
 pub struct CallGraph {
     /// The calls.
@@ -103,31 +104,31 @@ pub struct CallGraph {
     pub names: Names,
     /// Ticks a second; 0 where unknown.
     pub cycle_frequency: u64,
-    /// What was met.
+    /// What the trace has that is not a plain call.
     pub oddities: Oddities,
-    /// What the peer would have stopped at.
+    /// The error at which the peer would have stopped.
     pub failure: Option<&'static str>,
 }
 
 /// Makes the call graph of a trace.
 ///
 /// # Errors
-/// I/O, options that the format does not have, what the sink returns. Damage goes to the sink.
+/// I/O errors, options that the format does not have, and whatever the sink returns. Damage is reported to the sink.
 pub fn graph(input: Input, open: &OpenOptions, pairing: Pairing, sink: &mut dyn Sink) -> Result<CallGraph, Error> {
     let trace = Ordered::open(input, open, sink)?;
     let cycle_frequency = trace.header().cycle_frequency;
     let workers = if pairing == Pairing::Right { open.threads.max(1) } else { 1 };
     let (parts, _) = trace.by_thread_parallel(workers, || Counter::new(pairing), sink)?;
     let mut parts = parts.into_iter();
-    let mut whole = parts.next().unwrap_or_else(|| Counter::new(pairing));
-    whole.close();
+    let mut total = parts.next().unwrap_or_else(|| Counter::new(pairing));
+    total.close();
     for part in parts {
-        whole.merge(part);
+        total.merge(part);
     }
-    Ok(CallGraph { cycle_frequency, ..whole.finish(workers) })
+    Ok(CallGraph { cycle_frequency, ..total.finish(workers) })
 }
 
-/// When something was first met: time, record, and which of several at that record.
+/// When something first occurred: time, record, and its number among several at that record.
 type First = (u64, u64, u32);
 
 #[derive(Debug)]
@@ -136,7 +137,7 @@ struct Pair {
     callee: u32,
     first: First,
     durations: Quantiles,
-    /// Those that others counted.
+    /// The counts of other workers.
     more: Vec<Quantiles>,
 }
 
@@ -154,7 +155,7 @@ struct Thread {
     beyond: u64,
 }
 
-/// Counts moments as they come: those of each thread in order.
+/// Counts moments as they arrive: those of each thread in order.
 #[derive(Debug)]
 struct Counter {
     pairing: Pairing,
@@ -166,7 +167,7 @@ struct Counter {
     /// Numbers of pairs plus one, by a mix of the ids: calls repeat.
     recent: Vec<usize>,
     functions: HashMap<u32, First>,
-    /// When functions of small ids were first met: a later thread may have met them earlier.
+    /// When functions with small ids first occurred: a later thread may have an earlier occurrence.
     earliest: Vec<u64>,
     names: Names,
     oddities: Oddities,
@@ -270,7 +271,7 @@ impl Counter {
         }
     }
 
-    /// How many calls of a thread remain open when a function is left; `None` when the exit fits none.
+    /// How many calls stay open when a function is left; `None` if the exit matches none.
     #[inline]
     fn depth_of(&mut self, open: &[Open], thread: usize, function: u32) -> Option<usize> {
         match open.last() {
@@ -309,7 +310,7 @@ impl Counter {
             && (pair.caller, pair.callee) == (caller, callee)
         {
             pair.durations.push(ticks);
-            // Threads come one after another: a later one may have been first.
+            // Threads come one after another: a later one may have the first occurrence.
             pair.first = pair.first.min(first);
             return;
         }
@@ -339,7 +340,7 @@ impl Counter {
         }
     }
 
-    /// Counts what is still open; no moments come after.
+    /// Counts the calls that are still open; no moments follow.
     fn close(&mut self) {
         for thread in std::mem::take(&mut self.threads) {
             self.oddities.unfinished += thread.open.len() as u64 + thread.beyond;
@@ -353,7 +354,7 @@ impl Counter {
             let known = self.by_pair.get(&(pair.caller, pair.callee)).copied().unwrap_or(next);
             if let Some(own) = self.pairs.get_mut(known) {
                 own.first = own.first.min(pair.first);
-                // Merged in the end, by as many as work.
+                // Merged at the end, in parallel.
                 own.more.push(pair.durations);
             } else if next >= EDGES_MAX {
                 self.oddities.too_many += pair.durations.count();
@@ -374,7 +375,7 @@ impl Counter {
         self.pairs.sort_by_key(|pair| (pair.first, pair.caller, pair.callee));
         let mut functions: Vec<(First, u32)> = self.functions.iter().map(|(&id, &first)| (first, id)).collect();
         if let Some(first) = self.pairs.iter().filter(|pair| pair.caller == ROOT).map(|pair| pair.first).min() {
-            // The root stands in the peer's table too and may displace others.
+            // The root is in the peer's table too and may displace others.
             functions.push((first, ROOT));
         }
         let hashes: Vec<u32> = self.pairs.iter().map(|pair| call_hash(pair.caller, pair.callee)).collect();
@@ -408,7 +409,7 @@ impl Counter {
     }
 }
 
-/// A function and the calls of it, by the places of their pairs.
+/// A function and the calls of it, by the indices of their pairs.
 struct Callee {
     function: u32,
     stats: CallStats,
@@ -431,14 +432,14 @@ impl Callee {
     }
 }
 
-/// Statistics of all pairs, worked on by several threads: each takes the next function.
+/// Statistics of all pairs, computed by several threads: each takes the next function.
 fn callees(pairs: Vec<Pair>, workers: usize) -> Vec<Callee> {
     let mut by_callee: HashMap<u32, Vec<(usize, Pair)>> = HashMap::new();
     for (n, pair) in pairs.into_iter().enumerate() {
         by_callee.entry(pair.callee).or_default().push((n, pair));
     }
     let mut groups: Vec<_> = by_callee.into_iter().collect();
-    // The longest are taken first.
+    // The longest groups are taken first.
     groups.sort_by_key(|(_, pairs)| pairs.len());
     let workers = workers.clamp(1, groups.len().max(1));
     let groups = Mutex::new(groups);

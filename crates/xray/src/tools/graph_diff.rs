@@ -1,4 +1,5 @@
-//! Two call graphs side by side, functions matched by name: what became slower, faster, more, fewer, new or gone.
+//! Two call graphs side by side, functions matched by name: which calls became slower, faster, more or fewer, and which
+//! are new or gone.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::graph_report::Stat;
 /// The root's name in drawings.
 pub(crate) const ROOT_NAME: &str = "F0";
 
-/// A function or call in both graphs; `None` where one has none.
+/// A function or call in both graphs; `None` if a graph does not have it.
 pub type Sides = [Option<CallStats>; 2];
 
 /// Two graphs by name.
@@ -25,7 +26,7 @@ pub struct GraphDiff {
 }
 
 impl GraphDiff {
-    /// Matches two graphs. Functions of one trace that share a name are told apart by a number behind it, in order of
+    /// Matches two graphs. Functions of one trace that share a name are distinguished by a number after it, in order of
     /// their ids.
     pub fn new(graphs: [&CallGraph; 2], symbols: [Option<&dyn Symbols>; 2]) -> Self {
         let mut diff = Self { cycle_frequencies: graphs.map(|graph| graph.cycle_frequency), ..Self::default() };
@@ -45,15 +46,15 @@ impl GraphDiff {
         diff
     }
 
-    /// Relative change of a statistic from the first to the second: 0.5 is half as much again. `None` where a side is
-    /// missing; infinite where nothing became something.
+    /// Relative change of a statistic from the first to the second: 0.5 means half as much again. `None` if a side is
+    /// missing; infinite if the first is zero and the second is not.
     pub fn change(&self, sides: &Sides, stat: Stat) -> Option<f64> {
         let [Some(before), Some(after)] = sides else { return None };
         let [before, after] = [stat.of(before, self.cycle_frequencies[0]), stat.of(after, self.cycle_frequencies[1])];
         Some(if before == after { 0.0 } else { after / before - 1.0 })
     }
 
-    /// What exceeds its threshold, functions first, by name.
+    /// Functions and calls that exceed a threshold, functions first, by name.
     pub fn breaches(&self, thresholds: &[Threshold], count_min: u64) -> Vec<Breach> {
         let functions = self.functions.iter().map(|(name, sides)| (format!("function {name}"), sides));
         let calls = self.calls.iter().map(|((caller, callee), sides)| {
@@ -94,20 +95,20 @@ fn unique_names(graph: &CallGraph, symbols: Option<&dyn Symbols>) -> BTreeMap<u3
 /// How much a statistic may grow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Threshold {
-    /// Which.
+    /// The statistic.
     pub stat: Stat,
     /// Relative: 0.1 is ten per cent.
     pub change_max: f64,
 }
 
-/// A function or call that grew by more.
+/// A function or call that grew by more than its threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Breach {
     /// `function NAME` or `call NAME -> NAME`.
     pub what: String,
-    /// What it exceeds.
+    /// The threshold that it exceeds.
     pub threshold: Threshold,
-    /// By how much it changed; infinite where nothing became something.
+    /// By how much it changed; infinite if it grew from zero.
     pub change: f64,
 }
 
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_beyond_its_threshold_is_listed_and_what_is_rare_is_not() {
+    fn growth_beyond_a_threshold_is_listed_except_for_rare_calls() {
         let (a, b) = (graph(&[(0, 1, 5, 100), (1, 2, 1, 10)]), graph(&[(0, 1, 5, 120), (1, 2, 1, 30), (1, 3, 9, 9)]));
         let diff = GraphDiff::new([&a, &b], [None, None]);
         let threshold = Threshold { stat: Stat::Sum, change_max: 0.1 };

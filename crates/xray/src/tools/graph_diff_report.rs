@@ -11,17 +11,17 @@ use super::graph_report::{GraphView, Stat, cut, escaped};
 use super::palette::diverging;
 use super::printing::{exponential, json_string};
 
-/// Colour of what only the first trace has.
+/// Color of what only the first trace has.
 const GONE: &str = "#FF0000";
 
-/// Colour of what only the second trace has.
+/// Color of what only the second trace has.
 const NEW: &str = "#00FF00";
 
-/// Width of an edge that came from nothing: Graphviz takes no endless one.
+/// Width of an edge that grew from zero: Graphviz does not accept an infinite width.
 const WIDTH_MAX: f64 = 10.0;
 
 impl GraphDiff {
-    /// DOT, for Graphviz: relative changes as labels, colours and widths. Functions are numbered in order of their
+    /// DOT, for Graphviz: relative changes as labels, colors and widths. Functions are numbered in order of their
     /// names, which are cut to `label_chars`.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl GraphDiff {
         }
     }
 
-    /// One line a function and one a call; columns `kind,caller,callee,state` and, for each statistic, `STAT_a,STAT_b,
-    /// STAT_change`. Times are in seconds, changes relative; empty where there is none.
+    /// One line per function and per call; columns `kind,caller,callee,state` and, for each statistic, `STAT_a,STAT_b,
+    /// STAT_change`. Times are in seconds, changes are relative; cells without a value are empty.
     ///
     /// # Errors
     /// When `out` fails.
@@ -120,7 +120,7 @@ impl GraphDiff {
     }
 
     /// One object with `version` 1. Of each function and call: statistics of both traces (`a`, `b`; null where
-    /// missing), relative changes (null where a side is missing or was 0) and `failures`, what exceeds a threshold.
+    /// missing), relative changes (null where a side is missing or was 0) and `failures`, the exceeded thresholds.
     ///
     /// # Errors
     /// When `out` fails.
@@ -190,7 +190,7 @@ fn json_stats(stats: &CallStats, hz: u64) -> String {
 }
 
 fn json_change(change: Option<f64>) -> String {
-    // JSON has no infinite numbers: serde_json makes null of them.
+    // JSON has no infinite numbers: serde_json writes them as null.
     serde_json::Value::from(change.unwrap_or(f64::NAN)).to_string()
 }
 
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_told_in_per_cent() {
+    fn changes_are_reported_in_percent() {
         assert_eq!([0.389, -1.0, 0.0, f64::INFINITY].map(percent), ["38.90%", "-100.00%", "0.00%", "INF"]);
         assert_eq!(
             (json_change(Some(f64::INFINITY)), json_change(None), json_change(Some(0.5))),

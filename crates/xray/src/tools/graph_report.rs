@@ -36,7 +36,7 @@ pub enum Stat {
 }
 
 impl Stat {
-    /// All but none, with the names of outputs and options.
+    /// All except `None`, with their names in outputs and options.
     pub const ALL: [(Self, &'static str); 7] = [
         (Self::Count, "count"),
         (Self::Min, "min"),
@@ -74,13 +74,13 @@ impl Stat {
 /// Which statistics a drawing shows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GraphView {
-    /// Text at edges.
+    /// Text on edges.
     pub edge_label: Stat,
-    /// Text at vertices, under the name.
+    /// Text on vertices, under the name.
     pub vertex_label: Stat,
-    /// Colour of edges.
+    /// Color of edges.
     pub edge_color: Stat,
-    /// Colour of vertices.
+    /// Color of vertices.
     pub vertex_color: Stat,
 }
 
@@ -91,7 +91,7 @@ pub struct GraphReport<'g> {
 }
 
 impl<'g> GraphReport<'g> {
-    /// Names the functions.
+    /// Resolves the names of the functions.
     pub fn new(graph: &'g CallGraph, symbols: Option<&dyn Symbols>) -> Self {
         let ends = graph.edges.iter().flat_map(|edge| [edge.caller, edge.callee]);
         let all = ends.chain(graph.vertices.iter().map(|vertex| vertex.function));
@@ -136,8 +136,8 @@ impl<'g> GraphReport<'g> {
         writeln!(out, "}}")
     }
 
-    /// One line a call; columns `caller_id,caller,callee_id,callee,count,min,med,90p,99p,max,sum`, times in seconds (in
-    /// ticks where the frequency is unknown). Outermost calls have no caller.
+    /// One line per call; columns `caller_id,caller,callee_id,callee,count,min,med,90p,99p,max,sum`, times in seconds
+    /// (in ticks if the frequency is unknown). Outermost calls have no caller.
     ///
     /// # Errors
     /// When `out` fails.
@@ -157,7 +157,7 @@ impl<'g> GraphReport<'g> {
         Ok(())
     }
 
-    /// One object with `version` 1; times in seconds (`unit` says ticks where the frequency is unknown).
+    /// One object with `version` 1; times in seconds (in ticks, as `unit` says, if the frequency is unknown).
     ///
     /// # Errors
     /// When `out` fails.
@@ -206,7 +206,7 @@ fn json_number(stat: Stat, stats: &CallStats, graph: &CallGraph) -> String {
     if stat == Stat::Count {
         return stats.count.to_string();
     }
-    // Never infinite: ticks are at most 128 bits, and a frequency is a whole number.
+    // Never infinite: ticks are at most 128 bits, and a frequency is an integer.
     serde_json::Value::from(stat.of(stats, graph.cycle_frequency)).to_string()
 }
 
@@ -217,7 +217,7 @@ fn color(stat: Stat, value: f64, max: f64, out: &mut dyn Write) -> io::Result<()
     write!(out, " color=\"{}\"", sequential((value / max).sqrt()))
 }
 
-/// The first characters, and three dots where there were more.
+/// The first characters, and three dots if there were more.
 pub(crate) fn cut(name: &str, chars: usize) -> String {
     match name.char_indices().nth(chars) {
         Some((end, _)) => format!("{}...", &name[..end]),
@@ -225,7 +225,7 @@ pub(crate) fn cut(name: &str, chars: usize) -> String {
     }
 }
 
-/// A name within a label. In records, braces and bars draw fields and are escaped.
+/// A name within a label. In record labels, braces and bars delimit fields and are escaped.
 pub(crate) fn escaped(name: &str, is_record: bool) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,4 +1,4 @@
-//! The format's own commands as library functions: each takes an input and options and gives a result to print.
+//! The format's own commands as library functions: each takes an input and options and returns a result to print.
 
 pub mod account;
 pub(crate) mod bucket_order;

@@ -1,10 +1,10 @@
-//! What functions are called in the outputs of the tools.
+//! The names of functions in the outputs of the tools.
 
 use std::collections::BTreeMap;
 
 use anytrace_core::span::Symbols;
 
-/// Most names of one trace that are kept: YAML traces carry their own.
+/// Most names stored for one trace: YAML traces have their own.
 const NAMES_MAX: usize = 1 << 20;
 
 /// Names from a map or from the trace.
@@ -12,7 +12,7 @@ const NAMES_MAX: usize = 1 << 20;
 pub struct Names(BTreeMap<u32, String>);
 
 impl Names {
-    /// Notes the name a record carries, where it is more than the function's number.
+    /// Stores the name that a record has, if it is more than the function's number.
     #[inline]
     pub(crate) fn note(&mut self, function: u32, name: &[u8]) {
         if !name.is_empty() {
@@ -32,7 +32,7 @@ impl Names {
         }
     }
 
-    /// Takes the names of another part of the trace in.
+    /// Adds the names of another part of the trace.
     pub(crate) fn merge(&mut self, other: Self) {
         for (function, name) in other.0 {
             if self.0.len() < NAMES_MAX {
@@ -41,7 +41,7 @@ impl Names {
         }
     }
 
-    /// The name of a function: of the map, of the trace, or `#ID`.
+    /// The name of a function: from the map, else from the trace, else `#ID`.
     pub fn of(&self, function: u32, symbols: Option<&dyn Symbols>) -> String {
         if let Some((name, _)) = symbols.and_then(|symbols| symbols.symbol(u64::from(function))) {
             return name.to_owned();

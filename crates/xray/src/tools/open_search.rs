@@ -1,17 +1,18 @@
 //! Finds an open call in a deep stack.
 //!
-//! An exit that does not fit the innermost call is looked for in the calls around it. A trace can have a deep stack and
-//! then very many exits that fit none of it; walking down for each of them would take the product of both.
+//! An exit that does not match the innermost call is searched for in the calls around it. A trace can have a deep stack
+//! and then very many exits that match none of it; a walk down the stack for each of them would take time proportional
+//! to the product of both.
 
 use anytrace_core::hash::Map;
 
-/// Calls that are looked at one by one, from the innermost; real exits are found among them.
+/// Calls that are compared one by one, from the innermost; real exits are found among them.
 const NEAR: usize = 64;
 
-/// What is known of one thread's stack. Small: most never need the rest.
+/// The search state of one thread's stack. Small: most stacks never need the rest.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenSearch {
-    /// Calls that were open all the time since the last search.
+    /// Calls that have been open continuously since the last search.
     unchanged: usize,
     index: Option<Box<Index>>,
 }
@@ -19,20 +20,20 @@ pub(crate) struct OpenSearch {
 /// Open calls by function.
 #[derive(Debug, Clone, Default)]
 struct Index {
-    /// The functions that are in the index, from the outermost.
+    /// The functions in the index, from the outermost.
     functions: Vec<u32>,
-    /// Where each is open, ascending.
+    /// The depths at which each function is open, ascending.
     depths: Map<u32, Vec<u32>>,
 }
 
 impl OpenSearch {
-    /// Calls were left: so many are open still. To be said before others are entered.
+    /// Calls were left: this many are still open. Must be called before further calls are entered.
     #[inline(always)]
     pub(crate) fn left(&mut self, open: usize) {
         self.unchanged = self.unchanged.min(open);
     }
 
-    /// The innermost of `count` open calls that is of this function; `at` gives the function of each.
+    /// The innermost of `count` open calls of this function; `at` returns the function of each.
     pub(crate) fn find(&mut self, function: u32, count: usize, at: impl Fn(usize) -> Option<u32>) -> Option<usize> {
         let near = count.saturating_sub(NEAR);
         if let Some(depth) = (near..count).rev().find(|&depth| at(depth) == Some(function)) {
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_is_what_a_walk_finds() {
+    fn the_search_finds_what_a_walk_finds() {
         let (mut search, mut open, mut random) = (OpenSearch::default(), Vec::new(), 1_u32);
         let mut next = |below: u32| {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,18 +1,18 @@
-//! Colours of graphs: two of the ColorBrewer schemes (Brewer, Harrower), with hue, saturation and value in between.
+//! Colors of graphs: two of the ColorBrewer schemes (Brewer, Harrower), interpolated by hue, saturation and value.
 
-/// Nine colours from pale orange to dark red: small to large (OrRd).
+/// Nine colors from pale orange to dark red: small to large (OrRd).
 const SEQUENTIAL: [u32; 9] = [0xfff7ec, 0xfee8c8, 0xfdd49e, 0xfdbb84, 0xfc8d59, 0xef6548, 0xd7301f, 0xb30000, 0x7f0000];
 
-/// Eleven colours from pink over grey to green: less to more (PiYG).
+/// Eleven colors from pink through gray to green: less to more (PiYG).
 const DIVERGING: [u32; 11] =
     [0x8e0152, 0xc51b7d, 0xde77ae, 0xf1b6da, 0xfde0ef, 0xf7f7f7, 0xe6f5d0, 0xb8e186, 0x7fbc41, 0x4d9221, 0x276419];
 
-/// Colour of a share, 0 to 1, as `#RRGGBB`.
+/// Color of a share, 0 to 1, as `#RRGGBB`.
 pub(crate) fn sequential(share: f64) -> String {
     between(&SEQUENTIAL, share)
 }
 
-/// Colour of a change, -1 to 1, as `#RRGGBB`.
+/// Color of a change, -1 to 1, as `#RRGGBB`.
 pub(crate) fn diverging(change: f64) -> String {
     between(&DIVERGING, (change + 1.0) / 2.0)
 }
@@ -20,7 +20,7 @@ pub(crate) fn diverging(change: f64) -> String {
 fn between(colours: &[u32], place: f64) -> String {
     let last = colours.len() - 1;
     let place = if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) } * last as f64;
-    // Within 0 to 10 by the line above.
+    // Within 0 to 10 because of the line above.
     let at = (place as usize).min(last - 1);
     let part = place - at as f64;
     let [from, to] = [colours[at], colours[at + 1]].map(Hsv::of);
@@ -52,7 +52,7 @@ impl Hsv {
         Self { hue, saturation: if max > 0.0 { spread / max } else { 0.0 }, value: max }
     }
 
-    /// The colour at a part of the way, the shorter one around the circle.
+    /// The color at a fraction of the way to another, the shorter way around the circle.
     fn toward(&self, to: &Self, part: f64) -> Self {
         let mut turn = to.hue - self.hue;
         if turn > 3.0 {
@@ -79,7 +79,7 @@ impl Hsv {
             _ => [chroma, 0.0, second],
         };
         let base = self.value - chroma;
-        // Each is within 0 to 1 but for rounding, and `as` stops at both ends.
+        // Each is within 0 to 1 except for rounding errors, and `as` saturates at both ends.
         [red, green, blue].into_iter().fold(0, |all, part| all << 8 | u32::from(((part + base) * 255.0).round() as u8))
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schemes_own_colours_stand_at_their_places() {
+    fn the_colors_of_the_scheme_are_at_their_places() {
         let places: Vec<_> = (0..9).map(|n| sequential(f64::from(n) / 8.0)).collect();
         assert_eq!((places[0].as_str(), places[4].as_str(), places[8].as_str()), ("#FFF7EC", "#FC8D59", "#7F0000"));
         assert_eq!([-1.0, 0.0, 1.0].map(diverging), ["#8E0152", "#F7F7F7", "#276419"]);

@@ -1,8 +1,8 @@
-//! Time and calls by call stack, as `llvm-xray stack` counts them and rightly.
+//! Time and calls by call stack, as `llvm-xray stack` counts them, and counted correctly.
 //!
 //! The rules are those of the page, section 3: an exit ends the innermost open call of its function and all calls
-//! inside it; a call is a *leaf* when nothing was left on its thread since it was entered; calls never left are not
-//! counted.
+//! inside it; a call is a *leaf* when no call was left on its thread since it was entered; calls that are never left
+//! are not counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use super::stack_files::{Left, LeftOpen, OpenCall, StackFiles};
 use super::stack_stream::Tops;
 use crate::moment::{Moment, MomentKind, Moments};
 
-/// Calls kept open on one thread; deeper ones are counted as too deep.
+/// Most calls open on one thread; deeper ones are counted as too deep.
 pub(super) const OPEN_MAX: usize = 1 << 20;
 
-/// Frames of a stack; deeper calls count for the deepest stack kept.
+/// Most frames of a stack; deeper calls count for the deepest stored stack.
 pub(super) const DEPTH_MAX: usize = 1 << 14;
 
 /// Stacks counted in the table before they are written as runs: a table that fits into the processor's caches is
-/// several times as fast as one that does not, and most programs have fewer.
+/// several times as fast as one that does not, and most programs need no more.
 const STACKS_AT_HAND: usize = 1 << 14;
 
-/// What an exit that fits no open call does.
+/// How to handle an exit that matches no open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrphanRule {
-    /// It is counted and passed over.
+    /// It is counted and skipped.
     #[default]
     Pass,
     /// As the peer without `--keep-going`: counting ends with [`StackProfile::failure`].
@@ -44,36 +44,36 @@ pub enum OrphanRule {
 /// How stacks are counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackOptions {
-    /// For exits without an entry. All but [`OrphanRule::Pass`] also copy the peer in that processes are not told
-    /// apart, that buffers are taken as they stand, and that in Basic traces an exit on one thread makes calls on
-    /// another no leaves.
+    /// For exits without an entry. All except [`OrphanRule::Pass`] also copy other behavior of the peer: processes are
+    /// not distinguished, buffers are read in the order of the file, and in Basic traces an exit on one thread means
+    /// that open calls on other threads are not leaves.
     pub orphans: OrphanRule,
-    /// Where stacks go that are too many for memory; without it memory grows with their number.
+    /// Where stacks that do not fit into memory are written; without it memory grows with their number.
     pub make_file: Option<MakeFile>,
-    /// Only the top lists of all threads together are wanted, with so many rows each: traces of very many stacks are
+    /// Only the top lists of all threads together are needed, with this many rows each: traces of very many stacks are
     /// then counted faster. Such a profile cannot be merged with others.
     pub tops: Option<usize>,
 }
 
-/// What was met on the way that is no plain call.
+/// Counts of what is not a plain call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Oddities {
     /// Exits whose entry is not in the trace.
     pub orphans: u64,
     /// Calls ended by the exit of an outer call.
     pub deduced: u64,
-    /// Calls still open at the end.
+    /// Calls still open at the end of the trace.
     pub unfinished: u64,
     /// Exits before their entry in time.
     pub backwards: u64,
-    /// Calls deeper than what is kept.
+    /// Calls deeper than the limit.
     pub too_deep: u64,
-    /// Calls of pairs of functions beyond those kept (graphs only).
+    /// Calls of pairs of functions beyond those stored (graphs only).
     pub too_many: u64,
 }
 
 impl Oddities {
-    /// Adds another's.
+    /// Adds the counts of another.
     pub(crate) fn add(&mut self, other: &Self) {
         self.orphans += other.orphans;
         self.deduced += other.deduced;
@@ -97,7 +97,7 @@ impl Oddities {
     }
 }
 
-/// The stacks of a trace, or of several. Stacks stand in a forest whose outermost nodes are threads: the number of
+/// The stacks of a trace, or of several. Stacks are a forest whose outermost nodes are threads: the number of
 /// [`Self::threads`] is the name of such a node.
 #[derive(Debug, Default)]
 pub struct StackProfile {
@@ -107,28 +107,28 @@ pub struct StackProfile {
     pub table: StackTable,
     /// By stack.
     pub sums: Vec<StackSums>,
-    /// All stacks, where they were too many for the table, which is empty then. Roots are numbers of threads.
+    /// All stacks, if they were too many for the table, which is empty then. Roots are numbers of threads.
     pub runs: Option<StackRuns>,
-    /// Instead of all stacks: the top lists, where only they were asked for and stacks were many.
+    /// Instead of all stacks: the top lists, if only they were requested and there were many stacks.
     pub tops: Option<Tops>,
     /// Names from the trace.
     pub names: Names,
     /// Ticks a second; 0 where unknown.
     pub cycle_frequency: u64,
-    /// What was met.
+    /// What is not a plain call.
     pub oddities: Oddities,
-    /// What the peer would have stopped at.
+    /// The error at which the peer would have stopped.
     pub failure: Option<String>,
 }
 
 impl StackProfile {
     /// True when no call was entered.
     pub fn is_empty(&self) -> bool {
-        // Each thread has a node of its own.
+        // Each thread has a node of its own in the table.
         self.runs.is_none() && self.tops.is_none() && self.table.len() <= self.threads.len()
     }
 
-    /// Takes another in: stacks of one thread and process are added up.
+    /// Adds another profile: stacks of the same thread and process are summed.
     ///
     /// # Errors
     /// [`anytrace_core::Kind::Usage`] when the two count time at different rates.
@@ -162,7 +162,7 @@ impl StackProfile {
             let stack = if is_lost { ROOT } else { self.table.intern(caller, name) };
             ours.push(stack);
             if stack == caller {
-                // A full table: the time is in the caller's already.
+                // The table is full: the time is already counted for the caller.
                 self.oddities.too_deep += sums.count;
                 continue;
             }
@@ -181,7 +181,7 @@ impl StackProfile {
         self.failure = self.failure.take().or(failure);
     }
 
-    /// As [`Self::merge`] where one of the two had too many stacks for a table.
+    /// As [`Self::merge`] if one of the two had too many stacks for a table.
     fn merge_runs(&mut self, mut other: Self, known: &mut HashMap<(u32, u32), u32>) -> Result<(), Error> {
         self.spill(None)?;
         other.spill(None)?;
@@ -214,7 +214,7 @@ impl StackProfile {
 /// Counts the stacks of one trace.
 ///
 /// # Errors
-/// I/O, options that the format does not have, what the sink returns. Damage goes to the sink.
+/// I/O errors, options that the format does not have, and whatever the sink returns. Damage is reported to the sink.
 pub fn stack(
     input: Input,
     open: &OpenOptions,
@@ -250,7 +250,7 @@ struct Thread {
     last: u64,
 }
 
-/// Counts moments as they come: those of each thread in order.
+/// Counts moments as they arrive: those of each thread in order.
 #[derive(Debug)]
 pub(crate) struct Counter {
     options: StackOptions,
@@ -261,15 +261,15 @@ pub(crate) struct Counter {
     states: Vec<Thread>,
     last: ((u32, u32), usize),
     has_left_anywhere: bool,
-    /// Stacks at which the table is written as runs.
+    /// Number of stacks at which the table is written as runs.
     stacks_max: usize,
-    /// What traces before this one left open.
+    /// The calls that earlier traces left open.
     left: Arc<LeftOpen>,
     profile: StackProfile,
 }
 
 impl Counter {
-    /// `is_by_thread`: exits on one thread say nothing of the leaves of another.
+    /// `is_by_thread`: exits on one thread do not affect the leaves of another.
     pub(super) fn new(options: StackOptions, is_by_thread: bool, left: Arc<LeftOpen>) -> Self {
         Self {
             options,
@@ -285,7 +285,7 @@ impl Counter {
         }
     }
 
-    /// What was counted, and what is left open.
+    /// The counts, and the calls left open.
     pub(super) fn finish(mut self) -> Result<(StackProfile, LeftOpen), Error> {
         let call = |open: &Open| OpenCall { function: open.function, entered: open.entered, inner: open.inner };
         let left = self.profile.threads.iter().zip(&self.states).map(|(key, state)| {
@@ -300,12 +300,12 @@ impl Counter {
         Ok((self.profile, left))
     }
 
-    /// Ends with an error, and says so, where stacks are too many for the table.
+    /// Ends with an error, and sets `is_full`, if there are too many stacks for the table.
     pub(super) fn until_full(self, is_full: Arc<AtomicBool>) -> Self {
         Self { is_full: Some(is_full), ..self }
     }
 
-    /// Writes what was counted as runs; the table begins anew with the open calls.
+    /// Writes the counts as runs; the table starts again with the open calls.
     #[cold]
     fn spill(&mut self) -> Result<(), Error> {
         if let Some(is_full) = &self.is_full {
@@ -324,7 +324,7 @@ impl Counter {
                 open.stack = caller;
             }
         }
-        // Where most of the table is open calls it must grow, or it would be written again and again.
+        // If most of the table is open calls it must grow, or it would be written again and again.
         self.stacks_max = STACKS_AT_HAND.max(self.profile.table.len() * 4);
         Ok(())
     }
@@ -353,10 +353,10 @@ impl Counter {
         next
     }
 
-    /// Takes over the calls of a thread that a trace before this one left open.
+    /// Takes over the calls of a thread that an earlier trace left open.
     fn go_on(&mut self, key: (u32, u32), at: usize, now: u64) {
         let (Some(left), Some(state)) = (self.left.get(&key), self.states.get_mut(at)) else { return };
-        // The peer does not look at time.
+        // The peer does not compare times.
         if now < left.last && self.options.orphans == OrphanRule::Pass {
             self.profile.oddities.unfinished += left.count();
             return;
@@ -388,7 +388,7 @@ impl Counter {
             state.beyond += 1;
             return Ok(());
         }
-        // A full table has no node for the thread.
+        // The table is full and has no node for the thread.
         let is_kept = state.open.len() < DEPTH_MAX && state.node != ROOT;
         let stack = if is_kept { self.profile.table.intern(caller, moment.function) } else { caller };
         state.open.push(Open { stack, function: moment.function, entered: moment.tsc, inner: 0 });
@@ -445,7 +445,7 @@ impl Counter {
 
     #[cold]
     fn fail(&mut self, moment: &Moment<'_>) {
-        // The peer's words, its mistake in the kind of record included.
+        // The peer's wording, including its mistake in the kind of record.
         self.profile.failure.get_or_insert_with(|| {
             let (function, thread) = (moment.function.cast_signed(), moment.thread);
             format!(

@@ -1,4 +1,4 @@
-//! Several traces counted together: the calls that are open where one ends go on in the next.
+//! Several traces counted together: calls that are open at the end of one continue in the next.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub(super) struct OpenCall {
     pub(super) inner: u64,
 }
 
-/// What a thread leaves open.
+/// What a thread leaves open at the end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Left {
     /// Outermost first.
     pub(super) calls: Vec<OpenCall>,
-    /// Calls too deep to be kept.
+    /// Calls beyond the limit on depth.
     pub(super) beyond: u64,
     /// Time of the thread's last call or exit.
     pub(super) last: u64,
@@ -45,47 +45,47 @@ pub(super) type LeftOpen = HashMap<(u32, u32), Left>;
 
 /// Counts the stacks of several traces, which should be added in the order of [`begin`].
 ///
-/// A thread of a process that is in two of them is one thread: where its time goes on, so do its open calls.
+/// A thread of a process that is in two of them is one thread: if its time continues, so do its open calls.
 #[derive(Debug)]
 pub struct StackFiles {
     options: StackOptions,
-    whole: StackProfile,
+    profile: StackProfile,
     left: Arc<LeftOpen>,
 }
 
 impl StackFiles {
     /// Starts.
     pub fn new(options: StackOptions) -> Self {
-        Self { options, whole: StackProfile::default(), left: Arc::default() }
+        Self { options, profile: StackProfile::default(), left: Arc::default() }
     }
 
-    /// Counts one trace; tells what was met in it, except for the calls it leaves open. Nothing is counted after
-    /// [`StackProfile::failure`].
+    /// Counts one trace; returns what it has that is not a plain call, except for the calls it leaves open. Nothing is
+    /// counted after [`StackProfile::failure`].
     ///
     /// # Errors
-    /// I/O, options that the format does not have, what the sink returns, and [`anytrace_core::Kind::Usage`] when
-    /// traces count time at different rates. Damage goes to the sink.
+    /// I/O errors, options that the format does not have, whatever the sink returns, and [`anytrace_core::Kind::Usage`]
+    /// when traces count time at different rates. Damage is reported to the sink.
     pub fn add(&mut self, input: Input, open: &OpenOptions, sink: &mut dyn Sink) -> Result<Oddities, Error> {
-        if self.whole.failure.is_some() {
+        if self.profile.failure.is_some() {
             return Ok(Oddities::default());
         }
         let (parts, cycle_frequency) = match self.count(input, open, sink)? {
             Counted::Parts(parts, cycle_frequency) => (parts, cycle_frequency),
             Counted::Tops(profile) => {
-                self.whole = *profile;
-                return Ok(self.whole.oddities);
+                self.profile = *profile;
+                return Ok(self.profile.oddities);
             }
         };
         let mut oddities = Oddities::default();
-        // In which order threads come depends on the workers; what prints them sorts them.
+        // The order of threads depends on the workers; the code that prints them sorts them.
         for part in parts {
             let (profile, left) = part.finish()?;
             oddities.add(&profile.oddities);
-            self.whole.merge(StackProfile { cycle_frequency, ..profile })?;
+            self.profile.merge(StackProfile { cycle_frequency, ..profile })?;
             Arc::make_mut(&mut self.left).extend(left);
         }
-        if self.whole.threads.is_empty() {
-            self.whole.cycle_frequency = cycle_frequency;
+        if self.profile.threads.is_empty() {
+            self.profile.cycle_frequency = cycle_frequency;
         }
         Ok(oddities)
     }
@@ -100,14 +100,14 @@ impl StackFiles {
         let (cycle_frequency, threads) = (trace.header().cycle_frequency, open.threads.max(1));
         let make = || Counter::new(self.options, true, Arc::clone(&self.left));
         if let (Some(rows_max), Some(pieces)) = (self.options.tops, trace.pieces())
-            && self.whole.threads.is_empty()
+            && self.profile.threads.is_empty()
         {
             let is_full = Arc::new(AtomicBool::new(false));
             let look = || make().until_full(Arc::clone(&is_full));
             match pieces.parallel(threads, look) {
                 Ok(parts) => return Ok(Counted::Parts(parts, cycle_frequency)),
                 Err(error) if !is_full.load(Ordering::Relaxed) => return Err(error),
-                // The stacks are many.
+                // There are too many stacks for tables.
                 Err(_) => {}
             }
             if let Some((tops, oddities)) = stack_hash::tops(&pieces, threads, rows_max)? {
@@ -121,20 +121,20 @@ impl StackFiles {
 
     /// All traces together; calls that are open now are counted as unfinished.
     pub fn finish(mut self) -> StackProfile {
-        self.whole.oddities.unfinished += self.left.values().map(Left::count).sum::<u64>();
-        self.whole
+        self.profile.oddities.unfinished += self.left.values().map(Left::count).sum::<u64>();
+        self.profile
     }
 }
 
-/// What one trace comes to.
+/// The result of one trace.
 enum Counted {
-    /// Receivers, and the trace's frequency.
+    /// The receivers, and the trace's frequency.
     Parts(Vec<Counter>, u64),
-    /// The top lists alone.
+    /// Only the top lists.
     Tops(Box<StackProfile>),
 }
 
-/// When a trace begins, as far as its first bytes tell.
+/// When a trace begins, as far as its first bytes show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Beginning {
     /// Seconds and microseconds of the first buffer (FDR).
@@ -147,7 +147,7 @@ pub struct Beginning {
 pub fn begin(head: &[u8], open: &OpenOptions) -> Beginning {
     let mut first = First::default();
     let input = || Input::from_bytes("head", head.to_vec());
-    // What is wrong in these bytes is told when the trace is read; an error is the way to stop.
+    // Damage in these bytes is reported when the trace is read; an error is the way to stop.
     if let Ok(Opened { cursor, form: Form::Binary(header, layout), limits }) =
         XrayTrace::new(input(), open).start(&mut Nowhere)
         && header.type_code == TYPE_FDR
@@ -161,21 +161,21 @@ pub fn begin(head: &[u8], open: &OpenOptions) -> Beginning {
     first.0
 }
 
-/// In which order traces follow one another: by the wall clock where all that have records have one, else by ticks,
-/// else as they are given.
+/// The order in which traces follow one another: by the wall clock if all that have records have one, else by ticks,
+/// else as given.
 pub fn order(beginnings: &[Beginning]) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..beginnings.len()).collect();
     let of = |number: &usize| beginnings.get(*number).copied().unwrap_or_default();
-    let told: Vec<Beginning> = beginnings.iter().copied().filter(|b| *b != Beginning::default()).collect();
-    if told.iter().all(|beginning| beginning.wall.is_some()) {
+    let known: Vec<Beginning> = beginnings.iter().copied().filter(|b| *b != Beginning::default()).collect();
+    if known.iter().all(|beginning| beginning.wall.is_some()) {
         numbers.sort_by_key(|number| (of(number).wall, of(number).tsc));
-    } else if told.iter().all(|beginning| beginning.tsc.is_some()) {
+    } else if known.iter().all(|beginning| beginning.tsc.is_some()) {
         numbers.sort_by_key(|number| of(number).tsc);
     }
     numbers
 }
 
-/// Takes the first wall clock.
+/// Stores the first wall clock.
 #[derive(Default)]
 struct First(Beginning);
 
@@ -197,7 +197,7 @@ impl Visitor for First {
     }
 }
 
-/// Takes the first time.
+/// Stores the first time.
 struct FirstTick(Option<u64>);
 
 impl Moments for &mut FirstTick {
@@ -215,7 +215,7 @@ fn enough() -> Error {
     Error::usage("enough was read".to_owned())
 }
 
-/// Drops what is reported.
+/// Discards reports.
 struct Nowhere;
 
 impl Sink for Nowhere {

@@ -24,16 +24,16 @@ const NAME_COLUMNS: usize = 60;
 /// How threads are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StackGrouping {
-    /// Stacks of different threads are different, and all stand in one list.
+    /// Stacks of different threads are different, and all are in one list.
     #[default]
     Separate,
-    /// One list a thread.
+    /// One list per thread.
     PerThread,
-    /// Equal stacks of different threads are added up.
+    /// Equal stacks of different threads are summed.
     Aggregate,
 }
 
-/// What sums are told in.
+/// The unit of sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StackUnit {
     /// Ticks, as the trace has them.
@@ -43,10 +43,10 @@ pub enum StackUnit {
     Seconds,
 }
 
-/// What a line of a flame graph weighs.
+/// The weight of a line of a flame graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {
-    /// Time not spent in calls inside. What draws flame graphs adds inner calls itself.
+    /// Time not spent in inner calls. Programs that draw flame graphs add inner calls themselves.
     #[default]
     Time,
     /// Calls.
@@ -64,8 +64,8 @@ pub struct StackView {
     pub top: usize,
     /// Processors to use; 0 is one.
     pub threads: usize,
-    /// Copies the peer's flame lines (time of inner calls included, a stray semicolon) and its callers' counts in
-    /// stacks added up over threads.
+    /// Copies the peer's flame lines (including the time of inner calls, and a stray semicolon) and its counts of
+    /// callers in stacks summed over threads.
     pub is_compat: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) type Visit<'v> = &'v mut dyn FnMut(Option<(u32, u32)>, &[&str], &Stac
 enum Stacks<'p> {
     Tree(Tree),
     Stream(Stream<'p>),
-    /// Only those of the one table.
+    /// Only the stacks of the one table.
     Tops(&'p Tops),
 }
 
@@ -89,24 +89,24 @@ pub struct StackReport<'p> {
     pub(super) sources: (&'p Names, Option<&'p dyn Symbols>),
     pub(super) view: StackView,
     cycle_frequency: u64,
-    /// Whether a thread's number occurs in several processes.
+    /// Whether a thread number occurs in several processes.
     is_ambiguous: bool,
-    /// Stacks that were printed without their middle.
+    /// Stacks that were printed without their middle frames.
     shortened: Cell<u64>,
 }
 
-/// Most frames of a stack in lists of all stacks. Lists of a recursion 16,000 deep would else be a thousand times as
-/// long as the trace; flame graphs and people see nothing of such depths.
+/// Most frames of a stack in lists of all stacks. Lists of a recursion 16,000 deep would otherwise be a thousand times
+/// as long as the trace; flame graphs and people gain nothing from such depths.
 const FRAMES_MAX: usize = 512;
 
-/// Stands for the frames in the middle of a deeper stack.
+/// Takes the place of the frames in the middle of a deeper stack.
 const LEFT_OUT: &str = "(frames left out)";
 
 impl<'p> StackReport<'p> {
     /// Arranges a profile.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Usage`] when seconds are asked for and the trace does not know its frequency.
+    /// [`anytrace_core::Kind::Usage`] when seconds are requested and the trace does not state its frequency.
     pub fn new(profile: &'p StackProfile, view: StackView, symbols: Option<&'p dyn Symbols>) -> Result<Self, Error> {
         let cycle_frequency = profile.cycle_frequency;
         if view.unit == StackUnit::Seconds && cycle_frequency == 0 && !profile.threads.is_empty() {
@@ -220,7 +220,7 @@ impl<'p> StackReport<'p> {
         for (level, (function, sums)) in frames.iter().enumerate() {
             let name = short(&name(*function), NAME_COLUMNS);
             let StackSums { leaf_count, leaf_sum, count, sum, .. } = *sums;
-            // The leaf's row tells of calls that were leaves, its callers' rows of those that were not.
+            // The leaf's row counts the calls that were leaves, its callers' rows those that were not.
             let (count, sum) =
                 if level == leaf { (leaf_count, leaf_sum) } else { (count - leaf_count, sum.saturating_sub(leaf_sum)) };
             let sum = self.amount(sum);
@@ -229,7 +229,7 @@ impl<'p> StackReport<'p> {
         writeln!(out)
     }
 
-    /// Folded lines, one a stack: `thread_T;outer;inner VALUE`.
+    /// Folded lines, one per stack: `thread_T;outer;inner VALUE`.
     ///
     /// # Errors
     /// When `out` fails.
@@ -258,12 +258,12 @@ impl<'p> StackReport<'p> {
         })
     }
 
-    /// Gives every stack with its names, outermost first: in the order of the trees, or threads by number.
+    /// Visits every stack with its names, outermost first: in the order of the trees, or threads by number.
     fn walk(&self, is_by_number: bool, visit: Visit<'_>) -> io::Result<()> {
         let tree = match &self.stacks {
             Stacks::Tree(tree) => tree,
             Stacks::Stream(stream) => return self.stream_walk(stream, is_by_number, visit),
-            // Not asked for when they were counted.
+            // They were not requested when stacks were counted.
             Stacks::Tops(_) => return Ok(()),
         };
         let mut groups: Vec<&Roots> = tree.groups.iter().collect();
@@ -273,7 +273,7 @@ impl<'p> StackReport<'p> {
         let (mut ids, mut names): (Vec<u32>, Vec<&str>) = (Vec::new(), Vec::new());
         for (thread, roots) in groups {
             for (id, node) in tree.walk(roots) {
-                // Callers come first: what is on top of the caller was another of its callees.
+                // Callers come first: the ids above the caller belong to another of its callees.
                 while ids.last().is_some_and(|outer| Some(*outer) != node.parent) {
                     ids.pop();
                 }
@@ -286,7 +286,7 @@ impl<'p> StackReport<'p> {
         Ok(())
     }
 
-    /// The frames to be printed: of a deep stack, the outermost and the innermost.
+    /// The frames to print: for a deep stack, only the outermost and the innermost.
     fn shown<'n>(&self, names: &'n [&'n str]) -> Cow<'n, [&'n str]> {
         if names.len() <= FRAMES_MAX || self.view.is_compat {
             return Cow::Borrowed(names);
@@ -297,7 +297,7 @@ impl<'p> StackReport<'p> {
         Cow::Owned([outer, &[LEFT_OUT], inner].concat())
     }
 
-    /// Stacks printed so far without their middle, for they have more than 512 frames.
+    /// Stacks printed so far without their middle frames, because they have more than 512.
     pub fn shortened(&self) -> u64 {
         self.shortened.get()
     }
@@ -310,7 +310,7 @@ impl<'p> StackReport<'p> {
         line.push_str(&format!("thread_{thread};"));
     }
 
-    /// One line a stack; columns `process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack`.
+    /// One line per stack; columns `process,thread,depth,function,leaf_count,leaf_sum,count,sum,self,stack`.
     ///
     /// # Errors
     /// When `out` fails.
@@ -326,7 +326,7 @@ impl<'p> StackReport<'p> {
         })
     }
 
-    /// One object with `version` 1; sums in ticks or seconds as asked for.
+    /// One object with `version` 1; sums in ticks or seconds as requested.
     ///
     /// # Errors
     /// When `out` fails.
@@ -386,7 +386,7 @@ impl<'p> StackReport<'p> {
     }
 }
 
-/// Each name with a semicolon behind it; none in a name, where outputs must stay readable.
+/// Each name with a semicolon after it; semicolons in names are replaced where outputs must remain parseable.
 fn push_frames(names: &[&str], is_compat: bool, line: &mut String) {
     for name in names {
         if is_compat {
@@ -411,7 +411,7 @@ fn short(name: &str, columns: usize) -> String {
     format!("{}...", &name[..end])
 }
 
-/// The largest values; of equal ones the last offered comes first, as the peer has them.
+/// The largest values; of equal ones the last offered comes first, as in the peer's output.
 struct TopList {
     rows: Vec<(u32, u64)>,
     rows_max: usize,

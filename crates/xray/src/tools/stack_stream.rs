@@ -1,7 +1,7 @@
-//! Stacks that are too many for a tree, read from runs: the same lists and lines, each stack seen once.
+//! Stacks that are too many for a tree, read from runs: the same lists and lines, with each stack visited once.
 //!
-//! Tables choose among equal values as the tree does. Lists of all stacks come by function number; the tree's go by
-//! the peer's order of appearance, which only a tree in memory has.
+//! Tables choose among equal values as the tree does. Lists of all stacks are in order of function numbers; the tree's
+//! lists are in the peer's order of appearance, which only a tree in memory has.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub(crate) struct Group {
     root: Option<u32>,
 }
 
-/// The stacks of a profile, by thread or added up.
+/// The stacks of a profile, by thread or summed.
 #[derive(Debug)]
 pub(crate) struct Stream<'p> {
     runs: &'p StackRuns,
@@ -53,7 +53,7 @@ pub(crate) struct Top {
 }
 
 impl<'p> Stream<'p> {
-    /// The threads of a profile in the order of the tree; one group of all when they are added up.
+    /// The threads of a profile in the order of the tree; one group of all when they are summed.
     pub(crate) fn new(profile: &'p StackProfile, runs: &'p StackRuns, is_aggregate: bool) -> Self {
         if is_aggregate {
             return Self { runs, groups: vec![Group { thread: None, root: None }] };
@@ -63,7 +63,7 @@ impl<'p> Stream<'p> {
         Self { runs, groups }
     }
 
-    /// Gives every stack of a group with the frames around it, outermost first.
+    /// Visits every stack of a group with its outer frames, outermost first.
     pub(crate) fn for_each(&self, group: &Group, visit: &mut dyn FnMut(&[Frame]) -> io::Result<()>) -> io::Result<()> {
         let mut frames: Vec<Frame> = Vec::new();
         let each = &mut |node: &Merged| {
@@ -73,7 +73,7 @@ impl<'p> Stream<'p> {
         self.runs.for_each(group.root, each)
     }
 
-    /// The tops of some groups, put into one list; groups are read on as many processors as `threads` says.
+    /// The tops of some groups, merged into one list; groups are read on as many processors as `threads` says.
     pub(crate) fn tops(&self, groups: &[usize], rows_max: usize, threads: usize) -> io::Result<Tops> {
         let share = groups.len().div_ceil(threads.max(1)).max(1);
         let parts: Vec<io::Result<Tops>> = std::thread::scope(|scope| {
@@ -149,8 +149,8 @@ pub(super) fn offer(tops: &mut Vec<Top>, top: Top, rows_max: usize) {
     tops.truncate(rows_max);
 }
 
-/// Which of two equal values stands first: the one that a walk over the trees comes to last. Threads and outermost
-/// calls are walked in order, callees from the last to appear to the first, and callers before callees.
+/// Which of two equal values comes first: the one that a walk over the trees reaches last. Threads and outermost calls
+/// are walked in order, callees from the last to appear to the first, and callers before callees.
 fn order(a: (usize, &[Frame]), b: (usize, &[Frame])) -> Ordering {
     let groups = b.0.cmp(&a.0);
     let ordinal = |frames: &[Frame], n: usize| frames.get(n).map(|frame| frame.ordinal);
@@ -193,7 +193,7 @@ impl StackReport<'_> {
         self.print_table(tops.unique, &stacks(&tops.by_sum), &stacks(&tops.by_count), &name, out)
     }
 
-    /// Every stack, as [`StackReport::walk`] gives them, callees by number.
+    /// Visits every stack as [`StackReport::walk`] does, callees by number.
     pub(super) fn stream_walk(&self, stream: &Stream<'_>, is_by_number: bool, visit: Visit<'_>) -> io::Result<()> {
         let mut groups: Vec<&Group> = stream.groups.iter().collect();
         if is_by_number {
@@ -201,7 +201,7 @@ impl StackReport<'_> {
         }
         let (names, symbols) = self.sources;
         let mut known: HashMap<u32, Rc<str>> = HashMap::new();
-        // What the stack before had, so that only what differs is looked up.
+        // The frames of the previous stack, so that only those that differ are looked up.
         let mut latest: Vec<(u32, Rc<str>)> = Vec::new();
         for group in groups {
             stream.for_each(group, &mut |frames| {

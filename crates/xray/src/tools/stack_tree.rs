@@ -1,4 +1,4 @@
-//! The stacks of a profile as trees in the order the peer lists them, by thread or added up over threads.
+//! The stacks of a profile as trees in the order in which the peer lists them, by thread or summed over threads.
 
 use anytrace_analysis::stacks::{ROOT, StackId};
 
@@ -15,7 +15,7 @@ pub(crate) struct Node {
     pub(crate) sums: StackSums,
 }
 
-/// Process and thread with their outermost calls; `None` stands for all threads together.
+/// Process and thread with their outermost calls; `None` for all threads together.
 pub(crate) type Roots = (Option<(u32, u32)>, Vec<u32>);
 
 /// Stacks as trees.
@@ -26,7 +26,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The trees of each thread, threads in the peer's order. Where their numbers collide it goes by process and
+    /// The trees of each thread, threads in the peer's order. If their numbers collide, the order is by process and
     /// number, or with `is_compat` by first appearance.
     pub(crate) fn of(profile: &StackProfile, is_compat: bool) -> Self {
         let table = &profile.table;
@@ -61,8 +61,8 @@ impl Tree {
         Self { nodes, groups }
     }
 
-    /// Adds the threads' trees up. With `is_compat` callers of stacks that only one thread has stand with that
-    /// thread's counts, as the peer prints them, and not with all threads'.
+    /// Sums the threads' trees. With `is_compat`, callers of stacks that only one thread has are shown with that
+    /// thread's counts, as the peer prints them, and not with the counts of all threads.
     pub(crate) fn aggregate(&mut self, is_compat: bool) {
         let mut merged: Vec<u32> = Vec::new();
         for (_, roots) in std::mem::take(&mut self.groups) {
@@ -70,7 +70,7 @@ impl Tree {
                 let function = self.function(root);
                 match merged.iter().position(|&other| self.function(other) == function) {
                     Some(at) => {
-                        // What was added to goes behind the others.
+                        // A tree that was added to moves behind the others.
                         let other = merged.remove(at);
                         let both = self.merge(other, root, is_compat);
                         merged.push(both);
@@ -82,7 +82,7 @@ impl Tree {
         self.groups = vec![(None, merged)];
     }
 
-    /// Adds two trees of one function up; answers with the root of the sum.
+    /// Sums two trees of one function; returns the root of the sum.
     fn merge(&mut self, left: u32, right: u32, is_compat: bool) -> u32 {
         let root = self.pair(left, right, None);
         let mut work = vec![(left, right, root)];
@@ -144,7 +144,7 @@ impl Tree {
     }
 
     /// Every node below the roots, callers first; of the calls of one caller the last to appear comes first, as the
-    /// peer lists them.
+    /// peer does.
     pub(crate) fn walk<'t>(&'t self, roots: &'t [u32]) -> impl Iterator<Item = (u32, &'t Node)> {
         let mut work: Vec<u32> = Vec::new();
         let mut roots = roots.iter();

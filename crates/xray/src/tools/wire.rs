@@ -1,4 +1,4 @@
-//! Moments in the order of the file, for what copies the peer: it takes a thread's buffers as they stand.
+//! Moments in the order of the file, for code that copies the peer, which reads a thread's buffers in that order.
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
@@ -9,7 +9,7 @@ use crate::record::TYPE_FDR;
 use crate::trace::{Form, Opened, XrayTrace, end};
 use crate::yaml::{YamlHeader, YamlMoments, walk_yaml};
 
-/// What a header says that tools need.
+/// The part of the header that tools need.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WireFacts {
     /// Ticks a second; 0 where unknown.
@@ -18,7 +18,7 @@ pub(crate) struct WireFacts {
     pub(crate) is_fdr: bool,
 }
 
-/// Sends complaints elsewhere.
+/// Sends diagnostics to a separate sink.
 struct Apart<'a, M> {
     moments: &'a mut M,
     sink: &'a mut dyn Sink,
@@ -34,7 +34,7 @@ impl<M: Moments> Moments for Apart<'_, M> {
     }
 }
 
-/// Gives the moments of a trace as they stand; `start` is told the header first.
+/// Emits the moments of a trace in the order of the file; `start` receives the header first.
 pub(crate) fn in_wire_order<M: Moments>(
     input: Input,
     options: &OpenOptions,
@@ -46,7 +46,7 @@ pub(crate) fn in_wire_order<M: Moments>(
     let (facts, moments, cursor) = match form {
         Form::Empty | Form::Unreadable(_) => {
             let facts = WireFacts::default();
-            (facts, start(facts), crate::rewrite::drain(cursor)?)
+            (facts, start(facts), crate::rewrite::read_to_end(cursor)?)
         }
         Form::Yaml => {
             let mut facts = WireFacts::default();

@@ -1,9 +1,9 @@
 //! Builds linked ELF files with an instrumentation map, from labelled parts, in either width and byte order.
 
-/// A function to be named: address, length, name.
+/// A function with a name: address, length, name.
 pub type Named = (u64, u64, &'static str);
 
-/// A dynamic relocation without a symbol: place, what is written there.
+/// A dynamic relocation without a symbol: its address, and the value written there.
 pub type Relative = (u64, u64);
 
 /// What an ELF file is built of.
@@ -100,7 +100,7 @@ impl Elf {
             ("xray_instr_map", 1, 2, self.map.0, self.map.1.clone(), 0, 0, 0),
             (".symtab", 2, 0, 0, symbols, 4, 1, symbol_bytes),
             (".strtab", 3, 0, 0, strings, 0, 0, 0),
-            // Linked to no table of symbols, as in a static program that relocates itself.
+            // Not linked to a symbol table, as in a static program that relocates itself.
             (".rela.dyn", 4, 2, 0x500, relocations, 0, 0, relocation_bytes),
         ];
         let mut names = Vec::new();

@@ -9,8 +9,8 @@ pub struct Made {
     pub labels: BTreeMap<&'static str, usize>,
     pub big: bool,
     pub version: u16,
-    /// What stands in bytes that no field uses.
-    pub rubbish: u8,
+    /// The value of bytes that no field uses.
+    pub garbage: u8,
 }
 
 impl Made {
@@ -63,8 +63,8 @@ impl Made {
         let first = if self.big { 0x80 | kind } else { kind << 1 | 1 };
         let mut made = fields(self.raw(&[first]));
         assert!(made.bytes.len() <= end);
-        let rubbish = made.rubbish;
-        made.bytes.resize(end, rubbish);
+        let garbage = made.garbage;
+        made.bytes.resize(end, garbage);
         made
     }
 
@@ -119,7 +119,7 @@ impl Made {
         self.meta(5, |made| made.i32(size).i32(1)).raw(data)
     }
 
-    /// Of any version: `delta` in version 5, `tsc` before, `cpu` in version 4.
+    /// For any version: `delta` in version 5, `tsc` before, `cpu` in version 4.
     pub fn custom_at(self, delta: i32, tsc: u64, cpu: u16, data: &[u8]) -> Self {
         let (size, version) = (i32::try_from(data.len()).unwrap(), self.version);
         self.meta(5, |made| match version {
@@ -138,7 +138,7 @@ impl Made {
         self.meta(6, |made| made.u64(value))
     }
 
-    /// Preamble of 64 bytes behind the extents' record.
+    /// Preamble of 64 bytes after the extents record.
     pub fn preamble(self, thread: i32, tsc: u64) -> Self {
         self.thread(thread).wall().pid(9).cpu(tsc)
     }
@@ -148,13 +148,13 @@ impl Made {
     }
 
     pub fn basic_of(self, kind: u8, id: i32, tsc: u64, thread: u32, process: u32) -> Self {
-        let rubbish = self.rubbish;
-        self.raw(&[0, 0, 1, kind]).i32(id).u64(tsc).u32(thread).u32(process).raw(&[rubbish; 8])
+        let garbage = self.garbage;
+        self.raw(&[0, 0, 1, kind]).i32(id).u64(tsc).u32(thread).u32(process).raw(&[garbage; 8])
     }
 
     pub fn basic_argument(self, id: i32, thread: u32, process: u32, value: u64) -> Self {
-        let rubbish = self.rubbish;
-        self.u16(1).raw(&[0; 2]).i32(id).u32(thread).u32(process).u64(value).raw(&[rubbish; 8])
+        let garbage = self.garbage;
+        self.u16(1).raw(&[0; 2]).i32(id).u32(thread).u32(process).u64(value).raw(&[garbage; 8])
     }
 
     pub fn pair(self) -> Self {
@@ -180,26 +180,27 @@ impl Made {
     }
 }
 
-/// Of the version 1 traces made here.
+/// Buffer size of the version 1 traces made here.
 pub const BUFFER_SIZE: usize = 640;
 
 /// Which kinds of records a trace has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Everything the version has.
+    /// Everything that the version has.
     Rich,
     /// What every version has: no processes, no typed events.
     Plain,
 }
 
-/// Four buffers of three threads: all kinds of functions, arguments, events, processors, time that goes back and far.
+/// Four buffers of three threads: all kinds of functions, arguments, events, processors, time that goes backwards and
+/// jumps far.
 pub fn fdr(version: u16, big: bool, content: Content) -> Made {
     let is_rich = content == Content::Rich && version >= 3;
     let process = |number| is_rich.then_some(number);
     let typed =
         move |made: Made, delta, kind, data: &[u8]| if is_rich { made.typed_at(delta, kind, data) } else { made };
     let size = if version == 1 { BUFFER_SIZE as u64 } else { 4096 };
-    let made = Made { rubbish: 0xaa, ..Made::header_in(big, version, 1, size) };
+    let made = Made { garbage: 0xaa, ..Made::header_in(big, version, 1, size) };
     let made = made.buffer(11, process(900), 3, 1_000_000, |made| {
         let made = made.function(3, 1, 0).value(42).value(u64::MAX).function(0, 2, 10);
         let made = typed(made.custom_at(5, 1_000_015, 3, b"custom"), 7, 300, b"\0typed\xff");
@@ -221,7 +222,7 @@ pub fn fdr(version: u16, big: bool, content: Content) -> Made {
 pub fn basic(version: u16, big: bool, content: Content) -> Made {
     let is_rich = content == Content::Rich;
     let process = if is_rich && version >= 3 { 60 } else { 0 };
-    let made = Made { rubbish: 0xbb, ..Made::header_in(big, version, 0, 0) };
+    let made = Made { garbage: 0xbb, ..Made::header_in(big, version, 0, 0) };
     let made =
         made.basic_of(3, 1, 100, 4, process).basic_argument(1, 4, process, 77).basic_argument(1, 4, process, 1 << 63);
     let made = made.basic_of(0, 3, 90, 8, process).basic_of(0, 2, 110, 4, process).basic_of(1, 2, 120, 4, process);
@@ -234,8 +235,8 @@ pub fn v5() -> Made {
     Made::header(5, 1, 4096)
 }
 
-/// With a good buffer behind what is there.
-pub fn whole(made: Made) -> Made {
+/// Appends a valid buffer.
+pub fn with_buffer(made: Made) -> Made {
     made.extents(80).preamble(3, 100).pair()
 }
 

@@ -1,6 +1,6 @@
-//! A decoder that is slow, strict and simple: what the page says, one record after the other.
+//! A decoder that is slow, strict and simple: one record after the other, as the page defines them.
 
-/// What a record means, whatever form it is in.
+/// The meaning of a record, whatever its form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct What {
     pub thread: u32,
@@ -14,14 +14,14 @@ pub struct What {
     pub data: Vec<u8>,
 }
 
-/// A record with a meaning of its own, and where it stands.
+/// A record with a meaning of its own, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub what: What,
-    /// Number among all records of the wire.
+    /// Number among all records on the wire.
     pub seq: u64,
     pub buffer: u64,
-    /// Offset behind the record, and behind each of its arguments.
+    /// Offset after the record, and after each of its arguments.
     pub end: usize,
     pub argument_ends: Vec<usize>,
 }
@@ -37,7 +37,7 @@ pub struct Slow<'a> {
 
 const FUNCTIONS: [&str; 4] = ["function-enter", "function-exit", "function-tail-exit", "function-enter-arg"];
 
-/// Decodes a trace without fault.
+/// Decodes a trace without damage.
 pub fn decode(bytes: &[u8]) -> Slow<'_> {
     let mut slow = Slow { bytes, big: bytes[0] == 0, version: 0, entries: Vec::new(), records: Vec::new() };
     if bytes.starts_with(b"---") {
@@ -58,7 +58,7 @@ pub fn meanings(bytes: &[u8]) -> Vec<What> {
     decode(bytes).entries.into_iter().map(|entry| entry.what).collect()
 }
 
-/// Grouped by thread, in order within each: forms with buffers of their own keep no other order.
+/// Grouped by thread, in order within each: forms with a buffer per thread preserve no other order.
 pub fn by_thread(mut all: Vec<What>) -> Vec<What> {
     all.sort_by_key(|what| (what.thread, what.process));
     all
@@ -88,7 +88,7 @@ impl Slow<'_> {
             let end = if self.version == 1 {
                 self.bytes.len()
             } else {
-                // Between buffers: up to extents with a new buffer behind them.
+                // Between buffers: up to extents that a new buffer follows.
                 while at + 16 < self.bytes.len() && !(self.kind(at) == Some(7) && self.kind(at + 16) == Some(0)) {
                     at += 1;
                 }
@@ -107,7 +107,7 @@ impl Slow<'_> {
         }
     }
 
-    /// Reads one buffer; returns the offset behind it.
+    /// Reads one buffer; returns the offset after it.
     fn buffer(&mut self, mut at: usize, end: usize, buffer: u64) -> usize {
         let (mut thread, mut process, mut cpu, mut base) = (0, 0, 0, 0_u64);
         while at < end {
@@ -236,7 +236,7 @@ fn fields(text: &str) -> Vec<(String, Vec<u8>)> {
                 let (start, end) = (behind.find('"').unwrap() + 1, behind.rfind('"').unwrap());
                 (base64(&behind[start..end]), end + 1)
             }
-            // Plain data, always the last, may hold commas.
+            // Plain data, always the last, may contain commas.
             _ if key == "data" => (behind.as_bytes()[..behind.rfind(" }").unwrap()].to_vec(), behind.len()),
             _ => {
                 let end = behind.find(',').or(behind.rfind(" }")).unwrap();

@@ -1,6 +1,6 @@
 //! What the end-to-end test records of a Rust program, built with `-Z instrument-xray`.
 //!
-//! Started with an argument it records itself in flight-recorder mode; Basic mode starts by environment.
+//! Started with an argument, it records itself in flight-recorder mode; Basic mode is enabled by the environment.
 
 use std::ffi::{CString, c_char, c_int};
 use std::hint::black_box;

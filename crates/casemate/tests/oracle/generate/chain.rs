@@ -1,4 +1,4 @@
-//! What recipes are made of: a chain of tables, and the records about it.
+//! The parts of recipes: a chain of tables, and the records about it.
 
 use anytrace_casemate::{Barrier, Domain, HintKind, MemoryOrder, Operand, Sysreg, TlbiOp, Transition};
 

@@ -1,4 +1,4 @@
-//! Chaos: random transitions over a few addresses, after a set-up that gives them something to break.
+//! Chaos: random transitions over a few addresses, after a set-up that makes violations possible.
 
 use anytrace_casemate::{Barrier, Domain, HintKind, MemoryOrder, Operand, Sysreg, TlbiOp, Transition};
 
@@ -35,7 +35,7 @@ impl Chaos<'_> {
     }
 
     fn thread(&mut self) -> u32 {
-        // Most steps are by the first thread: two that alternate seldom get anywhere.
+        // Most steps are by the first thread: two alternating threads rarely complete a sequence.
         if self.rng.chance(80) { 0 } else { u32::try_from(self.rng.below(self.threads)).unwrap_or(0) }
     }
 

@@ -12,7 +12,7 @@ mod world;
 use super::step::{Step, renumber};
 pub(crate) use rng::Rng;
 
-/// What a trace is made of.
+/// The kinds of generated traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// Keeps all rules.
@@ -40,7 +40,7 @@ pub(crate) fn trace(seed: u64) -> Vec<Step> {
     trace_of(kind(seed), seed)
 }
 
-/// A trace of the kind wanted.
+/// A trace of the requested kind.
 pub(crate) fn trace_of(kind: Kind, seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed.rotate_left(17) ^ 0xa5a5);
     let mut steps = match kind {

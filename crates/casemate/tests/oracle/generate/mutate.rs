@@ -42,7 +42,7 @@ fn one(rng: &mut Rng, steps: &mut Vec<Step>, at: usize) {
             steps.insert(later, steps[at]);
         }
         56..60 => {
-            // All of one kind are missing for a while.
+            // All records of one kind are missing for a while.
             let kind = steps[at].action.kind();
             let end = (at + 12).min(steps.len());
             let tail = steps.split_off(end);
@@ -69,7 +69,7 @@ fn written(action: Transition) -> Option<u64> {
     }
 }
 
-/// Writes what another record wrote, or where it wrote.
+/// Takes the value or the address of another record.
 fn borrow_value(step: &mut Step, other: &Step) {
     if let (Transition::MemWrite { value, .. }, Transition::MemWrite { value: theirs, .. }) =
         (&mut step.action, other.action)

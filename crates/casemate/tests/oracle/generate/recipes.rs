@@ -86,7 +86,7 @@ impl Recipe<'_> {
         self.sysreg(base, self.base);
     }
 
-    /// A thread whose registers give another shape makes what was broken.
+    /// A thread whose registers specify another geometry makes the entry that was broken.
     fn other_geometry(&mut self) {
         self.live_chain();
         let level = self.rng.pick(&[0, 1, 2, 2, 2]);
@@ -106,12 +106,12 @@ impl Recipe<'_> {
         self.sysreg(register, 0);
     }
 
-    /// A table that one thread unlinks by halves, because an entry in it belongs to another.
+    /// A table that one thread unlinks only in part, because an entry in it belongs to another.
     fn unmarked_twice(&mut self) {
         let (one, two) = (self.thread, self.other());
         self.live_chain();
         self.hint(HintKind::SetPteThreadOwner, self.entry(3), u64::from(one));
-        // Another root, so that the first is in nobody's use.
+        // Another root, so that no thread uses the first one.
         self.init(self.page(20), 1);
         self.vttbr(self.page(20), 9);
         self.hint(HintKind::ReleaseTable, self.base, 0);
@@ -254,7 +254,7 @@ impl Recipe<'_> {
         self.write(page, 0);
     }
 
-    /// The sound rules know concatenated tables: all of a round of break-before-make in the second one.
+    /// The sound rules support concatenated tables: a full round of break-before-make in the second table.
     fn concatenated_use(&mut self) {
         self.sysreg(Sysreg::VtcrEl2, 24);
         self.init(self.base, 4);
@@ -382,7 +382,7 @@ impl Recipe<'_> {
         self.write(self.entry(level), old ^ change);
     }
 
-    /// Fields of a live entry change in place, one after the other, and sometimes what must not.
+    /// Fields of a live entry change in place, one after the other, and sometimes fields that must not.
     fn live_attributes(&mut self) {
         let is_stage_one = self.rng.chance(50);
         let (base, control) = match is_stage_one {
@@ -527,7 +527,7 @@ impl Recipe<'_> {
         self.write(self.page(3) + 8 * 511, 0x7003);
     }
 
-    /// What `-I` forgives.
+    /// Accesses that `-I` permits.
     fn uninitialised(&mut self) {
         self.chain();
         let fresh = self.page(60);

@@ -1,4 +1,4 @@
-//! Scenarios: several threads, trees of both stages, and every operation done as the rules want it.
+//! Scenarios: several threads, trees of both stages, and every operation performed as the rules require.
 
 use anytrace_casemate::{HintKind, Sysreg, TlbiOp, Transition};
 
@@ -6,7 +6,7 @@ use super::Rng;
 use super::world::{Entry, NO_THREAD, PAGE, Tree, World};
 use crate::oracle::step::Step;
 
-/// A trace that keeps the rules of both sets where `is_common`; else it may do what only one of them allows.
+/// A trace that keeps the rules of both sets if `is_common`; otherwise it may do what only one of them allows.
 pub(crate) fn scenario(rng: &mut Rng, is_common: bool) -> Vec<Step> {
     let threads_max = if rng.chance(5) { 7 } else { 4 };
     let threads = 1 + rng.below(threads_max);
@@ -360,7 +360,7 @@ impl World<'_> {
         self.trees.remove(tree);
     }
 
-    /// What has no part in a tree.
+    /// Steps that do not concern any tree.
     fn aside(&mut self, thread: u32, tree: usize) {
         match self.rng.below(5) {
             0 => {

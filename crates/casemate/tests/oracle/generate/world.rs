@@ -1,4 +1,4 @@
-//! What a scenario's hypervisor knows, and the records it makes.
+//! The state of a scenario's hypervisor, and the records it makes.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::oracle::step::Step;
 
 /// Bytes in a page.
 pub(crate) const PAGE: u64 = 4096;
-/// `set_pte_thread_owner` with this value gives the entry back.
+/// `set_pte_thread_owner` with this value removes the owner.
 pub(crate) const NO_THREAD: u64 = 0xffff_ffff;
 
 /// A live entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
-    /// What is written there.
+    /// Its value.
     pub(crate) value: u64,
     /// Level of its table.
     pub(crate) level: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Tree {
     pub(crate) entries: BTreeMap<u64, Entry>,
 }
 
-/// Everything.
+/// The state of the entire scenario.
 pub(crate) struct World<'a> {
     pub(crate) rng: &'a mut Rng,
     pub(crate) steps: Vec<Step>,
@@ -60,11 +60,11 @@ pub(crate) struct World<'a> {
     pub(crate) trees: Vec<Tree>,
     /// Base of each thread's current tree by stage.
     pub(crate) current: BTreeMap<(u32, u8), u64>,
-    /// Initialised, zero, in no tree.
+    /// Initialized, zero, in no tree.
     pub(crate) spare: Vec<u64>,
     pub(crate) next_page: u64,
     pub(crate) next_id: u64,
-    /// May the next plain write pass?
+    /// Whether the next plain write is authorized.
     pub(crate) is_authorised: bool,
     /// Size of the input addresses: T0SZ of both stages.
     pub(crate) t0sz: u64,
@@ -105,7 +105,7 @@ impl World<'_> {
         self.emit(thread, Transition::MemInit { address: page, size: pages * PAGE });
     }
 
-    /// The page holds nothing that matters: it is cleared, and kept or given back.
+    /// The page has no relevant contents: it is cleared, and kept or freed.
     pub(crate) fn recycle(&mut self, thread: u32, page: u64) {
         self.emit(thread, Transition::MemSet { address: page, size: PAGE, value: 0 });
         if self.rng.chance(40) {

@@ -1,6 +1,6 @@
 //! Captured datagrams: `{ sender's port u16, length u32, bytes }` repeated, big-endian.
 //!
-//! A datagram holds whole packets. What is left over is the error of that datagram alone and is never joined with the
+//! A datagram contains complete packets. A remainder is an error of that datagram alone and is never joined with the
 //! next (page, section 4).
 
 use std::collections::BTreeMap;
@@ -18,11 +18,11 @@ use crate::rules;
 /// Port and length.
 const HEAD_BYTES: usize = 6;
 
-/// Reads a capture and gives what the counters of each sender say. Damage goes to the sink, with its place in the
+/// Reads a capture and returns the counts of each sender. Damage is reported to the sink, with its place in the
 /// capture.
 ///
 /// # Errors
-/// I/O, and what the sink returns.
+/// I/O errors, and whatever the sink returns.
 pub fn read_datagrams(
     input: Input,
     limits: &Limits,
@@ -81,8 +81,8 @@ impl Capture<'_> {
         while !rest.is_empty() {
             match parse(rest, self.limits.record_bytes_max) {
                 Ok((packet, used)) => {
-                    let (whole, after) = rest.split_at(used);
-                    take(&packet, whole, source, accounts);
+                    let (packet_bytes, after) = rest.split_at(used);
+                    take(&packet, packet_bytes, source, accounts);
                     rest = after;
                 }
                 Err(_) => {
@@ -129,7 +129,7 @@ fn take(packet: &Packet<'_>, bytes: &[u8], source: &mut SourceLoss, accounts: &m
     }
 }
 
-/// What can be had of the rest of a datagram whose next packet is damaged: the reader's own resynchronisation.
+/// What can be read of the rest of a datagram whose next packet is damaged, by the reader's own resynchronization.
 #[cold]
 fn salvage(
     rest: &[u8],

@@ -7,11 +7,11 @@ use crate::flaw::Damage;
 use crate::reader::{Place, Reader, Visitor};
 use crate::record::Packet;
 
-/// Reads a trace and gives what its counters say. Damage goes to the sink, and counters of damaged packets count where
-/// they can be read.
+/// Reads a trace and returns the counts of its counters. Damage is reported to the sink, and counters of damaged
+/// packets count if they are readable.
 ///
 /// # Errors
-/// I/O, and what the sink returns.
+/// I/O errors, and whatever the sink returns.
 pub fn read_file(
     name: &str,
     input: Input,
@@ -57,7 +57,7 @@ impl Visitor for Counting<'_> {
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
         self.source.damaged_places += 1;
         match damage.header {
-            // The bytes are not at hand; the place tells damaged packets of one counter apart.
+            // The bytes are not available; the place distinguishes damaged packets with equal counters.
             Some(header) => {
                 self.accounts.damaged(header.stream, header.counter, &damage.offset.to_le_bytes(), 0);
             }

@@ -1,9 +1,9 @@
-//! What the counters of events say: sent, received, lost, doubled, out of order, restarted.
+//! What the counters of events show: sent, received, lost, duplicated, out of order, restarted.
 //!
 //! Each source (a sender's address, a connection, a file) has [`Accounts`] of its own; a stream is counted inside them.
-//! Arithmetic is that of serial numbers modulo 2^32 (page, section 4). What counters cannot show is not made up: losses
-//! behind the last event of a stream that arrived leave no trace, and a loss at the head cannot be told from a
-//! collector that joined late, so it is told apart ([`StreamLoss::lost_at_head`]).
+//! Arithmetic is that of serial numbers modulo 2^32 (page, section 4). Nothing is assumed beyond the counters: losses
+//! after the last event of a stream that arrived are invisible, and a loss at the beginning cannot be distinguished
+//! from a collector that joined late, so it is counted separately ([`StreamLoss::lost_at_head`]).
 //!
 //! ```
 //! use anytrace_heph::tools::loss::{Accounts, Arrival, LossOptions};
@@ -31,24 +31,24 @@ pub use file::read_file;
 pub use report::{LossReport, SourceLoss};
 use stream::Stream;
 
-/// How counters are read.
+/// How counters are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossOptions {
-    /// For how many packets of its stream a gap may still be filled, and how far back duplicates are looked for.
+    /// For how many packets of its stream a gap may still be filled, and how far back duplicates are searched for.
     pub window_packets: u32,
-    /// For how long a gap may still be filled, in nanoseconds; `None` where arrivals have no time.
+    /// For how long a gap may still be filled, in nanoseconds; `None` if arrivals have no time.
     pub window_ns: Option<u64>,
-    /// Most streams of a source; events of further ones are counted together.
+    /// Most streams of a source; events of further streams are counted together.
     pub streams_max: usize,
-    /// Most memory for telling duplicates from restarts, in bytes. Streams that find no room see duplicates in a
-    /// shorter window.
+    /// Most memory for distinguishing duplicates from restarts, in bytes. Streams without memory left detect duplicates
+    /// in a shorter window.
     pub window_bytes_max: usize,
-    /// Most ranges of lost counters kept, of all streams together. Beyond, losses are counted without their numbers.
+    /// Most ranges of lost counters stored, over all streams. Further losses are counted without their numbers.
     pub ranges_max: usize,
 }
 
 impl Default for LossOptions {
-    /// The page's: 4,096 packets; no times.
+    /// The defaults of the page: 4,096 packets; no times.
     fn default() -> Self {
         Self {
             window_packets: 4096,
@@ -60,66 +60,66 @@ impl Default for LossOptions {
     }
 }
 
-/// What an event turned out to be.
+/// How an event was classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// The one that was expected.
+    /// The expected event.
     Next,
-    /// Later than expected: this many before it are missing so far.
+    /// Ahead of the expected event: this many before it are missing so far.
     Ahead(u32),
-    /// One that was missing: it is late, not lost.
+    /// A missing event: it is late, not lost.
     Late,
-    /// One that was there already, with the same bytes.
+    /// An event that arrived before, with the same bytes.
     Duplicate,
-    /// The first of a writer that started again, or of a second writer with the same stream number.
+    /// The first event of a writer that restarted, or of a second writer with the same stream number.
     Restart,
-    /// Of a stream beyond [`LossOptions::streams_max`]: only counted.
+    /// An event of a stream beyond [`LossOptions::streams_max`]: only counted.
     Uncounted,
 }
 
 /// What is known of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamLoss {
-    /// Stream.
+    /// Number of the stream.
     pub stream: u32,
-    /// Events that arrived, duplicates and damaged ones too.
+    /// Events that arrived, including duplicates and damaged ones.
     pub received: u64,
-    /// Of these, those that were there already.
+    /// Of these, those that had arrived before.
     pub duplicates: u64,
     /// Of these, those whose body is damaged but whose counter could be read.
     pub malformed: u64,
-    /// Arrivals below the highest counter so far, duplicates too.
+    /// Arrivals below the highest counter so far, including duplicates.
     pub out_of_order: u64,
-    /// Events that counters show to be missing: all of them, [`Self::open`] too.
+    /// Events that are missing by their counters, including [`Self::open`].
     pub lost: u64,
-    /// Of these, those that are still waited for.
+    /// Of these, those that may still arrive.
     pub open: u64,
-    /// Of these, those before the first event that arrived: lost, or sent before anyone listened.
+    /// Of these, those before the first event that arrived: lost, or sent before the collector was listening.
     pub lost_at_head: u64,
-    /// Lost counters: the first and how many, in order.
+    /// Ranges of lost counters: the first counter and how many, in order.
     pub lost_ranges: Vec<(u32, u64)>,
     /// Lost events that are not among the ranges.
     pub lost_unlisted: u64,
-    /// How often the writer started again.
+    /// How often the writer restarted.
     pub restarts: u64,
-    /// The first counter that arrived, by its place in the stream, not by time.
+    /// The first counter that arrived, by its position in the stream, not by time.
     pub first_counter: u32,
     /// The highest counter that arrived.
     pub last_counter: u32,
 }
 
 impl StreamLoss {
-    /// Events that arrived whole, each counted once.
+    /// Events that arrived intact, each counted once.
     pub fn unique(&self) -> u64 {
         self.received.saturating_sub(self.duplicates).saturating_sub(self.malformed)
     }
 
-    /// Events that were sent, as far as counters can show: what was lost behind the last arrival is not among them.
+    /// Events that were sent, as far as counters can show: losses after the last arrival are not included.
     pub fn sent_at_least(&self) -> u64 {
         self.received.saturating_sub(self.duplicates).saturating_add(self.lost)
     }
 
-    /// Adds the counts of another stream; ranges and counters stay this one's.
+    /// Adds the counts of another stream; ranges and counters are not changed.
     pub fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.duplicates += other.duplicates;
@@ -136,7 +136,7 @@ impl StreamLoss {
 #[derive(Debug, Clone)]
 pub struct Accounts {
     options: LossOptions,
-    /// Numbers packets by their bytes, so that a duplicate is known.
+    /// Hashes packets by their bytes, so that a duplicate is recognized.
     key: Key,
     index: Map<u32, usize>,
     streams: Vec<Stream>,
@@ -144,7 +144,7 @@ pub struct Accounts {
     uncounted: u64,
 }
 
-/// What all streams share.
+/// Limits that all streams share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     /// Bytes left for windows of hashes.
@@ -154,18 +154,19 @@ pub(super) struct Room {
 }
 
 impl Accounts {
-    /// Accounts of a source nothing was heard of.
+    /// Accounts of a source from which nothing has arrived.
     pub fn new(options: LossOptions) -> Self {
         let room = Room { window_bytes: options.window_bytes_max, ranges: options.ranges_max };
         Self { options, key: Key::new(), index: Map::default(), streams: Vec::new(), room, uncounted: 0 }
     }
 
-    /// Takes an event; `bytes` are all of its packet, `now_ns` any clock that does not go back (0 where there is none).
+    /// Processes an event; `bytes` are all of its packet, `now_ns` is any clock that does not go backwards (0 if there
+    /// is none).
     pub fn event(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64) -> Arrival {
         self.take(stream, counter, bytes, now_ns, false)
     }
 
-    /// Takes an event whose body is damaged: its counter was used all the same.
+    /// Processes an event whose body is damaged: its counter was used all the same.
     pub fn damaged(&mut self, stream: u32, counter: u32, bytes: &[u8], now_ns: u64) -> Arrival {
         self.take(stream, counter, bytes, now_ns, true)
     }
@@ -188,7 +189,8 @@ impl Accounts {
         known.take(&arrival, &self.options, &mut self.room)
     }
 
-    /// True when an event of that stream was counted. Callers with limits of their own ask before they add a stream.
+    /// True when an event of that stream was counted. Callers with their own limits check this before they add a
+    /// stream.
     #[inline]
     pub fn knows(&self, stream: u32) -> bool {
         self.index.contains_key(&stream)
@@ -199,29 +201,29 @@ impl Accounts {
         self.streams.len()
     }
 
-    /// Events of streams beyond the limit.
+    /// Number of events of streams beyond the limit.
     pub fn uncounted(&self) -> u64 {
         self.uncounted
     }
 
-    /// All streams, by number. Gaps that are still open count as lost; [`StreamLoss::open`] says how many those are, at
-    /// the time of the last event of each stream.
+    /// All streams, by number. Gaps that are still open count as lost; [`StreamLoss::open`] counts them, at the time of
+    /// the last event of each stream.
     pub fn streams(&self) -> Vec<StreamLoss> {
         self.streams_at(None)
     }
 
-    /// The same at a time of the clock that [`Self::event`] was given.
+    /// The same, at a time of the clock that was passed to [`Self::event`].
     pub fn streams_at(&self, now_ns: Option<u64>) -> Vec<StreamLoss> {
-        let mut all: Vec<_> = self.streams.iter().map(|stream| stream.told(&self.options, now_ns)).collect();
+        let mut all: Vec<_> = self.streams.iter().map(|stream| stream.counts(&self.options, now_ns)).collect();
         all.sort_by_key(|stream| stream.stream);
         all
     }
 
-    /// Sums over all streams, without ranges; cheap enough to be asked for once a second.
+    /// Sums over all streams, without ranges; cheap enough to be called once a second.
     pub fn totals_at(&self, now_ns: Option<u64>) -> StreamLoss {
         let mut sum = StreamLoss { received: self.uncounted, ..StreamLoss::default() };
         for stream in &self.streams {
-            sum.add(&stream.told_without_ranges(&self.options, now_ns));
+            sum.add(&stream.counts_without_ranges(&self.options, now_ns));
         }
         sum
     }

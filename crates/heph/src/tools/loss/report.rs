@@ -4,27 +4,27 @@ use serde_json::{Map, Value, json};
 
 use super::{Accounts, StreamLoss};
 
-/// Most lost counters listed one by one in JSON; ranges and sums go on.
+/// Most lost counters listed one by one in JSON; ranges and sums are complete.
 const LISTED_MAX: u64 = 1 << 20;
 
 /// What one source sent, as far as it arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceLoss {
-    /// What tells it from others: a sender's port, a file's name.
+    /// What distinguishes it from others: a sender's port, a file's name.
     pub name: String,
-    /// The sender's port, where it came in datagrams.
+    /// The sender's port, if it sent datagrams.
     pub port: Option<u16>,
     /// Datagrams that arrived; 0 where there are none.
     pub datagrams: u64,
-    /// Datagrams that hold something that is no packet.
+    /// Datagrams with bytes that are not a packet.
     pub bad_datagrams: u64,
     /// Damaged places.
     pub damaged_places: u64,
-    /// Bytes that are part of no packet.
+    /// Bytes that do not belong to a packet.
     pub skipped_bytes: u64,
-    /// Metadata packets; they have no counter.
+    /// Metadata packets; they have no counters.
     pub metadata: u64,
-    /// Distinct epochs met, in nanoseconds since 1970, the first of them.
+    /// The first distinct epochs, in nanoseconds since 1970.
     pub epochs_ns: Vec<u64>,
     /// Events of streams beyond the limit.
     pub uncounted: u64,
@@ -32,7 +32,7 @@ pub struct SourceLoss {
     pub streams: Vec<StreamLoss>,
 }
 
-/// Most epochs kept of a source.
+/// Most epochs stored for a source.
 const EPOCHS_MAX: usize = 16;
 
 impl SourceLoss {
@@ -55,7 +55,7 @@ impl SourceLoss {
 /// What all sources sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LossReport {
-    /// Sources: senders by port, files as they were named.
+    /// Sources: senders by port, files by the names given.
     pub sources: Vec<SourceLoss>,
 }
 
@@ -70,7 +70,7 @@ impl LossReport {
         self.sum(|stream| stream.received) + self.sources.iter().map(|source| source.uncounted).sum::<u64>()
     }
 
-    /// Share of the events that counters show to have been sent which did not arrive, from 0 to 1.
+    /// Share of the events that were sent, according to the counters, but did not arrive, from 0 to 1.
     pub fn lost_share(&self) -> f64 {
         let (lost, sent) = (self.sum(|s| s.lost), self.sum(StreamLoss::sent_at_least));
         if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
@@ -163,7 +163,7 @@ impl StreamLoss {
         ]
     }
 
-    /// The stream for programs, with so many of its ranges of lost counters at most.
+    /// The stream for programs, with at most that many ranges of lost counters.
     pub fn to_json(&self, ranges_max: usize) -> Map<String, Value> {
         let mut made: Map<_, _> =
             self.named().map(|(name, number)| (name.to_owned(), number.into())).into_iter().collect();

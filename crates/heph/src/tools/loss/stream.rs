@@ -1,21 +1,21 @@
-//! One stream: its writer, those that were before it, and which of them a counter belongs to.
+//! One stream: its writer, earlier writers, and which of them a counter belongs to.
 
 use super::writer::{Fit, RESTART, RING_MAX, Writer};
 use super::{Arrival, LossOptions, Room, StreamLoss};
 
-/// Most writers of a stream a counter is compared with. Around a restart packets of the old writer still arrive, and a
-/// cloned log (page, section 1, 29) writes beside its original.
+/// Most writers of a stream with which a counter is compared. Around a restart packets of the old writer still arrive,
+/// and a cloned log (page, section 1, 29) writes beside its original.
 const WRITERS_MAX: usize = 4;
 
-/// Most retired writers whose ranges are kept.
+/// Most retired writers whose ranges are stored.
 const RETIRED_MAX: usize = 256;
 
-/// A writer that is not the last one used is looked at for so many packets of the stream, and takes no counter further
-/// ahead than the second.
+/// A writer that is not the last one used is considered for this many packets of the stream, and accepts no counter
+/// further ahead than `BESIDE_AHEAD`.
 const BESIDE_PACKETS: u64 = 1024;
 const BESIDE_AHEAD: u32 = 256;
 
-/// So far ahead the last writer used comes before what other writers miss.
+/// Up to this far ahead, the last writer used has precedence over gaps of other writers.
 const NEAR_AHEAD: u32 = 16;
 
 /// An event as it arrived.
@@ -39,10 +39,10 @@ pub(super) struct Stream {
     restarts: u64,
     first: u32,
     last: u32,
-    /// The last used first.
+    /// The last one used comes first.
     writers: Vec<Writer>,
     retired: Vec<Writer>,
-    /// Losses of retired writers that are no longer kept.
+    /// Losses of retired writers that are no longer stored.
     forgotten: u64,
     forgotten_head: u64,
 }
@@ -59,7 +59,7 @@ impl Stream {
             restarts: 0,
             first: 0,
             last: 0,
-            // Most streams have one writer for ever.
+            // Most streams only ever have one writer.
             writers: Vec::with_capacity(1),
             retired: Vec::new(),
             forgotten: 0,
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// Takes an event.
+    /// Processes an event.
     #[inline]
     pub(super) fn take(&mut self, packet: &Packet, options: &LossOptions, room: &mut Room) -> Arrival {
         self.packets += 1;
@@ -85,7 +85,7 @@ impl Stream {
         arrival
     }
 
-    /// The writer a counter belongs to, and how; [`Fit::None`] where it is a new one's.
+    /// The writer to which a counter belongs, and how; [`Fit::None`] if it belongs to a new one.
     fn choose(&self, packet: &Packet, options: &LossOptions) -> (usize, Fit) {
         let fits: Vec<Fit> = self
             .writers
@@ -146,11 +146,11 @@ impl Stream {
         arrival
     }
 
-    /// A writer that was not known.
+    /// A new writer.
     #[cold]
     fn start(&mut self, packet: &Packet, room: &mut Room) -> Arrival {
         let is_first = self.writers.is_empty();
-        // A writer that started again begins at 0: far from it, what lies before is no loss.
+        // A writer that restarted begins at 0: far from it, the counters before are not a loss.
         let head_max = if is_first { RESTART } else { RING_MAX as u32 };
         let made = Writer::new(packet.counter, packet.hash, head_max, self.packets, packet.now_ns, room);
         if is_first {
@@ -182,14 +182,14 @@ impl Stream {
         self.retired.iter().chain(self.writers.iter().rev())
     }
 
-    /// What is known now.
-    pub(super) fn told(&self, options: &LossOptions, now_ns: Option<u64>) -> StreamLoss {
-        let mut told = self.told_without_ranges(options, now_ns);
-        told.lost_ranges = self.all_writers().flat_map(Writer::ranges).collect();
-        told
+    /// The current counts.
+    pub(super) fn counts(&self, options: &LossOptions, now_ns: Option<u64>) -> StreamLoss {
+        let mut counts = self.counts_without_ranges(options, now_ns);
+        counts.lost_ranges = self.all_writers().flat_map(Writer::ranges).collect();
+        counts
     }
 
-    pub(super) fn told_without_ranges(&self, options: &LossOptions, now_ns: Option<u64>) -> StreamLoss {
+    pub(super) fn counts_without_ranges(&self, options: &LossOptions, now_ns: Option<u64>) -> StreamLoss {
         let now = now_ns.unwrap_or(self.last_ns);
         StreamLoss {
             stream: self.id,

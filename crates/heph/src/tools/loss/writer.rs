@@ -4,44 +4,44 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{LossOptions, Room};
 
-/// A jump this far is a writer that started again, not a loss (page, section 4).
+/// A jump this far means that the writer restarted, and is not a loss (page, section 4).
 pub(super) const RESTART: u32 = 1 << 20;
 
 /// Counters are kept in 64 bits that do not wrap; this is counter 0 of a writer's first round. There is room below it,
-/// because what arrives first need not have been sent first.
+/// because the first event to arrive need not be the first that was sent.
 const BASE: u64 = 1 << 40;
 
-/// Longest window of hashes: how far back duplicates are told from restarts.
+/// Longest window of hashes: how far back duplicates are distinguished from restarts.
 pub(super) const RING_MAX: usize = 4096;
 
-/// Windows of hashes begin this long.
+/// Initial length of windows of hashes.
 const RING_START: usize = 16;
 
-/// Most gaps whose age is watched; older ones count as settled.
+/// Most gaps whose age is tracked; older ones count as settled.
 const PENDING_MAX: usize = 1024;
 
-/// Where a counter falls.
+/// How a counter fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     /// The next.
     Exact,
-    /// So many are missing before it.
+    /// This many are missing before it.
     Ahead(u32),
-    /// Missing, and still waited for.
+    /// Missing, and it may still arrive.
     Fill,
-    /// Missing for longer than anything is waited for.
+    /// Missing for longer than the window.
     FillLate,
-    /// Was there, with the same bytes.
+    /// It arrived before, with the same bytes.
     Duplicate,
-    /// Before the first that arrived, near it.
+    /// Before the first that arrived, and near it.
     Head(u64),
-    /// None of this writer.
+    /// It does not belong to this writer.
     None,
 }
 
-/// A gap whose end may still come.
+/// A gap that may still be filled.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct OpenGap {
     start: u64,
     end: u64,
     packet: u64,
@@ -56,16 +56,16 @@ pub(super) struct Writer {
     /// The lowest that arrived.
     lowest: u64,
     next: u64,
-    /// Missing counters: start to end, without it.
+    /// Missing counters: start to end, exclusive.
     missing: BTreeMap<u64, u64>,
     pub(super) lost: u64,
     pub(super) unlisted: u64,
-    /// Hashes of what arrived: that of counter `n` at `n` modulo the length.
+    /// Hashes of the arrived packets: that of counter `n` is at `n` modulo the length.
     ring: Vec<u64>,
     /// The lowest counter whose hash is in the ring.
     ring_from: u64,
-    pending: VecDeque<Pending>,
-    /// Number of the last packet of the stream that was this writer's.
+    pending: VecDeque<OpenGap>,
+    /// Number of the last packet of the stream that belonged to this writer.
     pub(super) used: u64,
     delivered: u64,
 }
@@ -92,7 +92,7 @@ impl Writer {
         made
     }
 
-    /// Where a counter falls. `packet` is the number of the packet in its stream.
+    /// How a counter fits. `packet` is the number of the packet in its stream.
     pub(super) fn fit(&self, counter: u32, hash: u64, packet: u64, at_ns: u64, options: &LossOptions) -> Fit {
         let ahead = counter.wrapping_sub(self.next as u32);
         if ahead == 0 {
@@ -111,7 +111,7 @@ impl Writer {
             let is_open = self.gap_of(at).is_some_and(|gap| is_open(gap, packet, at_ns, options));
             return match is_open {
                 true => Fit::Fill,
-                // A counter of 0 long after it was due is a writer that started again.
+                // A counter of 0 long after it was due means that the writer restarted.
                 false if counter == 0 => Fit::None,
                 false => Fit::FillLate,
             };
@@ -120,7 +120,7 @@ impl Writer {
         let is_within = self.next - at <= RING_MAX.min(options.window_packets as usize) as u64;
         match known {
             Some(&known) if known == hash => Fit::Duplicate,
-            // There was no room to remember it: a doubled packet is likelier than a new writer.
+            // There was no memory for its hash: a duplicate is more likely than a new writer.
             None if is_within => Fit::Duplicate,
             _ => Fit::None,
         }
@@ -136,11 +136,11 @@ impl Writer {
         self.missing.range(..=at).next_back().is_some_and(|(_, &end)| at < end)
     }
 
-    fn gap_of(&self, at: u64) -> Option<&Pending> {
+    fn gap_of(&self, at: u64) -> Option<&OpenGap> {
         self.pending.iter().rev().find(|gap| gap.start <= at && at < gap.end)
     }
 
-    /// Takes a counter at or above the next; what is between is missing from now on.
+    /// Processes a counter at or above the expected one; those in between are missing from now on.
     pub(super) fn ahead(&mut self, counter: u32, hash: u64, packet: u64, at_ns: u64, room: &mut Room) {
         let at = self.next + u64::from(counter.wrapping_sub(self.next as u32));
         self.advance(at, hash, packet, at_ns, room);
@@ -151,7 +151,7 @@ impl Writer {
             self.open_gap(self.next, at, packet, at_ns, room);
         }
         self.next = at + 1;
-        self.keep(at, hash, room);
+        self.store_hash(at, hash, room);
     }
 
     fn open_gap(&mut self, start: u64, end: u64, packet: u64, at_ns: u64, room: &mut Room) {
@@ -165,10 +165,10 @@ impl Writer {
         if self.pending.len() == PENDING_MAX {
             self.pending.pop_front();
         }
-        self.pending.push_back(Pending { start, end, packet, at_ns });
+        self.pending.push_back(OpenGap { start, end, packet, at_ns });
     }
 
-    /// Takes a counter that was missing.
+    /// Processes a counter that was missing.
     pub(super) fn fill(&mut self, counter: u32, hash: u64, room: &mut Room) {
         let at = self.extended(counter);
         let Some((&start, &end)) = self.missing.range(..=at).next_back() else { return };
@@ -187,10 +187,10 @@ impl Writer {
         }
         self.lost = self.lost.saturating_sub(1);
         self.lowest = self.lowest.min(at);
-        self.keep(at, hash, room);
+        self.store_hash(at, hash, room);
     }
 
-    /// Takes a counter before all others: the writer had begun earlier.
+    /// Processes a counter before all others: the writer began earlier.
     pub(super) fn extend_head(&mut self, below: u64, hash: u64, packet: u64, at_ns: u64, room: &mut Room) {
         let at = self.start.saturating_sub(below);
         if below > 1 {
@@ -198,11 +198,11 @@ impl Writer {
         }
         self.start = at;
         self.lowest = at;
-        self.keep(at, hash, room);
+        self.store_hash(at, hash, room);
     }
 
-    /// Remembers what arrived, as far back as the ring reaches.
-    fn keep(&mut self, at: u64, hash: u64, room: &mut Room) {
+    /// Stores the hash of an arrival, as far back as the ring reaches.
+    fn store_hash(&mut self, at: u64, hash: u64, room: &mut Room) {
         self.delivered += 1;
         self.grow(room);
         let length = self.ring.len() as u64;
@@ -211,14 +211,14 @@ impl Writer {
         }
         self.ring_from = self.ring_from.max(self.next.saturating_sub(length));
         if at < self.ring_from && self.next - at <= length {
-            // Nothing below was kept, so its place is free.
+            // Nothing below was stored, so its slot is free.
             self.ring_from = at;
         }
         if at >= self.ring_from
             && let Some(slot) = self.ring_slot(at)
-            && let Some(kept) = self.ring.get_mut(slot)
+            && let Some(stored) = self.ring.get_mut(slot)
         {
-            *kept = hash;
+            *stored = hash;
         }
     }
 
@@ -234,13 +234,13 @@ impl Writer {
         room.window_bytes -= added;
         let old = std::mem::replace(&mut self.ring, vec![0; wanted]);
         self.ring_from = self.ring_from.max(self.next.saturating_sub(wanted as u64));
-        // Counters that did not arrive get hashes of others here; nobody asks for them before they are overwritten.
+        // Counters that did not arrive get unrelated hashes here; nothing reads them before they are overwritten.
         for at in self.ring_from..self.next {
             let known = usize::try_from(at % old.len().max(1) as u64).ok().and_then(|slot| old.get(slot));
             if let (Some(&known), Some(slot)) = (known, self.ring_slot(at))
-                && let Some(kept) = self.ring.get_mut(slot)
+                && let Some(stored) = self.ring.get_mut(slot)
             {
-                *kept = known;
+                *stored = known;
             }
         }
     }
@@ -253,7 +253,7 @@ impl Writer {
         usize::try_from(at % length).ok()
     }
 
-    /// How many missing counters are still waited for.
+    /// How many missing counters may still arrive.
     pub(super) fn open(&self, packet: u64, at_ns: u64, options: &LossOptions) -> u64 {
         let open = self.pending.iter().filter(|gap| is_open(gap, packet, at_ns, options));
         open.map(|gap| self.missing_in(gap.start, gap.end)).sum()
@@ -285,7 +285,7 @@ impl Writer {
         behind > 0 && behind < 1 << 31
     }
 
-    /// Gives back the room it took for telling duplicates.
+    /// Returns the memory that it took for detecting duplicates.
     pub(super) fn retire(&mut self, room: &mut Room) {
         room.window_bytes += self.ring.len() * size_of::<u64>();
         self.ring = Vec::new();
@@ -294,7 +294,7 @@ impl Writer {
     }
 }
 
-fn is_open(gap: &Pending, packet: u64, at_ns: u64, options: &LossOptions) -> bool {
+fn is_open(gap: &OpenGap, packet: u64, at_ns: u64, options: &LossOptions) -> bool {
     let packets = packet.saturating_sub(gap.packet) <= u64::from(options.window_packets);
     packets && options.window_ns.is_none_or(|window| at_ns.saturating_sub(gap.at_ns) <= window)
 }

@@ -1,4 +1,4 @@
-//! Events in order become lines of a tree.
+//! Turns events in order into lines of a tree.
 
 use anytrace_core::Error;
 use anytrace_core::hash::Map;
@@ -11,7 +11,7 @@ use super::printer::Printer;
 use super::rule::Sweep;
 use crate::tools::runtime::{self, Kind};
 
-/// What the tree's lines look up.
+/// Data for the lines of the tree.
 #[derive(Clone, Copy)]
 pub(super) struct About<'a> {
     pub(super) names: &'a Names,
@@ -20,16 +20,16 @@ pub(super) struct About<'a> {
 
 /// An open span.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct TreeNode {
     name: u32,
     seq: u64,
 }
 
-/// One span, to be printed.
+/// One span to print.
 pub(super) struct Line<'a> {
     pub(super) event: &'a Sorted<'a>,
     pub(super) description: &'a [u8],
-    /// Description and record of the span around it.
+    /// Description and record of the enclosing span.
     pub(super) parent: Option<(&'a [u8], u64)>,
     pub(super) overlaps: Option<&'a [u8]>,
     pub(super) depth: u32,
@@ -39,10 +39,10 @@ pub(super) struct Line<'a> {
 
 /// Makes a tree of events in order.
 pub(super) struct Builder {
-    sweep: Sweep<Node>,
+    sweep: Sweep<TreeNode>,
     lane: Option<(u32, u64)>,
     runs: Runs,
-    /// Kinds of descriptions, as far as they were asked for.
+    /// Kinds of descriptions, as far as they were needed.
     kinds: Vec<Option<Kind>>,
     /// Descriptions of open spans that have no number, by record.
     unnamed: Map<u64, Box<[u8]>>,
@@ -57,7 +57,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Takes the next event in order and prints its line.
+    /// Processes the next event in order and prints its line.
     pub(super) fn event(
         &mut self,
         event: &Sorted<'_>,
@@ -67,7 +67,7 @@ impl Builder {
     ) -> Result<(), Error> {
         let lane = (event.stream, event.lane);
         let gone = &mut self.gone;
-        let mut closed = |done: super::rule::Open<Node>| {
+        let mut closed = |done: super::rule::OpenSpan<TreeNode>| {
             if done.what.name == NO_ROOM {
                 gone.push(done.what.seq);
             }
@@ -77,12 +77,13 @@ impl Builder {
             self.lane = Some(lane);
             printer.lane(lane, about)?;
         }
-        let placed = self.sweep.place(event.start, event.end, Node { name: event.name, seq: event.seq }, &mut closed);
+        let placed =
+            self.sweep.place(event.start, event.end, TreeNode { name: event.name, seq: event.seq }, &mut closed);
         let kind = self.kind(event.name, about);
         if kind == Kind::Run {
             self.runs.run(event);
         }
-        let look = |node: Node| -> &[u8] {
+        let look = |node: TreeNode| -> &[u8] {
             match node.name {
                 NO_ROOM => self.unnamed.get(&node.seq).map(|name| &**name).unwrap_or_default(),
                 name => about.names.get(name).unwrap_or_default(),
@@ -116,14 +117,14 @@ impl Builder {
         if at >= self.kinds.len() {
             self.kinds.resize(about.names.len(), None);
         }
-        let told = || {
+        let look_up = || {
             let name = about.names.get(name).and_then(|name| std::str::from_utf8(name).ok());
             name.map_or(Kind::User, runtime::kind_of)
         };
-        self.kinds.get_mut(at).map_or(Kind::User, |kind| *kind.get_or_insert_with(told))
+        self.kinds.get_mut(at).map_or(Kind::User, |kind| *kind.get_or_insert_with(look_up))
     }
 
-    /// Ends a piece of a lane whose spans have all been told: what comes next is not inside them.
+    /// Ends a piece of a lane whose spans have all been emitted: later events are not inside them.
     pub(super) fn cut(&mut self) {
         self.sweep.finish(&mut |_| {});
         self.unnamed.clear();

@@ -1,26 +1,26 @@
-//! Events in memory until there are enough of them to be sorted and written out.
+//! Events in memory until there are enough of them to sort and write.
 
 use anytrace_core::hash::Map;
 
-use super::event::Kept;
+use super::event::StoredEvent;
 
-/// A chunk goes out when it takes this much: 24 MiB with everything.
+/// A chunk is written when it reaches this size: 24 MiB with everything.
 const FULL_BYTES: usize = 24 << 20;
 
-/// What an event takes besides its own bytes: in the list and in the order.
-const EVENT_BYTES: usize = size_of::<Kept>() + size_of::<Place>() + 4;
+/// What an event takes besides its own bytes: in the list and in the sort order.
+const EVENT_BYTES: usize = size_of::<StoredEvent>() + size_of::<SortKey>() + 4;
 
-/// Events in the order they came.
+/// Events in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
-    events: Vec<Kept>,
-    /// Each event's lane: an index of `lanes`.
+    events: Vec<StoredEvent>,
+    /// Each event's lane: an index into `lanes`.
     lane_of: Vec<u32>,
     lanes: Vec<Lane>,
     index: Map<(u32, u64), u32>,
     last: u32,
     arena: Vec<u8>,
-    order: Vec<Place>,
+    order: Vec<SortKey>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +29,9 @@ struct Lane {
     count: u32,
 }
 
-/// What events of a lane are sorted by, and where the event is.
+/// The sort key of events within a lane, and where the event is.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SortKey {
     start: u64,
     end: u64,
     at: u32,
@@ -49,8 +49,8 @@ impl Chunk {
 
     /// Adds an event with its bytes: description, attributes, nesting.
     #[inline]
-    pub(super) fn push(&mut self, mut event: Kept, bytes: [&[u8]; 3]) {
-        // A chunk is full long before 4 GiB: the longest packet comes on top.
+    pub(super) fn push(&mut self, mut event: StoredEvent, bytes: [&[u8]; 3]) {
+        // A chunk is full long before 4 GiB: plus the longest packet.
         event.at = u32::try_from(self.arena.len()).unwrap_or(0);
         [event.description_bytes, event.attribute_bytes, event.nesting_bytes] =
             bytes.map(|bytes| u32::try_from(bytes.len()).unwrap_or(0));
@@ -90,17 +90,17 @@ impl Chunk {
             }
         }
         self.order.clear();
-        self.order.resize(self.events.len(), Place { start: 0, end: 0, at: 0 });
+        self.order.resize(self.events.len(), SortKey { start: 0, end: 0, at: 0 });
         for (at, (event, &lane)) in (0..).zip(self.events.iter().zip(&self.lane_of)) {
             if let Some(next) = next.get_mut(lane as usize)
                 && let Some(place) = self.order.get_mut(*next)
             {
-                *place = Place { start: event.start, end: event.end, at };
+                *place = SortKey { start: event.start, end: event.end, at };
                 *next += 1;
             }
         }
         let events = &self.events;
-        let tie = |place: &Place| events.get(place.at as usize).map(|event| (!event.order, !event.seq));
+        let tie = |place: &SortKey| events.get(place.at as usize).map(|event| (!event.order, !event.seq));
         let mut rest = self.order.as_mut_slice();
         for &lane in &by_key {
             let count = self.lanes.get(lane).map_or(0, |lane| lane.count as usize);
@@ -112,8 +112,8 @@ impl Chunk {
         }
     }
 
-    /// The events in the order of the last sorting, with their bytes.
-    pub(super) fn sorted(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
+    /// The events in the order of the last sort, with their bytes.
+    pub(super) fn sorted(&self) -> impl Iterator<Item = (&StoredEvent, &[u8])> {
         self.order.iter().filter_map(|place| {
             let event = self.events.get(place.at as usize)?;
             let bytes = self.arena.get(event.at as usize..event.at as usize + event.bytes())?;
@@ -121,7 +121,7 @@ impl Chunk {
         })
     }
 
-    /// Forgets all events; keeps the room.
+    /// Removes all events; keeps the memory.
     pub(super) fn clear(&mut self) {
         self.events.clear();
         self.lane_of.clear();
@@ -130,7 +130,7 @@ impl Chunk {
         self.last = 0;
         self.arena.clear();
         self.order.clear();
-        // One long packet must not hold its room for ever.
+        // The memory for one long packet must not be kept forever.
         self.arena.shrink_to(FULL_BYTES);
     }
 }

@@ -1,4 +1,5 @@
-//! The first pass: every event to the sorter, and what must be known of the whole before the first span is told.
+//! The first pass: passes every event to the sorter, and collects what must be known about the entire trace before the
+//! first span is emitted.
 
 use std::collections::BTreeSet;
 
@@ -6,38 +7,38 @@ use anytrace_core::hash::Map;
 use anytrace_core::{Diagnostic, Error, Sink, Summary};
 
 use super::actors::{self, Actors};
-use super::event::Kept;
+use super::event::StoredEvent;
 use super::names::Names;
 use super::sorter::Sorter;
-use super::{Lanes, rules_told};
+use super::{Lanes, report_oddities};
 use crate::dialect::Signs;
 use crate::flaw::Damage;
 use crate::reader::{Place, Reader, Visitor};
 use crate::record::{Event, Packet};
 use crate::tools::runtime::{self, Kind};
 
-/// Most streams whose counters are followed and whose part is remembered.
+/// Most streams whose counters are followed and whose role is stored.
 const STREAMS_MAX: usize = 65_536;
 
-/// Most different epochs kept.
+/// Most distinct epochs stored.
 const EPOCHS_MAX: usize = 16;
 
-/// Counters in 64 bits begin here, so that there is room below for what comes late.
+/// Counters in 64 bits begin here, so that there is room below for late ones.
 const ORDER_BASE: u64 = 1 << 40;
 
-/// What the trace says as a whole.
+/// Facts about the entire trace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) events: u64,
     /// The earliest start and the latest end.
     pub(crate) range: Option<(u64, u64)>,
-    /// Different epochs in the order they came, nanoseconds since 1970. One that comes late holds for all.
+    /// Distinct epochs in order of arrival, nanoseconds since 1970. A late one applies to the entire trace.
     pub(crate) epochs_ns: Vec<u64>,
-    /// Events that end before they start, and where the first is.
+    /// Number of events that end before they start, and the first of them.
     pub(crate) backward: u64,
     first_backward: Option<Place>,
     second_epoch: Option<(Place, u64, u64)>,
-    /// Streams that do a worker's or the coordinator's work.
+    /// Streams that do the work of a worker or of the coordinator.
     pub(crate) workers: BTreeSet<u32>,
     /// Names of actors by their ids.
     pub(crate) actors: Actors,
@@ -45,14 +46,14 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// `old` or `new`, where the trace shows it. `overlaps`: events of a lane cross.
+    /// `old` or `new`, if the trace shows it. `overlaps`: events of a lane overlap partly.
     pub(crate) fn dialect(&self, overlaps: bool) -> Option<&'static str> {
         self.signs.dialect(overlaps)
     }
 
-    /// What is odd about all of it.
+    /// Reports oddities of the entire trace.
     pub(crate) fn report(&self, sink: &mut dyn Sink) -> Result<(), Error> {
-        rules_told(self.second_epoch, self.first_backward.map(|place| (place, self.backward)), sink)
+        report_oddities(self.second_epoch, self.first_backward.map(|place| (place, self.backward)), sink)
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Collected {
     pub(crate) summary: Summary,
 }
 
-/// Reads a trace. Attributes are kept where they are wanted.
+/// Reads a trace. Attributes are stored if they are needed.
 pub(crate) fn collect(
     mut reader: Reader,
     lanes: Lanes,
@@ -108,12 +109,12 @@ impl Visitor for Collector<'_> {
     }
 }
 
-/// Turns packets into what is kept of them.
+/// Turns packets into what is stored of them.
 pub(super) struct Taker {
     lanes: Lanes,
     pub(super) names: Names,
     pub(super) facts: Facts,
-    /// What kind of the runtime's events each description is.
+    /// The kind of runtime event that each description denotes.
     kinds: Vec<Kind>,
     streams: Map<u32, u64>,
     /// The stream of the last event and its last counter.
@@ -128,7 +129,7 @@ impl Taker {
     }
 
     #[inline]
-    pub(super) fn event(&mut self, place: Place, event: &Event<'_>) -> Kept {
+    pub(super) fn event(&mut self, place: Place, event: &Event<'_>) -> StoredEvent {
         let header = &event.header;
         let name = self.names.number(event.description);
         if self.names.len() > self.kinds.len() {
@@ -148,7 +149,7 @@ impl Taker {
         }
         let (first, last) = self.facts.range.unwrap_or((u64::MAX, 0));
         self.facts.range = Some((first.min(header.start_ns), last.max(end)));
-        Kept {
+        StoredEvent {
             stream: header.stream,
             lane: if self.lanes == Lanes::Stream { 0 } else { header.substream },
             substream: header.substream,
@@ -158,7 +159,7 @@ impl Taker {
             seq: place.seq,
             backward,
             name,
-            ..Kept::BEFORE
+            ..StoredEvent::BEFORE
         }
     }
 
@@ -167,7 +168,7 @@ impl Taker {
         self.kinds.push(runtime::kind_of(event.description()));
     }
 
-    /// What scheduling and running tell of streams and actors.
+    /// Derives facts about streams and actors from scheduling and running events.
     #[inline]
     fn runtime(&mut self, kind: Kind, event: &Event<'_>) {
         let stream = event.header.stream;
@@ -184,7 +185,7 @@ impl Taker {
         }
     }
 
-    /// The counter without wrapping: near the one before it in its stream.
+    /// The counter in 64 bits, without wrap-around: near the previous one in its stream.
     #[inline]
     fn order(&mut self, stream: u32, counter: u32) -> u64 {
         let before = match self.last {

@@ -1,14 +1,14 @@
-//! An event on its way to its place: what is kept of it, and how it is written to a temporary file.
+//! An event while it is sorted: what is stored of it, and how it is written to a temporary file.
 
 use crate::record::{Attributes, Event};
 
-/// An event as the sorter gives it back.
+/// An event as the sorter returns it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sorted<'a> {
     pub(crate) stream: u32,
-    /// What tells lanes of the stream apart: the substream, or 0 where a stream is one lane.
+    /// What distinguishes lanes of the stream: the substream, or 0 if a stream is one lane.
     pub(crate) lane: u64,
-    /// The counter without wrapping; its low half is the counter.
+    /// The counter without wrap-around; its low half is the counter.
     pub(crate) order: u64,
     pub(crate) substream: u64,
     pub(crate) start: u64,
@@ -20,14 +20,14 @@ pub(crate) struct Sorted<'a> {
     pub(crate) seq: u64,
     /// Description: number of the name.
     pub(crate) name: u32,
-    /// Description, where there was no room to number it.
+    /// Description, if there was no room to number it.
     pub(crate) description: &'a [u8],
     attributes: &'a [u8],
     nesting: &'a [u8],
 }
 
 impl<'a> Sorted<'a> {
-    /// The end as it stands on the wire.
+    /// The end as stored on the wire.
     pub(crate) fn wire_end(&self) -> u64 {
         self.end.saturating_sub(self.backward)
     }
@@ -37,7 +37,7 @@ impl<'a> Sorted<'a> {
         self.event().attributes()
     }
 
-    /// What identifies it in its trace: stream and counter, and how often the counter had wrapped.
+    /// What identifies it in its trace: stream and counter, and how often the counter had wrapped around.
     pub(crate) fn identity(&self) -> u64 {
         (u64::from(self.stream) << 32 | u64::from(self.order as u32)) ^ (self.order >> 32 << 56)
     }
@@ -48,17 +48,17 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// What orders events, and what else is kept of them, without bytes of its own.
+/// The fields that determine the order of events, and the other stored fields, without variable-length data.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct StoredEvent {
     pub(super) stream: u32,
-    /// What tells lanes of a stream apart.
+    /// What distinguishes lanes of a stream.
     pub(super) lane: u64,
     /// The substream on the wire.
     pub(super) substream: u64,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The counter without wrapping, so that it can be compared; its low half is the counter.
+    /// The counter without wrap-around, so that it can be compared; its low half is the counter.
     pub(super) order: u64,
     pub(super) seq: u64,
     pub(super) backward: u64,
@@ -70,7 +70,7 @@ pub(super) struct Kept {
     pub(super) nesting_bytes: u32,
 }
 
-impl Kept {
+impl StoredEvent {
     pub(super) fn with<'a>(&self, bytes: &'a [u8]) -> Sorted<'a> {
         let (description, rest) = split(bytes, self.description_bytes);
         let (attributes, rest) = split(rest, self.attribute_bytes);
@@ -94,7 +94,7 @@ impl Kept {
         self.description_bytes as usize + self.attribute_bytes as usize + self.nesting_bytes as usize
     }
 
-    /// What is before what: the rule's key within a lane, lanes by stream and substream.
+    /// The sort order: the rule's key within a lane, lanes by stream and substream.
     #[inline]
     pub(super) fn key(&self) -> (u32, u64, u64, u64, u64, u64) {
         (self.stream, self.lane, self.start, !self.end, !self.order, !self.seq)
@@ -111,9 +111,9 @@ const IS_BACKWARD: u8 = 4;
 const HAS_MORE_BYTES: u8 = 8;
 const HAS_SUBSTREAM: u8 = 16;
 
-/// Appends an event to a run; `last` is the one before it there.
+/// Appends an event to a run; `last` is the previous one in the run.
 #[inline]
-pub(super) fn encode(out: &mut Vec<u8>, last: &Kept, next: &Kept, bytes: &[u8]) {
+pub(super) fn encode(out: &mut Vec<u8>, last: &StoredEvent, next: &StoredEvent, bytes: &[u8]) {
     let is_other_lane = next.stream != last.stream || next.lane != last.lane;
     let has_substream = next.substream != next.lane;
     let has_more = next.description_bytes > 0 || next.nesting_bytes > 0;
@@ -132,7 +132,7 @@ pub(super) fn encode(out: &mut Vec<u8>, last: &Kept, next: &Kept, bytes: &[u8]) 
     if has_substream {
         varint(out, next.substream);
     }
-    // Within a lane starts do not go back.
+    // Within a lane, starts do not go backwards.
     varint(out, if is_other_lane { next.start } else { next.start.wrapping_sub(last.start) });
     varint(out, next.end - next.start);
     varint(out, zigzag(next.order, last.order));
@@ -151,10 +151,10 @@ pub(super) fn encode(out: &mut Vec<u8>, last: &Kept, next: &Kept, bytes: &[u8]) 
     out.extend_from_slice(bytes);
 }
 
-/// Reads what [`encode`] wrote: the event and how many bytes it takes without its own; `None` where the bytes end inside
-/// it.
+/// Reads the output of [`encode`]: the event and its encoded length without its variable-length data; `None` if the
+/// bytes end inside it.
 #[inline]
-pub(super) fn decode(bytes: &[u8], last: &Kept) -> Option<(Kept, usize)> {
+pub(super) fn decode(bytes: &[u8], last: &StoredEvent) -> Option<(StoredEvent, usize)> {
     let mut rest = bytes;
     let flags = *rest.split_off_first()?;
     let mut next = *last;
@@ -216,8 +216,8 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
     }
 }
 
-impl Kept {
-    /// The one before the first of a run.
+impl StoredEvent {
+    /// The predecessor of the first event of a run.
     pub(super) const BEFORE: Self = Self {
         stream: 0,
         lane: 0,
@@ -243,12 +243,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_to_a_run_comes_back(
+        fn events_written_to_a_run_read_back(
             a in any::<(u32, u64, u64, u64)>(), b in any::<(u32, u64, u64, u64)>(),
             sizes in (0..3_u32, 0..3_u32, 0..3_u32), backward in 0..2_u64, same_lane in any::<bool>(),
         ) {
-            let made = |(stream, substream, start, order): (u32, u64, u64, u64)| Kept {
-                stream, lane: substream, substream, start, end: start | order, order, seq: start ^ order, ..Kept::BEFORE
+            let made = |(stream, substream, start, order): (u32, u64, u64, u64)| StoredEvent {
+                stream, lane: substream, substream, start, end: start | order, order, seq: start ^ order,
+                ..StoredEvent::BEFORE
             };
             let (last, mut next) = (made(a), made(b));
             if same_lane {

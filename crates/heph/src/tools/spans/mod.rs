@@ -1,6 +1,6 @@
-//! Events as a call tree: exact for traces of any size, and as they come in bounded memory.
+//! Events as a call tree: exact for traces of any size, or in order of arrival in bounded memory.
 //!
-//! [`tree`] prints it; [`anytrace_core::Trace::spans`] tells it to every verb that works on spans.
+//! [`tree`] prints it; [`anytrace_core::Trace::spans`] emits it for every verb that works on spans.
 
 pub(crate) mod actors;
 mod builder;
@@ -11,7 +11,7 @@ pub(crate) mod names;
 mod printer;
 pub(crate) mod rule;
 mod sorter;
-pub(crate) mod tell;
+pub(crate) mod tracks;
 mod tree;
 mod window;
 
@@ -22,7 +22,7 @@ use crate::rules;
 
 pub use tree::{Streaming, TreeForm, TreeOptions, TreeSummary, tree};
 
-/// What events nest in.
+/// The unit within which events nest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lanes {
     /// Each substream of each stream by itself.
@@ -32,9 +32,9 @@ pub enum Lanes {
     Stream,
 }
 
-/// Reports what is odd about a whole trace: a second epoch (place, the one before, the other), events that end before
-/// they start (the first and how many).
-fn rules_told(
+/// Reports oddities of an entire trace: a second epoch (place, the previous one, the other), events that end before
+/// they start (the first one and how many).
+fn report_oddities(
     epoch: Option<(Place, u64, u64)>,
     backward: Option<(Place, u64)>,
     sink: &mut dyn Sink,

@@ -2,20 +2,20 @@
 
 use anytrace_core::hash::Map;
 
-/// The number of a description there was no room for.
+/// The number of a description for which there was no room.
 pub(crate) const NO_ROOM: u32 = u32::MAX;
 
-/// Most bytes of descriptions kept, and what each takes beside its own.
+/// Most bytes of stored descriptions, and the overhead of each.
 const ROOM_BYTES: usize = 24 << 20;
 const ENTRY_BYTES: usize = 64;
 
-/// Every description met, numbered in order of appearance.
+/// Every description of the trace, numbered in order of appearance.
 #[derive(Debug)]
 pub(crate) struct Names {
     index: Map<Box<[u8]>, u32>,
     names: Vec<Box<[u8]>>,
     room_bytes: usize,
-    /// Events whose description found no room.
+    /// Events whose description was not stored for lack of room.
     pub(crate) without_room: u64,
 }
 
@@ -26,7 +26,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of a description, new or not; [`NO_ROOM`] where there is none.
+    /// The number of a description, known or new; [`NO_ROOM`] if there is no room.
     #[inline]
     pub(crate) fn number(&mut self, description: &[u8]) -> u32 {
         match self.index.get(description) {
@@ -37,7 +37,7 @@ impl Names {
 
     #[cold]
     fn add(&mut self, description: &[u8]) -> u32 {
-        // Kept twice: to be found, and to be told.
+        // Stored twice: as a key, and for output.
         let needed = 2 * description.len() + ENTRY_BYTES;
         let Some(left) = self.room_bytes.checked_sub(needed) else {
             self.without_room += 1;

@@ -10,13 +10,13 @@ use crate::dump::push_attributes;
 use crate::select::Filter;
 use crate::tools::runtime;
 
-/// Text goes out in pieces of this size.
+/// Text is written in pieces of this size.
 const FLUSH_BYTES: usize = 1 << 16;
 
-/// Deepest indentation drawn; deeper lines say how deep they are.
+/// Deepest indentation drawn; deeper lines state their depth.
 const INDENT_MAX: u32 = 60;
 
-/// Prints the lines it is given.
+/// Prints lines.
 pub(super) struct Printer<'a> {
     form: TreeForm,
     with_attributes: bool,
@@ -36,7 +36,7 @@ impl<'a> Printer<'a> {
         Self { form, with_attributes, filter, out, bytes: Vec::new(), heading: None, printed: 0, summary }
     }
 
-    /// True when attributes are printed, or tell whose an event is.
+    /// True when attributes are printed, or needed to find an event's actor.
     pub(super) fn wants_attributes(&self) -> bool {
         self.form == TreeForm::Text
     }
@@ -48,16 +48,16 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// A lane begins; one that is told in pieces may begin again.
+    /// A lane begins; one that is emitted in pieces may begin again.
     pub(super) fn lane(&mut self, lane: (u32, u64), about: About<'_>) -> Result<(), Error> {
         let (stream, substream) = lane;
         if self.form == TreeForm::Text {
             let facts = about.facts;
             let is_runtime = !facts.workers.is_empty();
             let mut name = format!("stream {stream}");
-            let said = runtime::stream_name(stream, facts.workers.contains(&stream), is_runtime);
-            if said != name {
-                name.push_str(&format!(" ({said})"));
+            let role = runtime::stream_name(stream, facts.workers.contains(&stream), is_runtime);
+            if role != name {
+                name.push_str(&format!(" ({role})"));
             }
             if substream != 0 {
                 name.push_str(&format!(", substream {substream}"));
@@ -157,7 +157,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Writes what closes the output.
+    /// Writes the end of the output.
     pub(super) fn finish(mut self) -> Result<TreeSummary, Error> {
         let summary = self.summary;
         let mut figures = format!(

@@ -1,50 +1,50 @@
 //! The rule by which events of a lane become a tree (page, section 5).
 //!
-//! Events come sorted: start ascending, end descending, counter descending, arrival descending. Those still open stand on
-//! a stack. An event's parent is the first open span from the top that ends no earlier; those passed over on the way
-//! overlap it in part. What is passed over ends before the event does, so it can be nobody's parent any more and leaves
-//! the stack: the stack's ends only grow downward, and each event costs the same whatever overlaps.
+//! Events come sorted: start ascending, end descending, counter descending, arrival descending. Open events are on a
+//! stack. An event's parent is the first open span from the top that ends no earlier; those skipped on the way overlap
+//! it partly. A skipped span ends before the event does, so it can no longer be anyone's parent and leaves the stack:
+//! the ends on the stack grow only downward, and each event costs the same whatever overlaps.
 
 /// Most spans open at once in a lane; deeper ones become siblings of the deepest. About 24 MiB.
 const OPEN_MAX: usize = 1 << 18;
 
-/// An open span, with what the caller wants to know of it again.
+/// An open span, with a value that the caller needs again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Open<T> {
+pub(crate) struct OpenSpan<T> {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Spans around it.
     pub(crate) depth: u32,
-    /// Time covered by its children so far, each moment once, and where that ends.
+    /// Time covered by its children so far, each moment counted once, and where that time ends.
     covered: u64,
     covered_until: u64,
     pub(crate) what: T,
 }
 
-impl<T> Open<T> {
+impl<T> OpenSpan<T> {
     /// Time not spent in children, each moment counted once.
     pub(crate) fn self_time(&self) -> u64 {
         (self.end - self.start).saturating_sub(self.covered)
     }
 }
 
-/// Where an event stands.
+/// Where an event is in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Placement<T> {
-    /// The span around it.
+    /// The enclosing span.
     pub(crate) parent: Option<T>,
-    /// The span that overlaps it in part: the last one that began before it.
+    /// The span that overlaps it partly: the last one that began before it.
     pub(crate) overlaps: Option<T>,
     /// Spans around it.
     pub(crate) depth: u32,
-    /// True when it is the stack's top now.
+    /// True when it is the top of the stack now.
     pub(crate) is_open: bool,
 }
 
 /// The open spans of a lane.
 #[derive(Debug, Clone)]
 pub(crate) struct Sweep<T> {
-    open: Vec<Open<T>>,
+    open: Vec<OpenSpan<T>>,
     /// Spans that were not kept open because there were too many.
     pub(crate) too_deep: u64,
 }
@@ -54,9 +54,15 @@ impl<T: Copy> Sweep<T> {
         Self { open: Vec::new(), too_deep: 0 }
     }
 
-    /// Takes the next event in order; `closed` is given every span that can have no more children.
+    /// Places the next event in order; `closed` receives every span that can have no more children.
     #[inline]
-    pub(crate) fn place(&mut self, start: u64, end: u64, what: T, closed: &mut impl FnMut(Open<T>)) -> Placement<T> {
+    pub(crate) fn place(
+        &mut self,
+        start: u64,
+        end: u64,
+        what: T,
+        closed: &mut impl FnMut(OpenSpan<T>),
+    ) -> Placement<T> {
         let is_point = start == end;
         while let Some(top) = self.open.last()
             && (top.end < start || top.end == start && !is_point)
@@ -77,7 +83,7 @@ impl<T: Copy> Sweep<T> {
             (around.what, around.depth)
         });
         let depth = parent.map_or(0, |(_, depth)| depth.saturating_add(1));
-        let made = Open { start, end, depth, covered: 0, covered_until: start, what };
+        let made = OpenSpan { start, end, depth, covered: 0, covered_until: start, what };
         let is_open = self.open.len() < OPEN_MAX;
         if is_open {
             self.open.push(made);
@@ -88,7 +94,7 @@ impl<T: Copy> Sweep<T> {
         Placement { parent: parent.map(|(what, _)| what), overlaps, depth, is_open }
     }
 
-    /// Changes what is known of the span that was placed last, where it is open.
+    /// Changes the value of the span that was placed last, if it is open.
     #[inline]
     pub(crate) fn set_top(&mut self, what: T) {
         if let Some(top) = self.open.last_mut() {
@@ -97,14 +103,14 @@ impl<T: Copy> Sweep<T> {
     }
 
     /// Ends the lane.
-    pub(crate) fn finish(&mut self, closed: &mut impl FnMut(Open<T>)) {
+    pub(crate) fn finish(&mut self, closed: &mut impl FnMut(OpenSpan<T>)) {
         while !self.open.is_empty() {
             self.close(closed);
         }
     }
 
     #[inline]
-    fn close(&mut self, closed: &mut impl FnMut(Open<T>)) {
+    fn close(&mut self, closed: &mut impl FnMut(OpenSpan<T>)) {
         if let Some(done) = self.open.pop() {
             closed(done);
         }
@@ -125,7 +131,7 @@ mod tests {
         all
     }
 
-    /// What is known of one interval: parent, overlapped one, depth, own time.
+    /// The result for one interval: parent, overlapped interval, depth, own time.
     type Row = (Option<usize>, Option<usize>, u32, u64);
 
     fn by_rule(intervals: &[Interval]) -> Vec<Row> {
@@ -133,7 +139,8 @@ mod tests {
         let mut own = Vec::new();
         let mut sweep = Sweep::new();
         for (start, end, n) in sorted(intervals) {
-            let placed = sweep.place(start, end, n, &mut |done: Open<usize>| own.push((done.what, done.self_time())));
+            let placed =
+                sweep.place(start, end, n, &mut |done: OpenSpan<usize>| own.push((done.what, done.self_time())));
             rows[n] = (placed.parent, placed.overlaps, placed.depth, 0);
         }
         sweep.finish(&mut |done| own.push((done.what, done.self_time())));
@@ -144,7 +151,7 @@ mod tests {
         rows
     }
 
-    /// The page's words, one by one: nothing leaves the stack but from its top; own time by counting nanoseconds.
+    /// The page's definition, word by word: spans leave the stack only from its top; own time by counting nanoseconds.
     fn by_hand(intervals: &[Interval]) -> Vec<Row> {
         let mut rows: Vec<Row> = vec![(None, None, 0, 0); intervals.len()];
         let mut stack: Vec<(u64, u64, usize)> = Vec::new();
@@ -188,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_a_sibling() {
+    fn spans_too_deep_become_siblings() {
         let mut sweep = Sweep::new();
         let mut closed = 0;
         let deep = OPEN_MAX as u64 + 5;

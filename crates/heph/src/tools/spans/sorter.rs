@@ -1,4 +1,4 @@
-//! Sorting any number of events in bounded memory: chunks sorted in memory, runs on disk, runs merged.
+//! Sorts any number of events in bounded memory: chunks are sorted in memory, written as runs on disk, and merged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,16 +8,16 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use anytrace_core::Error;
 
 use super::chunk::Chunk;
-use super::event::{Kept, Sorted, decode, encode};
+use super::event::{Sorted, StoredEvent, decode, encode};
 
 /// Runs merged at once. More are merged into one first, so that buffers do not grow with the trace.
 const FAN_IN: usize = 64;
 
-/// How much of a run is read at once, and written.
+/// How much of a run is read or written at once.
 const READ_BYTES: usize = 64 << 10;
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Events on their way to their order.
+/// Sorts events.
 #[derive(Debug, Default)]
 pub(crate) struct Sorter {
     chunk: Chunk,
@@ -25,7 +25,7 @@ pub(crate) struct Sorter {
     out: Vec<u8>,
 }
 
-/// Runs of about one size, one behind the other in a file.
+/// Runs of about one size, one after another in a file.
 #[derive(Debug)]
 struct Level {
     file: File,
@@ -46,12 +46,12 @@ fn failed(error: std::io::Error) -> Error {
 impl Sorter {
     /// Adds an event with its bytes: description, attributes, nesting.
     #[inline]
-    pub(super) fn push(&mut self, event: Kept, bytes: [&[u8]; 3]) -> Result<(), Error> {
+    pub(super) fn push(&mut self, event: StoredEvent, bytes: [&[u8]; 3]) -> Result<(), Error> {
         self.chunk.push(event, bytes);
         if self.chunk.is_full() { self.spill() } else { Ok(()) }
     }
 
-    /// Gives all events in order.
+    /// Visits all events in order.
     pub(crate) fn each(mut self, visit: &mut impl FnMut(&Sorted<'_>) -> Result<(), Error>) -> Result<(), Error> {
         if self.levels.is_empty() {
             self.chunk.sort();
@@ -90,7 +90,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Makes one run of the next level of all runs of this one.
+    /// Merges all runs of this level into one run of the next level.
     fn merge_level(&mut self, number: usize) -> Result<(), Error> {
         if self.levels.len() == number + 1 {
             self.levels.push(Level::new()?);
@@ -112,18 +112,18 @@ struct RunWriter<'a> {
     level: &'a mut Level,
     out: &'a mut Vec<u8>,
     start: u64,
-    last: Kept,
+    last: StoredEvent,
 }
 
 impl<'a> RunWriter<'a> {
     fn new(level: &'a mut Level, out: &'a mut Vec<u8>) -> Self {
         let start = level.bytes;
         out.clear();
-        Self { level, out, start, last: Kept::BEFORE }
+        Self { level, out, start, last: StoredEvent::BEFORE }
     }
 
     #[inline]
-    fn push(&mut self, event: &Kept, bytes: &[u8]) -> Result<(), Error> {
+    fn push(&mut self, event: &StoredEvent, bytes: &[u8]) -> Result<(), Error> {
         encode(self.out, &self.last, event, bytes);
         self.last = *event;
         if self.out.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
@@ -150,19 +150,19 @@ struct Run<'a> {
     at: u64,
     end: u64,
     buffer: Vec<u8>,
-    /// What of the buffer is not yet taken.
+    /// Start of the unread part of the buffer.
     from: usize,
-    /// The next event and where its bytes are in the buffer.
-    head: Kept,
+    /// The next event, and where its bytes are in the buffer.
+    head: StoredEvent,
     head_at: usize,
 }
 
 impl<'a> Run<'a> {
     fn new(file: &'a File, at: u64, end: u64) -> Self {
-        Self { file, at, end, buffer: Vec::new(), from: 0, head: Kept::BEFORE, head_at: 0 }
+        Self { file, at, end, buffer: Vec::new(), from: 0, head: StoredEvent::BEFORE, head_at: 0 }
     }
 
-    /// Goes to the next event; false at the end.
+    /// Advances to the next event; false at the end.
     #[inline]
     fn advance(&mut self) -> Result<bool, Error> {
         loop {
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
         self.buffer.drain(..self.from);
         self.from = 0;
         let left = self.end - self.at;
-        // An event that is longer than all that was read so far needs more room.
+        // An event that is longer than the buffer needs more room.
         let wanted = u64::try_from(READ_BYTES.max(self.buffer.len())).unwrap_or(left).min(left);
         if wanted == 0 {
             return Ok(false);
@@ -206,8 +206,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Gives the events of sorted runs in order. A run goes on as long as it has the least, which for traces is long.
-fn merge(mut runs: Vec<Run<'_>>, visit: &mut impl FnMut(&Kept, &[u8]) -> Result<(), Error>) -> Result<(), Error> {
+/// Visits the events of sorted runs in order. A run continues as long as it has the least event, which for traces is
+/// long.
+fn merge(
+    mut runs: Vec<Run<'_>>,
+    visit: &mut impl FnMut(&StoredEvent, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut heads = BinaryHeap::with_capacity(runs.len());
     for (number, run) in runs.iter_mut().enumerate() {
         if run.advance()? {
@@ -236,13 +240,13 @@ fn merge(mut runs: Vec<Run<'_>>, visit: &mut impl FnMut(&Kept, &[u8]) -> Result<
 mod tests {
     use super::*;
 
-    /// Events with bytes, spread over lanes, in an order of a linear congruence.
-    fn events(count: u64) -> Vec<(Kept, Vec<u8>)> {
+    /// Events with bytes, spread over lanes, in the order of a linear congruential sequence.
+    fn events(count: u64) -> Vec<(StoredEvent, Vec<u8>)> {
         (0..count)
             .map(|n| {
                 let mixed = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) >> 20;
                 let start = mixed % 1000;
-                let event = Kept {
+                let event = StoredEvent {
                     stream: (mixed >> 12) as u32 % 3,
                     lane: (mixed >> 16) % 5,
                     substream: (mixed >> 16) % 5,
@@ -251,7 +255,7 @@ mod tests {
                     order: n / 3,
                     seq: n,
                     name: n as u32,
-                    ..Kept::BEFORE
+                    ..StoredEvent::BEFORE
                 };
                 (event, vec![n as u8; (mixed % 4) as usize])
             })
@@ -260,7 +264,7 @@ mod tests {
 
     type Row = (u32, u64, u64, u64, u64, Vec<u8>);
 
-    fn by_sorter(events: &[(Kept, Vec<u8>)], spill_every: usize) -> Vec<Row> {
+    fn by_sorter(events: &[(StoredEvent, Vec<u8>)], spill_every: usize) -> Vec<Row> {
         let mut sorter = Sorter::default();
         for (n, (event, bytes)) in events.iter().enumerate() {
             sorter.push(*event, [bytes, &[], &[]]).unwrap();
@@ -284,7 +288,7 @@ mod tests {
         plain.sort_by_key(|(event, _)| event.key());
         let expected: Vec<Row> =
             plain.into_iter().map(|(e, bytes)| (e.stream, e.substream, e.start, e.end, e.seq, bytes)).collect();
-        // The last makes over 64 times 64 runs: three levels.
+        // The last one makes more than 64 times 64 runs: three levels.
         for spill_every in [usize::MAX, 7000, 100, 4] {
             assert_eq!(by_sorter(&events, spill_every), expected, "{spill_every}");
         }
@@ -293,8 +297,10 @@ mod tests {
     #[test]
     fn an_event_longer_than_a_buffer_survives() {
         let long = vec![9; 3 * READ_BYTES];
-        let events =
-            [(Kept { seq: 1, ..Kept::BEFORE }, long.clone()), (Kept { start: 5, end: 5, ..Kept::BEFORE }, long)];
+        let events = [
+            (StoredEvent { seq: 1, ..StoredEvent::BEFORE }, long.clone()),
+            (StoredEvent { start: 5, end: 5, ..StoredEvent::BEFORE }, long),
+        ];
         let found = by_sorter(&events, 1);
         assert_eq!(found.iter().map(|row| row.5.len()).collect::<Vec<_>>(), [3 * READ_BYTES; 2]);
     }

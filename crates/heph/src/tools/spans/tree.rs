@@ -1,4 +1,4 @@
-//! The call tree printed: JSON with the keys of the corpus, text with indentation, or only its figures.
+//! The call tree printed: as JSON with the keys of the corpus, as text with indentation, or only its figures.
 
 use std::io::Write;
 
@@ -14,12 +14,12 @@ use crate::select::Filter;
 /// How a tree is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TreeForm {
-    /// An indented line a span.
+    /// One indented line per span.
     #[default]
     Text,
     /// One JSON object with all spans.
     Json,
-    /// One JSON object with the figures alone.
+    /// One JSON object with only the figures.
     SummaryJson,
     /// The figures, for people.
     SummaryText,
@@ -30,27 +30,27 @@ pub enum TreeForm {
 pub struct TreeOptions {
     /// How it is printed.
     pub form: TreeForm,
-    /// What events nest in.
+    /// The unit within which events nest.
     pub lanes: Lanes,
-    /// Which spans are printed; the tree is made of all.
+    /// Which spans are printed; the tree is built from all.
     pub selection: Selection,
     /// Show attributes in text.
     pub with_attributes: bool,
-    /// As events come, in bounded memory, instead of exactly.
+    /// In order of arrival, in bounded memory, instead of exactly.
     pub streaming: Option<Streaming>,
 }
 
-/// How much is held back before spans are told as they come.
+/// How much is buffered before spans are emitted as they arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streaming {
-    /// Most finished spans kept of a lane.
+    /// Most finished spans buffered for a lane.
     pub lane_spans_max: usize,
-    /// Spans that ended so long before the latest end of their lane, in nanoseconds, are told; `None` waits.
+    /// Spans that ended this long before the latest end of their lane, in nanoseconds, are emitted; `None` waits.
     pub horizon_ns: Option<u64>,
 }
 
 impl Default for Streaming {
-    /// The page's cap: 65,536 spans a lane.
+    /// The default of the page: 65,536 spans per lane.
     fn default() -> Self {
         Self { lane_spans_max: 65_536, horizon_ns: None }
     }
@@ -63,22 +63,22 @@ pub struct TreeSummary {
     pub events: u64,
     /// Lanes.
     pub lanes: u64,
-    /// Spans without a span around them.
+    /// Spans without an enclosing span.
     pub roots: u64,
-    /// Most spans around one.
+    /// Greatest number of spans enclosing one.
     pub max_depth: u64,
-    /// Spans that overlap another in part.
+    /// Spans that overlap another partly.
     pub partial_overlaps: u64,
-    /// Spans told before a span around them could come; 0 in exact mode.
+    /// Spans emitted before an enclosing span could arrive; 0 in exact mode.
     pub parents_unknown: u64,
-    /// Events that came when what they belong among had been told; 0 in exact mode.
+    /// Events that arrived after their neighbors had been emitted; 0 in exact mode.
     pub late: u64,
 }
 
-/// Prints the tree of a trace. Damage goes to the sink.
+/// Prints the tree of a trace. Damage is reported to the sink.
 ///
 /// # Errors
-/// I/O, conditions that Heph traces do not have, and what the sink returns.
+/// I/O errors, conditions that Heph traces do not support, and whatever the sink returns.
 pub fn tree(
     input: Input,
     open: &OpenOptions,
@@ -91,7 +91,7 @@ pub fn tree(
     let mut printer = Printer::new(options, filter, out);
     printer.begin()?;
     match &options.streaming {
-        Some(streaming) => window::tell(reader, options.lanes, *streaming, &mut printer, sink)?,
+        Some(streaming) => window::emit(reader, options.lanes, *streaming, &mut printer, sink)?,
         None => {
             let collected = collect(reader, options.lanes, printer.wants_attributes(), sink)?;
             let Collected { sorter, names, facts, .. } = collected;

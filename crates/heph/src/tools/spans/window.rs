@@ -1,9 +1,9 @@
-//! The tree as events come, in bounded memory.
+//! Builds the tree as events arrive, in bounded memory.
 //!
-//! Events come in order of their end, so what is inside comes before what is around it. Each lane keeps its last events;
-//! when there are more than the cap allows, or they are older than the horizon, the oldest trees are told by the same
-//! rule as in exact mode. A span told without a parent may still have had one: it is marked. What comes when its
-//! neighbours have been told is told by itself, and counted as late.
+//! Events come in order of their ends, so inner ones before outer ones. Each lane buffers its last events; when there
+//! are more than the limit, or they are older than the horizon, the oldest trees are emitted by the same rule as in
+//! exact mode. A span emitted without a parent may still have had one: it is marked. An event that arrives after its
+//! neighbors were emitted is emitted by itself, and counted as late.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use anytrace_core::{Diagnostic, Error, Sink};
 use super::Lanes;
 use super::builder::{About, Builder};
 use super::collect::Taker;
-use super::event::Kept;
+use super::event::StoredEvent;
 use super::names::NO_ROOM;
 use super::printer::Printer;
 use super::tree::Streaming;
@@ -20,18 +20,18 @@ use crate::flaw::Damage;
 use crate::reader::{Place, Reader, Visitor};
 use crate::record::Packet;
 
-/// Most events kept over all lanes; where there are more, lanes that were longest without an event are told. With their
-/// attributes at most 80 MiB.
+/// Most events buffered over all lanes; if there are more, the lanes that have been longest without an event are
+/// emitted. With their attributes at most 80 MiB.
 const ALL_MAX: usize = 1 << 18;
 
-/// Most lanes remembered. One that comes again later counts as another.
+/// Most lanes stored. A lane that appears again later counts as another.
 const LANES_MAX: usize = 1 << 16;
 
-/// Most bytes of attributes kept over all lanes.
+/// Most bytes of attributes buffered over all lanes.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Reads a trace and tells its spans.
-pub(super) fn tell(
+/// Reads a trace and emits its spans.
+pub(super) fn emit(
     mut reader: Reader,
     lanes: Lanes,
     streaming: Streaming,
@@ -41,7 +41,7 @@ pub(super) fn tell(
     let mut window = Window {
         taker: Taker::new(lanes),
         lanes: BTreeMap::new(),
-        kept: 0,
+        buffered: 0,
         bytes: 0,
         streaming,
         builder: Builder::default(),
@@ -50,25 +50,25 @@ pub(super) fn tell(
     };
     reader.read(&mut window)?;
     while let Some((key, lane)) = window.lanes.pop_first() {
-        window.tell_all(key, lane, false)?;
+        window.emit_all(key, lane, false)?;
     }
     window.taker.facts.report(window.sink)
 }
 
-/// An event that waits, with its bytes: description without a number, attributes, nesting.
+/// A buffered event with its bytes: description without a number, attributes, nesting.
 struct Waiting {
-    event: Kept,
+    event: StoredEvent,
     bytes: Box<[u8]>,
 }
 
 #[derive(Default)]
 struct Lane {
     waiting: Vec<Waiting>,
-    /// The latest end met.
+    /// The latest end so far.
     latest: u64,
-    /// What was told ends here at the latest.
-    told_until: u64,
-    has_told: bool,
+    /// The emitted spans end here at the latest.
+    emitted_until: u64,
+    has_emitted: bool,
     /// Record of its last event.
     last_seq: u64,
 }
@@ -76,7 +76,7 @@ struct Lane {
 struct Window<'p, 'o, 's> {
     taker: Taker,
     lanes: BTreeMap<(u32, u64), Lane>,
-    kept: usize,
+    buffered: usize,
     bytes: usize,
     streaming: Streaming,
     builder: Builder,
@@ -85,7 +85,7 @@ struct Window<'p, 'o, 's> {
 }
 
 impl Window<'_, '_, '_> {
-    fn add(&mut self, event: Kept, bytes: Box<[u8]>) -> Result<(), Error> {
+    fn add(&mut self, event: StoredEvent, bytes: Box<[u8]>) -> Result<(), Error> {
         let key = (event.stream, event.lane);
         if !self.lanes.contains_key(&key) {
             self.printer.summary.lanes += 1;
@@ -93,29 +93,30 @@ impl Window<'_, '_, '_> {
         let lane = self.lanes.entry(key).or_default();
         lane.latest = lane.latest.max(event.end);
         lane.last_seq = event.seq;
-        if lane.has_told && event.start < lane.told_until {
+        if lane.has_emitted && event.start < lane.emitted_until {
             self.printer.summary.late += 1;
         }
-        self.kept += 1;
+        self.buffered += 1;
         self.bytes += bytes.len();
         lane.waiting.push(Waiting { event, bytes });
         let is_full = lane.waiting.len() >= self.streaming.lane_spans_max.max(2);
-        // Looking at a lane costs as much as it holds, so it is looked at when that has doubled at least.
+        // Examining a lane costs time proportional to its events, so it is done only when their number has at least
+        // doubled.
         let is_old = self.streaming.horizon_ns.is_some_and(|horizon| {
             let oldest = lane.waiting.first().map_or(0, |waiting| waiting.event.end);
             lane.waiting.len().is_power_of_two() && lane.latest.saturating_sub(oldest) > horizon
         });
         if is_full || is_old {
-            self.tell_oldest(key, is_full)?;
+            self.emit_oldest(key, is_full)?;
         }
-        if self.kept >= ALL_MAX || self.bytes >= BYTES_MAX || self.lanes.len() > LANES_MAX {
-            self.tell_idlest()?;
+        if self.buffered >= ALL_MAX || self.bytes >= BYTES_MAX || self.lanes.len() > LANES_MAX {
+            self.emit_idlest()?;
         }
         Ok(())
     }
 
-    /// Tells the trees of a lane that are oldest: at least half of what it holds when it is full.
-    fn tell_oldest(&mut self, key: (u32, u64), is_full: bool) -> Result<(), Error> {
+    /// Emits the oldest trees of a lane: at least half of its events when it is full.
+    fn emit_oldest(&mut self, key: (u32, u64), is_full: bool) -> Result<(), Error> {
         let Some(lane) = self.lanes.get_mut(&key) else { return Ok(()) };
         let mut waiting = std::mem::take(&mut lane.waiting);
         waiting.sort_unstable_by_key(|one| one.event.key());
@@ -131,48 +132,48 @@ impl Window<'_, '_, '_> {
             end = end.max(one.event.end);
         }
         if is_full && cut == 0 {
-            // One tree or a chain of overlaps holds all: it has to be cut somewhere.
+            // One tree or a chain of overlaps covers everything: it must be cut somewhere.
             cut = waiting.len() / 2 + 1;
         }
         lane.waiting = waiting.split_off(cut.min(waiting.len()));
-        self.tell(key, &waiting, true)
+        self.emit(key, &waiting, true)
     }
 
-    /// Tells the lanes that waited longest for an event, and forgets them, until half of the room is free: then as many
-    /// events must come before this is done again.
+    /// Emits and drops the lanes that have been longest without an event, until half of the room is free: that many
+    /// events must then arrive before this is repeated.
     #[cold]
-    fn tell_idlest(&mut self) -> Result<(), Error> {
+    fn emit_idlest(&mut self) -> Result<(), Error> {
         let mut idlest: Vec<_> = self.lanes.iter().map(|(&key, lane)| (lane.last_seq, key)).collect();
         idlest.sort_unstable();
         for (_, key) in idlest {
-            if self.kept <= ALL_MAX / 2 && self.bytes <= BYTES_MAX / 2 && self.lanes.len() <= LANES_MAX / 2 {
+            if self.buffered <= ALL_MAX / 2 && self.bytes <= BYTES_MAX / 2 && self.lanes.len() <= LANES_MAX / 2 {
                 break;
             }
             if let Some(lane) = self.lanes.remove(&key) {
-                self.tell_all(key, lane, true)?;
+                self.emit_all(key, lane, true)?;
             }
         }
         Ok(())
     }
 
-    fn tell_all(&mut self, key: (u32, u64), lane: Lane, is_parent_unknown: bool) -> Result<(), Error> {
+    fn emit_all(&mut self, key: (u32, u64), lane: Lane, is_parent_unknown: bool) -> Result<(), Error> {
         let mut waiting = lane.waiting;
         waiting.sort_unstable_by_key(|one| one.event.key());
-        self.tell(key, &waiting, is_parent_unknown)
+        self.emit(key, &waiting, is_parent_unknown)
     }
 
-    fn tell(&mut self, key: (u32, u64), sorted: &[Waiting], is_parent_unknown: bool) -> Result<(), Error> {
+    fn emit(&mut self, key: (u32, u64), sorted: &[Waiting], is_parent_unknown: bool) -> Result<(), Error> {
         let about = About { names: &self.taker.names, facts: &self.taker.facts };
         for one in sorted {
-            self.kept = self.kept.saturating_sub(1);
+            self.buffered = self.buffered.saturating_sub(1);
             self.bytes = self.bytes.saturating_sub(one.bytes.len());
             self.builder.event(&one.event.with(&one.bytes), is_parent_unknown, about, self.printer)?;
         }
         self.builder.cut();
         if let Some(lane) = self.lanes.get_mut(&key) {
             let latest = sorted.iter().map(|one| one.event.end).max();
-            lane.told_until = lane.told_until.max(latest.unwrap_or(0));
-            lane.has_told |= !sorted.is_empty();
+            lane.emitted_until = lane.emitted_until.max(latest.unwrap_or(0));
+            lane.has_emitted |= !sorted.is_empty();
         }
         Ok(())
     }

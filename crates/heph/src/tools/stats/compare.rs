@@ -1,4 +1,4 @@
-//! Two traces by description and by actors of a name, with thresholds.
+//! Compares two traces by description and by actor name, with thresholds.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::HephStats;
 
-/// What is compared, in order.
+/// The compared statistics, in order.
 const WORDS: [&str; 8] = ["count", "total", "self", "p50", "p90", "p99", "p99.9", "max"];
 
-/// A statistic that must not grow by more than so many per cent.
+/// A statistic that must not grow by more than a percentage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatsThreshold {
     statistic: usize,
@@ -31,7 +31,7 @@ impl StatsThreshold {
     }
 }
 
-/// The figures of a row, in the order of [`StatsThreshold::words`]; `None` where there is no such row.
+/// The figures of a row, in the order of [`StatsThreshold::words`]; `None` if there is no such row.
 type Side = Option<[u128; 8]>;
 
 /// Something in both traces: a description, or the runs of all actors of a name.
@@ -39,18 +39,18 @@ type Side = Option<[u128; 8]>;
 pub struct Change {
     /// True for actors.
     pub is_actor: bool,
-    /// The description, or the actors' name.
+    /// The description, or the name of the actors.
     pub name: Vec<u8>,
-    /// Its figures in the base, in the order of [`StatsThreshold::words`]; `None` where it is not there.
+    /// Its figures in the base, in the order of [`StatsThreshold::words`]; `None` if it has no such row.
     pub base: Option<[u128; 8]>,
-    /// Its figures in the other.
+    /// Its figures in the other trace.
     pub shown: Option<[u128; 8]>,
-    /// Statistics that grew by more than is allowed: their numbers and how many per cent are allowed.
+    /// Statistics that grew by more than is allowed: their numbers and the allowed percentage.
     pub exceeded: Vec<(usize, f64)>,
 }
 
 impl Change {
-    /// Growth of a statistic in per cent; `None` where there is nothing to grow from.
+    /// Growth of a statistic in percent; `None` if there is no base value.
     pub fn growth_percent(&self, statistic: usize) -> Option<f64> {
         let (base, shown) = (self.base?.get(statistic).copied()?, self.shown?.get(statistic).copied()?);
         (base > 0).then(|| (shown as f64 - base as f64) / base as f64 * 100.0)
@@ -81,8 +81,8 @@ impl Change {
     }
 }
 
-/// Compares two traces; rows whose total changed most come first. What is new has no base to grow from, and exceeds
-/// nothing; from 0 anything has grown by more than any threshold.
+/// Compares two traces; rows whose total changed most come first. A new row has no base value, and exceeds no
+/// threshold; any growth from 0 exceeds every threshold.
 pub fn compare(base: &HephStats, shown: &HephStats, thresholds: &[StatsThreshold]) -> Vec<Change> {
     let mut rows: BTreeMap<(bool, Vec<u8>), (Side, Side)> = BTreeMap::new();
     for (key, figures) in figures(base) {
@@ -128,7 +128,7 @@ fn figures(stats: &HephStats) -> Vec<Row> {
         ];
         rows.push(((false, row.description.clone()), figures));
     }
-    // Actors come and go: those of one name are taken together, by sums and by the greatest.
+    // Actors come and go: those with the same name are combined, by sums and maxima.
     let mut actors: BTreeMap<&str, [u128; 8]> = BTreeMap::new();
     for actor in &stats.actors {
         let l = &actor.runs;

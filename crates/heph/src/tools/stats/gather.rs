@@ -1,4 +1,4 @@
-//! Events in order become statistics.
+//! Computes statistics from events in order.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +14,17 @@ use crate::tools::spans::actors::run_of;
 use crate::tools::spans::collect::Facts;
 use crate::tools::spans::event::Sorted;
 use crate::tools::spans::names::{NO_ROOM, Names};
-use crate::tools::spans::rule::{Open, Sweep};
+use crate::tools::spans::rule::{OpenSpan, Sweep};
 
-/// Most actors told apart.
+/// Most actors distinguished.
 const ACTORS_MAX: usize = 65_536;
 
 /// Most streams whose time is divided.
 const WORKERS_MAX: usize = 65_536;
 
-/// What is known of a description.
+/// Statistics of a description.
 #[derive(Default)]
-struct Of {
+struct DescriptionStats {
     lengths: Quantiles,
     self_ns: u128,
 }
@@ -41,8 +41,8 @@ pub(super) struct Gather<'a> {
     kinds: Vec<Kind>,
     /// Runs on any worker's stream, by the description's number.
     is_thread_safe: Vec<bool>,
-    by_name: Vec<Of>,
-    other: Of,
+    by_name: Vec<DescriptionStats>,
+    other: DescriptionStats,
     sweep: Sweep<u32>,
     /// The events that divide a worker's time.
     parts: Sweep<Kind>,
@@ -52,7 +52,7 @@ pub(super) struct Gather<'a> {
     runs: Quantiles,
     longest: BTreeSet<(Reverse<u64>, u64)>,
     long: BTreeMap<u64, LongRun>,
-    /// The record and end of the run that goes on, if it is among the longest.
+    /// The record and end of the current run, if it is among the longest.
     current: Option<(u64, u64)>,
     workers: BTreeMap<u32, Worker>,
     /// First start and last end of each worker's own events.
@@ -70,8 +70,8 @@ impl<'a> Gather<'a> {
             longest_max: options.longest,
             kinds: texts.iter().map(|name| runtime::kind_of(name)).collect(),
             is_thread_safe: texts.iter().map(|name| *name == runtime::THREAD_SAFE_RUN).collect(),
-            by_name: texts.iter().map(|_| Of::default()).collect(),
-            other: Of::default(),
+            by_name: texts.iter().map(|_| DescriptionStats::default()).collect(),
+            other: DescriptionStats::default(),
             sweep: Sweep::new(),
             parts: Sweep::new(),
             lane: None,
@@ -97,7 +97,7 @@ impl<'a> Gather<'a> {
         }
         let length = event.end - event.start;
         let (by_name, other) = (&mut self.by_name, &mut self.other);
-        let mut closed = |done: Open<u32>| {
+        let mut closed = |done: OpenSpan<u32>| {
             let of = by_name.get_mut(done.what as usize).unwrap_or(&mut *other);
             of.self_ns += u128::from(done.self_time());
         };
@@ -120,7 +120,7 @@ impl<'a> Gather<'a> {
         }
         if let Some(worker) = worker(&mut self.workers, event.stream) {
             worker.runs += u64::from(kind == Kind::Run);
-            let mut closed = |done: Open<Kind>| give(worker, &done);
+            let mut closed = |done: OpenSpan<Kind>| add_time(worker, &done);
             self.parts.place(event.start, event.end, kind, &mut closed);
         }
         match kind {
@@ -162,7 +162,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// A program's event: what a long run did may be seen by it.
+    /// A program's event: it may explain a long run.
     #[inline]
     fn inside(&mut self, event: &Sorted<'_>) {
         let Some((seq, end)) = self.current else { return };
@@ -186,7 +186,7 @@ impl<'a> Gather<'a> {
         if let Some((stream, _)) = self.lane
             && let Some(worker) = self.workers.get_mut(&stream)
         {
-            self.parts.finish(&mut |done| give(worker, &done));
+            self.parts.finish(&mut |done| add_time(worker, &done));
         }
         self.current = None;
     }
@@ -252,8 +252,8 @@ fn worker(workers: &mut BTreeMap<u32, Worker>, stream: u32) -> Option<&mut Worke
     Some(workers.entry(stream).or_insert_with(|| Worker { stream, ..Worker::default() }))
 }
 
-/// Time in an event that divides a worker's time, and in none such inside it.
-fn give(worker: &mut Worker, done: &Open<Kind>) {
+/// Adds the time spent in an event that divides a worker's time, and in none of those inside it.
+fn add_time(worker: &mut Worker, done: &OpenSpan<Kind>) {
     let part = match done.what {
         Kind::Run => &mut worker.running_ns,
         Kind::Scheduling => &mut worker.scheduling_ns,

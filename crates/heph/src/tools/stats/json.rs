@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{ActorStats, Described, HephStats, Lengths, LongRun, Queue, Worker};
 
-/// Sums beyond 64 bits are shown as the greatest number of 64.
+/// Sums that exceed 64 bits are shown as the largest 64-bit number.
 fn number(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
@@ -52,7 +52,7 @@ fn lengths(lengths: &Lengths) -> Value {
     })
 }
 
-/// The members of one object and those of another.
+/// Combines the members of two objects.
 fn with(mut first: Value, second: Value) -> Value {
     if let (Some(first), Value::Object(second)) = (first.as_object_mut(), second) {
         first.extend(second);

@@ -1,4 +1,4 @@
-//! Lengths summed up.
+//! Summaries of lengths.
 
 use anytrace_analysis::quantiles::Quantiles;
 
@@ -24,7 +24,7 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// Sums up, and gives each power of two from which lengths occur, with how many.
+    /// Summarizes the lengths; also returns each power of two from which lengths occur, with their number.
     pub(super) fn of(lengths: Quantiles) -> (Self, Vec<(u64, u64)>) {
         let (count, total_ns) = (lengths.count(), lengths.sum());
         let (min_ns, max_ns) = (lengths.min(), lengths.max());

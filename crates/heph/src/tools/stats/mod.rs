@@ -1,8 +1,8 @@
-//! What the time of a trace went to, in Heph's own terms: descriptions, actors, workers, queues.
+//! How the time of a trace was spent, in Heph's own terms: descriptions, actors, workers, queues.
 //!
-//! An actor is busy while one of its runs ("Running … process") goes on, and idle for the rest of the time between its
-//! first run and the end of its last. A worker's time goes to running actors, choosing among them, waiting for the
-//! operating system, and the rest.
+//! An actor is busy while one of its runs ("Running … process") is in progress, and idle for the rest of the time
+//! between its first run and the end of its last. A worker's time is divided into running actors, choosing among them,
+//! waiting for the operating system, and the rest.
 
 mod compare;
 mod gather;
@@ -23,9 +23,9 @@ use crate::reader::Reader;
 /// Options of [`stats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatsOptions {
-    /// How many of the longest runs are kept.
+    /// How many of the longest runs are listed.
     pub longest: usize,
-    /// What events nest in.
+    /// The unit within which events nest.
     pub lanes: Lanes,
 }
 
@@ -44,9 +44,9 @@ pub struct HephStats {
     pub range: Option<(u64, u64)>,
     /// The first epoch, nanoseconds since 1970.
     pub epoch_ns: Option<u64>,
-    /// `old` or `new`, where the trace shows it.
+    /// `old` or `new`, if the trace shows it.
     pub dialect: Option<&'static str>,
-    /// Events that overlap another of their lane in part.
+    /// Events that overlap another event of their lane partly.
     pub partial_overlaps: u64,
     /// By description, the one with the greatest total first.
     pub descriptions: Vec<Described>,
@@ -56,13 +56,13 @@ pub struct HephStats {
     pub other_runs: u64,
     /// Lengths of all runs.
     pub runs: Lengths,
-    /// How many runs are at least so long and less than twice that: powers of two.
+    /// Number of runs by length: powers of two, each with the runs of at least that length and less than twice that.
     pub run_histogram: Vec<(u64, u64)>,
     /// The longest runs, the longest first.
     pub longest: Vec<LongRun>,
     /// Streams that do a worker's work, by number.
     pub workers: Vec<Worker>,
-    /// Lengths of queues as the runtime tells them, by stream and name.
+    /// Lengths of queues as the runtime reports them, by stream and name.
     pub queues: Vec<Queue>,
 }
 
@@ -73,14 +73,14 @@ pub struct Described {
     pub description: Vec<u8>,
     /// Their lengths.
     pub lengths: Lengths,
-    /// Time in them and in none of their children, each moment counted once.
+    /// Time in them and in none of their children; each moment is counted once.
     pub self_ns: u128,
 }
 
 /// One actor.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ActorStats {
-    /// Its id, as its runs tell it.
+    /// Its id, from its runs.
     pub id: u64,
     /// Its name.
     pub name: String,
@@ -93,13 +93,13 @@ pub struct ActorStats {
 }
 
 impl ActorStats {
-    /// Time between its first run and the end of its last in which it did not run.
+    /// Time between its first run and the end of its last during which it did not run.
     pub fn idle_ns(&self) -> u128 {
         u128::from(self.range.1.saturating_sub(self.range.0)).saturating_sub(self.runs.total_ns)
     }
 }
 
-/// A run that kept its worker from everything else.
+/// A run during which its worker did nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LongRun {
     /// Its length.
@@ -112,11 +112,11 @@ pub struct LongRun {
     pub seq: u64,
     /// The actor's id and name.
     pub actor: (u64, String),
-    /// The longest event inside it, and how long.
+    /// The longest event inside it, and its length.
     pub inside: Option<(Vec<u8>, u64)>,
 }
 
-/// What a worker's time went to.
+/// How a worker's time was spent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Worker {
     /// Its stream.
@@ -134,18 +134,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The rest: starting, relaying, stopping, and what no event covers.
+    /// The rest: starting, relaying, stopping, and time that no event covers.
     pub fn rest_ns(&self) -> u64 {
         let known = self.running_ns.saturating_add(self.scheduling_ns).saturating_add(self.polling_ns);
         self.lifetime_ns.saturating_sub(known)
     }
 }
 
-/// Reads a trace and gives its statistics. Damage goes to the sink. Memory grows with distinct descriptions, actors and
-/// lengths, not with the trace; events are sorted in temporary files.
+/// Reads a trace and returns its statistics. Damage is reported to the sink. Memory grows with the number of distinct
+/// descriptions, actors and lengths, not with the trace; events are sorted in temporary files.
 ///
 /// # Errors
-/// I/O, and what the sink returns.
+/// I/O errors, and whatever the sink returns.
 pub fn stats(
     input: Input,
     open: &OpenOptions,

@@ -1,14 +1,14 @@
-//! Lengths of queues over time, as the scheduler's events tell them.
+//! Lengths of queues over time, as the scheduler's events report them.
 
 use std::collections::BTreeMap;
 
 use crate::record::Value;
 use crate::tools::spans::event::Sorted;
 
-/// Into how many equal parts the trace's time is divided.
+/// Number of equal parts into which the trace's time is divided.
 pub const QUEUE_STEPS: usize = 60;
 
-/// Most queues told apart.
+/// Most queues distinguished.
 const QUEUES_MAX: usize = 4096;
 
 /// A length that a runtime's event has as an attribute: `local amount`, `shared amount`, `total amount`, `amount`.
@@ -26,7 +26,7 @@ pub struct Queue {
     pub steps: Vec<Step>,
 }
 
-/// Lengths met in a part of the time.
+/// Lengths in a part of the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step {
     /// How many.
@@ -44,7 +44,7 @@ impl Step {
         self.max = self.max.max(length);
     }
 
-    /// The mean; 0 of none.
+    /// The mean; 0 without lengths.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
@@ -58,7 +58,7 @@ pub(super) struct Queues {
 const ATTRIBUTES: [&str; 4] = ["local amount", "shared amount", "total amount", "amount"];
 
 impl Queues {
-    /// Takes an event of the scheduler.
+    /// Processes an event of the scheduler.
     pub(super) fn event(&mut self, event: &Sorted<'_>, range: (u64, u64)) {
         for attribute in event.attributes() {
             let (Some(&name), Value::Unsigned(length)) =

@@ -17,13 +17,13 @@ use tally::{Accountant, Lengths};
 /// How calls are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountOptions {
-    /// What to do with exits of other calls than the innermost.
+    /// What to do with exits of calls other than the innermost.
     pub mismatch: Mismatch,
-    /// Only calls that are recursive: from a function's second call inside itself to the end of its outermost.
+    /// Count only recursive calls: from a function's second call inside itself to the end of its outermost one.
     pub recursive_only: bool,
 }
 
-/// By what rows are sorted.
+/// The column by which rows are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortKey {
     /// Function id.
@@ -51,9 +51,10 @@ pub enum SortKey {
 pub struct Row {
     /// Function id.
     pub id: u32,
-    /// Its name; `#id` where unknown.
+    /// Its name; `#id` if unknown.
     pub function: String,
-    /// `file:line:column` of its first instruction; `(unknown)` where no map has it, `<invalid>:0:0` where no debug data do.
+    /// `file:line:column` of its first instruction; `(unknown)` if no map has it, `<invalid>:0:0` if there are no debug
+    /// data.
     pub place: String,
     /// Calls that ended.
     pub count: u64,
@@ -69,22 +70,22 @@ pub struct Row {
     pub max: u64,
     /// All calls together.
     pub sum: u128,
-    /// Record that ended the first.
+    /// Record that ended the first call.
     pub first_seq: u64,
 }
 
-/// What an accounting came to.
+/// The result of an accounting.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// One row a function that was left at least once, in order of ids.
+    /// One row for each function that was left at least once, in order of ids.
     pub rows: Vec<Row>,
     /// The header.
     pub facts: Facts,
-    /// What a well-formed trace has not.
+    /// Counts of things that a well-formed trace does not have.
     pub counts: CallCounts,
-    /// Buffers that had to be put in order.
+    /// Number of buffers that had to be put in order.
     pub reordered_buffers: u64,
-    /// What was read.
+    /// Records and bytes read.
     pub summary: Summary,
     total: usize,
 }
@@ -100,7 +101,7 @@ pub enum AccountForm {
     Json,
 }
 
-/// Accounts for all calls of a trace. Threads are accounted for apart, on as many processors as `open` allows.
+/// Accounts for all calls of a trace. Threads are processed separately, on as many processors as `open` allows.
 ///
 /// Memory grows with the number of different lengths of calls, not with the trace.
 ///
@@ -143,7 +144,7 @@ fn rows(all: Accountant, map: Option<&Map>) -> Vec<Row> {
     rows
 }
 
-/// Name and place: of the map, then of the trace itself (YAML).
+/// Name and place: from the map, or else from the trace itself (YAML).
 fn name(id: u32, names: &BTreeMap<u32, Vec<u8>>, map: Option<&Map>) -> (String, String) {
     if let Some(found) = map.and_then(|map| map.function(id)) {
         let place = found.first_instruction.as_ref().map_or_else(
@@ -160,8 +161,9 @@ fn name(id: u32, names: &BTreeMap<u32, Vec<u8>>, map: Option<&Map>) -> (String, 
 }
 
 impl Account {
-    /// Sorts the rows. Those that are alike stand as in the peer's output: in the order of its hash table of functions
-    /// (`real/basic-tail`, `real/dso`); above sixteen rows its order of those is that of an unstable sort, and is not kept.
+    /// Sorts the rows. Equal rows appear in the order of the peer's output: that of its hash table of functions
+    /// (`real/basic-tail`, `real/dso`). Above sixteen rows the peer's order of equal rows is that of an unstable sort,
+    /// and is not reproduced.
     pub fn sort(&mut self, key: SortKey, is_descending: bool) {
         let compare = |a: &Row, b: &Row| -> Ordering {
             match key {
@@ -176,7 +178,7 @@ impl Account {
                 SortKey::Function => a.function.cmp(&b.function),
             }
         };
-        // The table is doubled from 64 places on when it becomes three quarters full.
+        // The table starts with 64 slots and doubles when it becomes three quarters full.
         let places = (64..).step_by(64).find(|n: &usize| n.is_power_of_two() && self.total * 4 < n * 3).unwrap_or(64);
         let place = |row: &Row| (row.id.wrapping_mul(37) as usize & (places - 1), row.first_seq, row.id);
         self.rows.sort_by(|a, b| {
@@ -186,12 +188,12 @@ impl Account {
         });
     }
 
-    /// Keeps the first rows only. The total stays known.
+    /// Keeps only the first rows. The total stays known.
     pub fn truncate(&mut self, rows: usize) {
         self.rows.truncate(rows);
     }
 
-    /// How many functions were accounted for, those cut off by [`Self::truncate`] included.
+    /// How many functions were accounted for, including those cut off by [`Self::truncate`].
     pub fn total(&self) -> usize {
         self.total
     }

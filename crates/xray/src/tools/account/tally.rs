@@ -9,10 +9,10 @@ use anytrace_core::{Diagnostic, Error};
 use crate::calls::{CallCounts, CallOptions, CallVisitor, Calls, End, Frame};
 use crate::moment::{Moment, Moments};
 
-/// Function ids below this have their place in a table.
+/// Function ids below this are looked up in a table.
 const TABLE_MAX: usize = 1 << 16;
 
-/// Follows the calls of the threads it is given and notes how long they take.
+/// Follows the calls of its threads and records how long they take.
 pub(super) struct Accountant {
     calls: Calls,
     tally: Tally,
@@ -22,16 +22,16 @@ pub(super) struct Accountant {
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
     pub(super) all: Quantiles,
-    /// Record that ended the first.
+    /// Record that ended the first call.
     pub(super) first_seq: Option<u64>,
 }
 
-/// Lengths, and what is needed to know whether they count.
+/// Lengths, and the data that decide whether they count.
 struct Tally {
     table: Vec<Lengths>,
     rest: HashMap<u32, Lengths>,
     names: BTreeMap<u32, Vec<u8>>,
-    /// By thread, then by function: open calls, and whether two or more were open at once since there was none.
+    /// By thread, then by function: open calls, and whether two or more were open at once since there was last none.
     recursion: Option<Vec<HashMap<u32, (u64, bool)>>>,
 }
 
@@ -42,7 +42,7 @@ impl Accountant {
         Self { calls: Calls::new(options), tally }
     }
 
-    /// Ends what is open, which does not count but as unfinished.
+    /// Ends the open calls, which count only as unfinished.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         self.calls.finish(&mut self.tally)
     }
@@ -51,7 +51,7 @@ impl Accountant {
         self.calls.counts()
     }
 
-    /// Adds another's lengths.
+    /// Adds the lengths of another.
     pub(super) fn merge(&mut self, other: Self) {
         let (lengths, names) = other.into_parts();
         for (id, lengths) in lengths {
@@ -112,7 +112,7 @@ impl Tally {
         }
     }
 
-    /// Takes an end in; false where the call was not recursive.
+    /// Processes an end; false if the call was not recursive.
     #[cold]
     fn is_recursive(&mut self, thread: usize, function: u32) -> bool {
         let functions = self.recursion.as_mut().and_then(|threads| threads.get_mut(thread));

@@ -11,8 +11,8 @@ use super::{Account, AccountForm, Row};
 impl Account {
     /// Writes the rows.
     ///
-    /// Lengths are in seconds, or in ticks where the trace does not say how many there are to a second. In CSV and text
-    /// they are as the peer prints them; in JSON ticks are there too. `cells` is for CSV; raw ones are the peer's bytes.
+    /// Lengths are in seconds, or in ticks if the trace does not state how many ticks a second has. CSV and text print
+    /// them as the peer does; JSON has the ticks too. `cells` applies to CSV; raw cells are the peer's bytes.
     ///
     /// # Errors
     /// When `out` fails.
@@ -70,7 +70,7 @@ impl Account {
     fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         let rows: Vec<Value> = self.rows.iter().map(|row| self.row(row)).collect();
         let frequency = self.facts.cycle_frequency;
-        let whole = json!({
+        let report = json!({
             "version": 1,
             "format": "xray",
             "unit": if frequency == 0 { "ticks" } else { "seconds" },
@@ -85,7 +85,7 @@ impl Account {
             "tail_exits": self.counts.tails,
             "reordered_buffers": self.reordered_buffers,
         });
-        serde_json::to_writer_pretty(&mut *out, &whole)?;
+        serde_json::to_writer_pretty(&mut *out, &report)?;
         out.write_all(b"\n")
     }
 

@@ -1,4 +1,4 @@
-//! Moments made small: what is formatted later, perhaps by another thread.
+//! Compact moments that are formatted later, possibly by another thread.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,23 +7,23 @@ use std::sync::{Mutex, PoisonError};
 use anytrace_core::span::Symbols;
 use anytrace_core::text::push_dec;
 
-/// Entries in a batch: their text is half a megabyte.
+/// Entries in a batch: their text takes about half a megabyte.
 pub(super) const BATCH_ENTRIES: usize = 4096;
 
-/// A batch is also full when so many bytes of payload are in it.
+/// A batch is also full when it has this many bytes of payload.
 const BATCH_DATA_BYTES: usize = 256 * 1024;
 
-/// Most names, and bytes of them, that are kept; others travel with their entry.
+/// Most names, and bytes of them, in the tables; others are carried by their entry.
 const NAMES_MAX: usize = 1 << 17;
 const NAME_BYTES_MAX: usize = 16 << 20;
 
-/// Most threads that are kept; others travel with their entry.
+/// Most threads in the tables; others are carried by their entry.
 const OWNERS_MAX: usize = 1 << 17;
 
 /// Function ids below this are looked up in a plain table.
 const DENSE_IDS: u32 = 1 << 16;
 
-/// No entry of a table.
+/// Not an entry of a table.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A thread of a process.
@@ -33,24 +33,24 @@ pub(super) struct Owner {
     pub(super) thread: u32,
 }
 
-/// A function: its id and what it is called in the output.
+/// A function: its id and its name in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) function: u32,
     pub(super) text: Box<[u8]>,
 }
 
-/// One thing to print. Its meaning is the formatter's.
+/// One thing to print. The formatter defines its meaning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) tsc: u64,
-    /// Number of its [`Name`]; [`NONE`] where that is in its extra.
+    /// Number of its [`Name`]; [`NONE`] if it is in its extra.
     pub(super) name: u32,
-    /// Number of its [`Owner`]; [`NONE`] where that is in its extra.
+    /// Number of its [`Owner`]; [`NONE`] if it is in its extra.
     pub(super) owner: u32,
     /// Number of its stack frame; [`NONE`] for none.
     pub(super) frame: u32,
-    /// Number of its [`Extra`]; [`NONE`] where it has none.
+    /// Number of its [`Extra`]; [`NONE`] if it has none.
     pub(super) extra: u32,
     pub(super) event_type: u16,
     pub(super) cpu: u16,
@@ -58,7 +58,7 @@ pub(super) struct Entry {
     pub(super) kind: u8,
 }
 
-/// What few entries have; ranges are of the batch's own storage.
+/// Data that few entries have; ranges are of the batch's own storage.
 #[derive(Debug, Clone)]
 struct Extra {
     arguments: Range<usize>,
@@ -67,7 +67,7 @@ struct Extra {
     owner: Option<Owner>,
 }
 
-/// Entries, and what belongs to them.
+/// Entries, and the data that belong to them.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) entries: Vec<Entry>,
@@ -77,14 +77,14 @@ pub(super) struct Batch {
     /// Sizes of the tables when the batch was closed.
     names: usize,
     owners: usize,
-    /// The time of the whole trace's first entry.
+    /// The time of the first entry of the trace.
     pub(super) origin: u64,
-    /// Nothing was printed before it.
+    /// Nothing was printed before this batch.
     pub(super) is_first: bool,
 }
 
 impl Batch {
-    /// The first of a trace.
+    /// The first batch of a trace.
     pub(super) fn first() -> Self {
         Self { is_first: true, ..Self::default() }
     }
@@ -110,12 +110,12 @@ impl Batch {
         (arguments, self.data.get(extra.data.clone()).unwrap_or_default())
     }
 
-    /// The name that travels with an entry.
+    /// The name carried by an entry.
     pub(super) fn name(&self, entry: &Entry) -> Option<&Name> {
         self.extra(entry)?.name.as_ref()
     }
 
-    /// The thread that travels with an entry.
+    /// The thread carried by an entry.
     pub(super) fn owner(&self, entry: &Entry) -> Option<Owner> {
         self.extra(entry)?.owner
     }
@@ -125,23 +125,23 @@ impl Batch {
     }
 }
 
-/// A name and a thread, found in the tables or, where those are full, the things themselves.
+/// A name and a thread: numbers in the tables or, if those are full, the values themselves.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) name: u32,
     pub(super) owner: u32,
-    /// In a box because it is hardly ever there: as part of this it would be copied for each moment.
+    /// Boxed because it is rarely present: as a direct part of this struct it would be copied for each moment.
     carried: Option<Box<Carried>>,
 }
 
-/// What is not in the tables.
+/// Values that are not in the tables.
 #[derive(Debug, Clone, Default)]
 struct Carried {
     name: Option<Name>,
     owner: Option<Owner>,
 }
 
-/// The tables that formatters follow: entries are added at the end and never change.
+/// The tables that formatters read: entries are added at the end and never change.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     names: Mutex<Vec<Name>>,
@@ -149,7 +149,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Calls `take` with each name of the batch's tables from the `known`th on.
+    /// Calls `take` with each name of the batch's tables from number `known` on.
     pub(super) fn names_from(&self, known: usize, batch: &Batch, mut take: impl FnMut(&Name)) {
         if known < batch.names {
             let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,12 +166,12 @@ impl Shared {
     }
 }
 
-/// How functions are called in the output.
+/// The names of functions in the output.
 #[derive(Clone, Copy)]
 pub(super) struct Naming<'a> {
-    /// Names by id; a function without one is called `#id`. Without symbols it is called by its id.
+    /// Names by id; a function without one is named `#id`. Without symbols the name is the id.
     pub(super) symbols: Option<&'a dyn Symbols>,
-    /// Names that the trace itself has (YAML) are not used.
+    /// Names from the trace itself (YAML) are not used.
     pub(super) ids_only: bool,
 }
 
@@ -193,11 +193,11 @@ impl Naming<'_> {
     }
 }
 
-/// Finds the numbers of names and threads, and makes new ones.
+/// Looks up the numbers of names and threads, and assigns new ones.
 pub(super) struct Interner<'a> {
     naming: Naming<'a>,
     shared: &'a Shared,
-    /// By id, for small ids that the trace has no names for.
+    /// By id, for small ids without a name in the trace.
     dense: Vec<u32>,
     others: HashMap<Vec<u8>, u32>,
     key: Vec<u8>,
@@ -208,7 +208,7 @@ pub(super) struct Interner<'a> {
     owners: HashMap<Owner, u32>,
 }
 
-/// Threads remembered without a look into the table.
+/// Threads cached in front of the table.
 const RECENT: usize = 256;
 
 impl<'a> Interner<'a> {
@@ -227,7 +227,7 @@ impl<'a> Interner<'a> {
         }
     }
 
-    /// Name and thread of a moment; `function` and `own` are those it is to be shown with.
+    /// Name and thread of a moment; `function` and `own` are shown in the output.
     #[inline(always)]
     pub(super) fn know(&mut self, function: u32, own: &[u8], owner: Owner) -> Known {
         let slot = (owner.thread ^ owner.process.rotate_left(4)) as usize % RECENT;
@@ -297,7 +297,7 @@ impl<'a> Interner<'a> {
         (number, None)
     }
 
-    /// Another function, whose name's number may be known, in the same thread.
+    /// Another function, whose name may have a known number, in the same thread.
     pub(super) fn of_function(&self, function: u32, name: u32, known: &Known) -> Known {
         let owner = known.carried.as_ref().and_then(|carried| carried.owner);
         let carried_name = (name == NONE).then(|| self.naming.name(function, &[]));
@@ -306,12 +306,12 @@ impl<'a> Interner<'a> {
         Known { name, owner: known.owner, carried }
     }
 
-    /// The names that have numbers.
+    /// All names that have numbers.
     pub(super) fn all_names(&self) -> Vec<Name> {
         self.shared.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes in a batch what of the tables it needs.
+    /// Records in a batch the table sizes that it needs.
     pub(super) fn close(&self, batch: &mut Batch) {
         (batch.names, batch.owners) = (self.names as usize, self.owners.len());
     }

@@ -2,11 +2,11 @@
 
 use anytrace_core::text::push_dec;
 
-/// Decimals where the clock asks for no more: the peer's.
+/// Decimals if the clock needs no more: the peer's.
 const DECIMALS_MIN: u32 = 4;
 
-/// Times from this many microseconds on are counted from the first time in the trace: viewers keep times in doubles,
-/// whose steps above it are larger than a tenth of a nanosecond by far.
+/// Times from this many microseconds on are counted from the first time in the trace: viewers store times in doubles,
+/// whose steps above this value are far larger than a tenth of a nanosecond.
 const ABSOLUTE_MICROS_MAX: u128 = 1 << 40;
 
 /// Writes times as microseconds, exact to a fraction of a tick, rounded half up.
@@ -15,24 +15,24 @@ pub(super) struct Micros {
     /// Ticks a second; 0 where unknown.
     hz: u64,
     decimals: u32,
-    /// Units of the last decimal in a second.
+    /// Units of the last decimal per second.
     scale: u128,
     origin: u64,
-    /// The last time, in whole units and what was left, in ticks times the scale.
+    /// The last time, in full units, and the remainder, in ticks times the scale.
     last: (u64, u64, u64),
 }
 
 impl Micros {
     pub(super) fn new(hz: u64) -> Self {
         let mut decimals = DECIMALS_MIN;
-        // Half a tick is the most that may be lost, and a viewer's double has no more digits than this anyway.
+        // At most half a tick may be lost, and a viewer's double has no more digits than this anyway.
         while decimals < 9 && 10_u128.pow(6 + decimals) < 2 * u128::from(hz) {
             decimals += 1;
         }
         Self { hz, decimals, scale: 10_u128.pow(6 + decimals), origin: 0, last: (0, 0, 0) }
     }
 
-    /// Where times are counted from, in ticks, for a trace whose first time is `first`.
+    /// The time from which times are counted, in ticks, for a trace whose first time is `first`.
     pub(super) fn origin(hz: u64, first: u64) -> u64 {
         let micros = u128::from(first) * 1_000_000;
         if u128::from(hz).checked_mul(ABSOLUTE_MICROS_MAX).is_some_and(|most| hz > 0 && micros < most) {
@@ -42,14 +42,14 @@ impl Micros {
         }
     }
 
-    /// Counts from another time.
+    /// Counts times from another one.
     pub(super) fn set_origin(&mut self, origin: u64) {
         if self.origin != origin {
             (self.origin, self.last) = (origin, (origin, 0, 0));
         }
     }
 
-    /// Appends a time in microseconds; in ticks where the frequency is not known.
+    /// Appends a time in microseconds, or in ticks if the frequency is unknown.
     #[inline]
     pub(super) fn push(&mut self, out: &mut Vec<u8>, tsc: u64) {
         match self.units(tsc) {
@@ -59,18 +59,18 @@ impl Micros {
         }
     }
 
-    /// The time in units of the last decimal, where all of it fits in 64 bits.
+    /// The time in units of the last decimal, if everything fits in 64 bits.
     #[inline]
     fn units(&mut self, tsc: u64) -> Option<u64> {
         let (last, units, rest) = self.last;
         let scaled = tsc.checked_sub(last)?.checked_mul(u64::try_from(self.scale).ok()?)?.checked_add(rest)?;
-        let whole = scaled.checked_div(self.hz)?;
-        let (units, rest) = (units.checked_add(whole)?, scaled - whole * self.hz);
+        let integer = scaled.checked_div(self.hz)?;
+        let (units, rest) = (units.checked_add(integer)?, scaled - integer * self.hz);
         self.last = (tsc, units, rest);
         units.checked_add(u64::from(rest >= self.hz.div_ceil(2)))
     }
 
-    /// Times before the last, far from it, or without a unit.
+    /// Times before the last one, far from it, or without a unit.
     #[cold]
     fn push_slowly(&mut self, out: &mut Vec<u8>, tsc: u64) {
         let distance = tsc.abs_diff(self.origin);
@@ -111,9 +111,9 @@ fn push_fixed(out: &mut Vec<u8>, units: impl itoa::Integer, decimals: u32) {
             out.resize(out.len() + decimals - digits.len(), b'0');
             out.extend_from_slice(digits);
         }
-        Some(whole) => {
-            let (whole, part) = digits.split_at(whole);
-            out.extend_from_slice(whole);
+        Some(integer) => {
+            let (integer, part) = digits.split_at(integer);
+            out.extend_from_slice(integer);
             out.push(b'.');
             out.extend_from_slice(part);
         }
@@ -127,7 +127,7 @@ pub(super) fn push_as_peer(out: &mut Vec<u8>, hz: u64, tsc: u64, decimals: u32) 
         out.extend_from_slice(if micros.is_nan() { b"nan" } else { b"INF" });
         return;
     }
-    // A double is a whole number times a power of two, so its decimals can be had exactly.
+    // A double is an integer times a power of two, so its decimals can be computed exactly.
     let bits = micros.to_bits();
     let exponent = i32::try_from(bits >> 52).unwrap_or(0) - 1075;
     let mantissa = u128::from(bits & ((1 << 52) - 1) | 1 << 52) * 10_u128.pow(decimals);
@@ -135,11 +135,11 @@ pub(super) fn push_as_peer(out: &mut Vec<u8>, hz: u64, tsc: u64, decimals: u32) 
         0..64 => u128::checked_mul(mantissa, 1 << exponent),
         -120..0 => {
             let shift = exponent.unsigned_abs();
-            let (whole, rest) = (mantissa >> shift, mantissa & ((1 << shift) - 1));
+            let (integer, rest) = (mantissa >> shift, mantissa & ((1 << shift) - 1));
             let half = 1_u128 << (shift - 1);
-            Some(whole + u128::from(rest > half || (rest == half && whole & 1 == 1)))
+            Some(integer + u128::from(rest > half || (rest == half && integer & 1 == 1)))
         }
-        // Below a unit, or zero.
+        // Less than one unit, or zero.
         ..-120 => Some(0),
         _ => None,
     };

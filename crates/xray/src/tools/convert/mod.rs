@@ -1,9 +1,9 @@
 //! `llvm-xray convert`: a trace in order of time as Basic records, YAML, or the JSON of Chrome's trace viewer.
 
 mod batch;
-mod crew;
 mod micros;
 mod part;
+mod pool;
 mod raw;
 mod stacks;
 mod stage;
@@ -25,7 +25,7 @@ use stage::Bench;
 /// Forms that `convert` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConvertForm {
-    /// A Basic trace of version 3. Arguments are kept, events are not: the form has none.
+    /// A Basic trace of version 3. Arguments are kept; events are not, because the form has none.
     #[default]
     Raw,
     /// YAML.
@@ -39,9 +39,10 @@ pub enum ConvertForm {
 pub struct ConvertOptions {
     /// The form to write.
     pub form: ConvertForm,
-    /// All threads' records in order of time; else only each thread's.
+    /// All threads' records in order of time; otherwise only those of each thread.
     pub sort: bool,
-    /// The peer's output byte for byte, its faults included: stale fields of events, times in doubles, JSON that is none.
+    /// The peer's output byte for byte, its faults included: stale fields of events, times in doubles, JSON that is not
+    /// valid.
     pub compat: bool,
 }
 
@@ -51,23 +52,24 @@ impl Default for ConvertOptions {
     }
 }
 
-/// What came of a conversion.
+/// The result of a conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Converted {
     /// Records and bytes read.
     pub summary: Summary,
-    /// What the output has not, or has otherwise than the trace, a sentence each.
+    /// What the output lacks, or has in another form than the trace, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Writes a trace in another form. `symbols` name its functions; [`OpenOptions::threads`] is how many threads may work.
+/// Writes a trace in another form. `symbols` name its functions; [`OpenOptions::threads`] is the number of threads to
+/// use.
 ///
-/// An input without a readable header gives no output but in [`ConvertForm::TraceEvent`], where it gives a document without
-/// events: who parses the output must not fail at its first byte.
+/// An input without a readable header gives no output, except in [`ConvertForm::TraceEvent`], where the output is a
+/// document without events: a program that parses it must not fail at the first byte.
 ///
 /// # Errors
-/// I/O, and what the sink returns.
+/// I/O errors, and whatever the sink returns.
 pub fn convert(
     input: Input,
     open: &OpenOptions,
@@ -132,10 +134,10 @@ pub fn convert(
     Ok(Converted { summary, notes: counts.notes() })
 }
 
-/// Writes the form of a trace without anything in it.
+/// Writes an empty document of the form.
 ///
 /// # Errors
-/// I/O.
+/// I/O errors.
 pub fn write_nothing(options: &ConvertOptions, out: &mut dyn Write) -> Result<(), Error> {
     if options.form == ConvertForm::TraceEvent && !options.compat {
         out.write_all(trace_event::NOTHING)?;
@@ -158,7 +160,7 @@ trait Feed {
     fn end(self) -> Result<Counts, Error>;
 }
 
-/// What a form could not take as it is.
+/// Counts of what a form could not represent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     events_left_out: u64,
@@ -197,7 +199,7 @@ impl<F: Feed> Moments for Feeder<F> {
         self.feed.moment(moment)
     }
 
-    // Readers in order of time tell their sink what is wrong.
+    // Readers in order of time report diagnostics to their own sink.
     fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
         Ok(())
     }

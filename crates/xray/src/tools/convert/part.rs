@@ -1,9 +1,9 @@
-//! Text that is put down again and again.
+//! Text that is written many times.
 
-/// Parts up to this length are copied whole, which takes no call: longer ones are rare.
+/// Parts up to this length are copied at a fixed size, which needs no call: longer ones are rare.
 const SHORT: usize = 64;
 
-/// A piece of text, kept ready.
+/// A prepared piece of text.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     Short([u8; SHORT], u8),

@@ -11,7 +11,7 @@ use crate::ordered::Facts;
 use crate::record::{BASIC_VERSION_MAX, BasicBody, BasicRecord, FunctionKind, Header, TYPE_BASIC};
 use crate::writer::{put_basic, put_header};
 
-/// How much is gathered before it is written.
+/// How much is buffered before it is written.
 const FLUSH_BYTES: usize = 128 * 1024;
 
 /// Writes Basic records.
@@ -51,7 +51,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// As the peer writes it: no arguments, and a type that a typed event left behind.
+    /// The record as the peer writes it: no arguments, and a type left over from a typed event.
     fn record_as_peer(&mut self, moment: &Moment<'_>, kind: FunctionKind, record_type: u16) {
         let kind = if kind.is_entry() || !moment.arguments.is_empty() { FunctionKind::Enter } else { kind };
         let start = self.buffer.len();
@@ -67,7 +67,7 @@ impl Feed for Raw<'_> {
         let Facts { version, type_code, constant_tsc, nonstop_tsc, cycle_frequency, .. } = self.facts;
         let as_peer = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
         let (version, type_code) = match self.staleness {
-            // The peer keeps the type of the source, so that nothing can read what it makes of an FDR trace.
+            // The peer writes the type of the source, so nothing can read its output for an FDR trace.
             Some(_) => (as_peer(version), as_peer(type_code)),
             None => (BASIC_VERSION_MAX, TYPE_BASIC),
         };

@@ -1,26 +1,25 @@
 //! Distinct stacks, numbered; and the open frames of each thread.
 //!
-//! A trace may have millions of distinct stacks, so a stack is eight bytes, and the memory that must be waited for is
-//! touched for a whole batch at once: entries get a reference to a [`Wanted`] first and the number when the batch is
-//! full. A stack's hash comes from its parent's hash, not from its number, so that nothing waits for a number.
+//! A trace may have millions of distinct stacks, so a stack takes eight bytes, and memory accesses that miss the cache
+//! are issued for an entire batch at once: entries first get a reference to a [`Wanted`], and the number when the batch
+//! is full. A stack's hash is computed from its parent's hash, not from its number, so that nothing waits for a number.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// No stack: outside of all calls.
+/// No stack: outside all calls.
 pub(super) const OUTSIDE: u32 = u32::MAX;
 
-/// A stack that has no number, because there are too many or its function has none.
+/// A stack without a number, because there are too many stacks or its function has no number.
 pub(super) const UNNUMBERED: u32 = u32::MAX - 1;
 
-/// This bit marks the place of a [`Wanted`] where else a number stands.
+/// This bit marks the index of a [`Wanted`] in place of a number.
 const WANTED: u32 = 1 << 31;
 
-/// Most stacks that get a number: 108 MB. A fuller table would take half of that, and a quarter more time.
+/// Most stacks that get a number: 108 MB. A fuller table would take half of that, but a quarter more time.
 pub(super) const STACKS_MAX: usize = 5 << 20;
 
-/// Bits of a slot that are a stack's number; those above are bits of its hash, so that other stacks need not be looked
-/// at.
+/// Bits of a slot that are a stack's number; the bits above are from its hash, so that other stacks need not be read.
 const NUMBER_BITS: u32 = 24;
 
 /// The bits of a slot that are a number.
@@ -29,11 +28,11 @@ const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
 /// A slot without a stack.
 const EMPTY: u32 = u32::MAX;
 
-/// Most frames that are open at once, of all threads.
+/// Most frames open at once, over all threads.
 const OPEN_MAX: usize = 1 << 21;
 
-/// Steps down a stack that may be spent, in all, on exits that match no open frame: a trace that is made so must not
-/// cost a walk down a deep stack for each record.
+/// Total steps down a stack that may be spent on exits that match no open frame: in a hostile trace each record could
+/// otherwise cost a walk down a deep stack.
 const VAIN_STEPS_MAX: u64 = 1 << 28;
 
 /// True for the number of a stack.
@@ -44,7 +43,7 @@ pub(super) fn is_numbered(stack: u32) -> bool {
 /// A stack: a call in another stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stack {
-    /// The stack without its last call; [`OUTSIDE`] for the outermost.
+    /// The stack without its last call; [`OUTSIDE`] for the outermost call.
     pub(super) parent: u32,
     /// Number of the name of the function called last.
     pub(super) name: u32,
@@ -58,7 +57,7 @@ struct Wanted {
     name: u32,
 }
 
-/// Where a thread is: its stack, and the hash of that.
+/// Where a thread is: its stack, and the hash of the stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) stack: u32,
@@ -69,10 +68,10 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Stacks {
     all: Vec<Stack>,
-    /// A hash table of numbers, at most half full: a stack stands in the first free slot from that of its hash on.
+    /// A hash table of numbers, at most half full: a stack is stored in the first free slot from that of its hash on.
     slots: Vec<u32>,
     seed: u64,
-    /// The factor of the hash: with a known one, names could be chosen that meet whatever the seed is.
+    /// The factor of the hash: with a known factor, names could be chosen that collide whatever the seed is.
     odd: u64,
     wanted: Vec<Wanted>,
     numbers: Vec<u32>,
@@ -82,13 +81,13 @@ pub(super) struct Stacks {
 
 impl Stacks {
     pub(super) fn new(count_max: usize) -> Self {
-        // Numbers do not depend on hashes; the seed is that nobody may make a trace whose stacks share one slot.
+        // Numbers do not depend on hashes. The seed prevents traces crafted so that their stacks share one slot.
         let (seed, odd) = (random(), random() | 1);
         let (slots, count_max) = (vec![EMPTY; 1 << 12], count_max.min(EMPTY as usize & NUMBER_MASK as usize));
         Self { all: Vec::new(), slots, seed, odd, wanted: Vec::new(), numbers: Vec::new(), count_max, is_full: false }
     }
 
-    /// The place outside of all calls.
+    /// The place outside all calls.
     pub(super) fn outside(&self) -> Place {
         Place { stack: OUTSIDE, hash: self.seed }
     }
@@ -100,13 +99,13 @@ impl Stacks {
         if parent.stack == UNNUMBERED || name == super::batch::NONE {
             return Place { stack: UNNUMBERED, hash };
         }
-        // A batch is passed on long before there are so many.
+        // A batch is passed on long before there are that many.
         let stack = u32::try_from(self.wanted.len()).unwrap_or(0) | WANTED;
         self.wanted.push(Wanted { hash, parent: parent.stack, name });
         Place { stack, hash }
     }
 
-    /// Finds the numbers of all stacks wanted since the last time.
+    /// Assigns the numbers of all stacks wanted since the last time.
     pub(super) fn resolve(&mut self) {
         self.numbers.clear();
         self.fetch();
@@ -119,8 +118,8 @@ impl Stacks {
         self.wanted.clear();
     }
 
-    /// Looks at all that [`Self::find`] will look at, where no look waits for another: memory is slow, but can be asked
-    /// for many things at once. Without this a trace of millions of stacks takes half as long again.
+    /// Touches all slots that [`Self::find`] will read, without dependencies between the reads: memory is slow, but
+    /// serves many requests at once. Without this a trace of millions of stacks takes 1.5 times as long.
     fn fetch(&mut self) {
         let (slots, wanted) = (&self.slots, &self.wanted);
         let numbers = wanted.iter().map(|w| slots.get(slot(w.hash, slots.len())).copied().unwrap_or(EMPTY));
@@ -134,7 +133,7 @@ impl Stacks {
         self.numbers.clear();
     }
 
-    /// The number behind what [`Self::call`] gave, once it was resolved.
+    /// The number for a result of [`Self::call`], once it has been resolved.
     #[inline]
     pub(super) fn number(&self, stack: u32) -> u32 {
         if stack & WANTED == 0 || stack >= UNNUMBERED {
@@ -180,7 +179,7 @@ impl Stacks {
         number
     }
 
-    /// Makes room for eight times as many.
+    /// Makes the table eight times as large.
     #[cold]
     fn grow(&mut self) {
         let slots = (self.slots.len() * 8).min(2 * self.count_max.next_power_of_two());
@@ -205,7 +204,7 @@ impl Stacks {
         &self.all
     }
 
-    /// There were stacks that got no number.
+    /// True if there were stacks that got no number.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -221,19 +220,19 @@ fn random() -> u64 {
     RandomState::new().hash_one(0_u32)
 }
 
-/// The slot of a hash among a power of two.
+/// The slot of a hash in a table whose size is a power of two.
 #[inline]
 fn slot(hash: u64, slots: usize) -> usize {
     (hash.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as usize & (slots - 1)
 }
 
-/// The bits of a hash that stand with the number.
+/// The bits of a hash that are stored with the number.
 #[inline]
 fn tag(hash: u64) -> u32 {
     (hash >> 40) as u32 & !NUMBER_MASK
 }
 
-/// The places of all threads: what begins and ends is matched already.
+/// The places of all threads; begins and ends are already matched.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     threads: Vec<Vec<Place>>,
@@ -248,7 +247,7 @@ impl Places {
         self.threads.get(thread as usize)?.last().copied()
     }
 
-    /// Enters a call; gives its stack, to be resolved.
+    /// Enters a call; returns its stack, to be resolved.
     #[inline]
     pub(super) fn enter(&mut self, thread: u32, name: u32, stacks: &mut Stacks) -> u32 {
         if self.threads.len() <= thread as usize {
@@ -264,13 +263,13 @@ impl Places {
         place.stack
     }
 
-    /// Leaves the innermost call; gives its stack.
+    /// Leaves the innermost call; returns its stack.
     #[inline]
     pub(super) fn leave(&mut self, thread: u32) -> u32 {
         self.threads.get_mut(thread as usize).and_then(Vec::pop).map_or(UNNUMBERED, |place| place.stack)
     }
 
-    /// Gives all places their numbers, when the stacks have them.
+    /// Replaces the stacks in all places by their numbers, when those are known.
     pub(super) fn resolve(&mut self, stacks: &Stacks) {
         for thread in self.touched.drain(..) {
             let places = self.threads.get_mut(thread as usize).map_or(&mut [][..], Vec::as_mut_slice);
@@ -291,7 +290,7 @@ pub(super) struct Frame {
 /// What an exit ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
-    /// So many frames, the last of which is the one that is left.
+    /// This many frames, the last of which is the one that is left.
     Frames(usize),
     /// No open frame.
     Nothing,
@@ -302,13 +301,13 @@ pub(super) enum Match {
 pub(super) struct Open {
     threads: Vec<Vec<Frame>>,
     frames: usize,
-    /// Frames by thread that were too many to keep.
+    /// Number of frames by thread that were too many to store.
     surplus: HashMap<u32, u64>,
     vain_steps: u64,
 }
 
 impl Open {
-    /// Opens a frame; false where it is one too many and only counted.
+    /// Opens a frame; false if it is beyond the limit and only counted.
     #[inline]
     pub(super) fn push(&mut self, thread: u32, frame: Frame) -> bool {
         if self.frames >= OPEN_MAX {
@@ -341,7 +340,7 @@ impl Open {
         }
     }
 
-    /// Ends a frame that was one too many to keep; false where there is none.
+    /// Ends a frame that was beyond the limit; false if there is none.
     pub(super) fn pop_surplus(&mut self, thread: u32) -> bool {
         if self.surplus.is_empty() {
             return false;
@@ -382,7 +381,7 @@ mod tests {
 
     use super::*;
 
-    /// Calls and their numbers at once.
+    /// Calls, resolved to numbers at once.
     fn numbers(stacks: &mut Stacks, path: &[u32]) -> Vec<u32> {
         let mut place = stacks.outside();
         let places: Vec<u32> = path

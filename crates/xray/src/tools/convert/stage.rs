@@ -1,12 +1,12 @@
-//! Formats batches, in other threads where there are some, and writes their text in order.
+//! Formats batches, in other threads if there are any, and writes their text in order.
 //!
-//! # Why this ends
+//! # Why this terminates
 //!
-//! Jobs are taken in their order, so the oldest that is not done waits for no turn but its own; handing its text back
-//! never waits, for each job has a channel with room. The one who calls waits for a worker to take a job, or for the
-//! oldest text. A worker that panics drops its job, which ends the second wait, and workers own the place that jobs come
-//! from: when the last is gone, that ends the first. The lock on that place is only ever waited for by workers without a
-//! job.
+//! Jobs are taken in order, so the oldest one that is not done waits for no turn but its own; returning its text never
+//! blocks, because each job has a channel with capacity for it. The calling thread waits for a worker to take a job, or
+//! for the oldest text. A worker that panics drops its job, which ends the second wait, and the workers own the
+//! receiver of jobs: when the last worker ends, that ends the first wait. Only workers without a job ever wait for the
+//! lock on the receiver.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -20,17 +20,17 @@ use super::batch::{Batch, Shared};
 
 /// Turns batches into text.
 pub(super) trait Formatter: Clone + Send {
-    /// What [`Self::complete`] remembers from batch to batch.
+    /// State that [`Self::complete`] keeps from batch to batch.
     type Memory: Send;
 
-    /// Completes a batch by what came before it: called once for each batch, in order.
+    /// Completes a batch with the state of earlier batches: called once for each batch, in order.
     fn complete(memory: &mut Self::Memory, batch: &mut Batch);
 
-    /// Appends the text of a batch. Batches come in order, but not every one comes to every clone.
+    /// Appends the text of a batch. Batches come in order, but not every clone gets every batch.
     fn format(&mut self, batch: &Batch, shared: &Shared, out: &mut Vec<u8>);
 }
 
-/// A batch to format, and where it goes back to.
+/// A batch to format, and where to return it.
 struct Job {
     number: u64,
     batch: Batch,
@@ -44,17 +44,17 @@ enum Slot {
     Away(Receiver<(Batch, Vec<u8>)>),
 }
 
-/// Jobs that wait for each worker.
+/// Jobs queued for each worker.
 const JOBS_A_WORKER: usize = 2;
 
-/// What is done in order, by whoever has the next batch.
+/// State that is accessed in order, by whichever thread has the next batch.
 struct Turn<M> {
     /// The number of the next batch.
     state: Mutex<(u64, M)>,
     passed: Condvar,
 }
 
-/// Wakes who waits for a turn, also where it ends in a panic.
+/// Wakes the threads that wait for a turn, also when it ends in a panic.
 struct Pass<'a>(&'a Condvar);
 
 impl Drop for Pass<'_> {
@@ -64,7 +64,7 @@ impl Drop for Pass<'_> {
 }
 
 impl<M> Turn<M> {
-    /// Calls `act` when it is the batch's turn; `None` where a turn before it never ended.
+    /// Calls `act` when it is the batch's turn; `None` if an earlier turn never ended.
     fn take<T>(&self, number: u64, act: impl FnOnce(&mut M) -> T) -> Option<T> {
         let _pass = Pass(&self.passed);
         let mut state = self.passed.wait_while(self.state.lock().ok()?, |state| state.0 != number).ok()?;
@@ -88,17 +88,17 @@ pub(super) struct Stage<'a, F: Formatter> {
     threads: usize,
 }
 
-/// The place where workers take jobs from.
+/// The queue from which workers take jobs.
 pub(super) struct Bench<F: Formatter> {
     turn: Turn<F::Memory>,
     sender: Option<SyncSender<Job>>,
-    /// The workers' alone once they are started.
+    /// Owned only by the workers once they are started.
     receiver: Option<Receiver<Job>>,
     workers: usize,
 }
 
 impl<F: Formatter> Bench<F> {
-    /// For `threads` threads in all, the one that calls included.
+    /// For `threads` threads in all, including the calling one.
     pub(super) fn new(threads: usize, memory: F::Memory) -> Self {
         let workers = threads.saturating_sub(1);
         let (sender, receiver) = sync_channel(JOBS_A_WORKER * workers.max(1));
@@ -106,7 +106,7 @@ impl<F: Formatter> Bench<F> {
         Self { turn, sender: (workers > 0).then_some(sender), receiver: Some(receiver), workers }
     }
 
-    /// Starts the workers, and gives the stage that feeds them. They end when the stage is gone.
+    /// Starts the workers, and returns the stage that feeds them. They end when the stage is dropped.
     pub(super) fn stage<'scope, 'env>(
         &'env mut self,
         scope: &'scope Scope<'scope, 'env>,
@@ -136,13 +136,13 @@ fn work<F: Formatter>(jobs: &Mutex<Receiver<Job>>, turn: &Turn<F::Memory>, forma
         let Ok(Job { number, mut batch, mut text, back }) = job else { return };
         let Some(()) = turn.take(number, |memory| F::complete(memory, &mut batch)) else { return };
         formatter.format(&batch, shared, &mut text);
-        // Nobody waits for it where writing failed meanwhile.
+        // There is no receiver if writing failed in the meantime.
         let _ = back.send((batch, text));
     }
 }
 
 impl<'a, F: Formatter> Stage<'a, F> {
-    /// Takes a full batch and gives an empty one for it.
+    /// Takes a full batch and returns an empty one in exchange.
     pub(super) fn pass(&mut self, batch: Batch) -> Result<Batch, Error> {
         let (empty, text) = self.spare.pop().unwrap_or_default();
         let slot = self.begin(batch, text)?;
@@ -151,25 +151,25 @@ impl<'a, F: Formatter> Stage<'a, F> {
         Ok(empty)
     }
 
-    /// Writes text that stands between batches.
+    /// Writes text that belongs between batches.
     pub(super) fn put(&mut self, text: &[u8]) -> Result<(), Error> {
-        self.drain()?;
+        self.flush()?;
         Ok(self.out.write_all(text)?)
     }
 
-    /// What batches left behind, when all are done.
+    /// The state after all batches, when they are done.
     pub(super) fn memory(&mut self) -> Result<MutexGuard<'a, (u64, F::Memory)>, Error> {
-        self.drain()?;
+        self.flush()?;
         self.turn.state.lock().map_err(|_| lost())
     }
 
-    /// Where to write what stands between batches, once they are written, and how many threads there are.
+    /// Where to write text that belongs between batches, once they are written, and the number of threads.
     pub(super) fn out(&mut self) -> (&mut dyn Write, usize) {
         (self.out, self.threads)
     }
 
     /// Waits for all batches and writes them.
-    fn drain(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), Error> {
         while let Some(slot) = self.queue.pop_front() {
             let done = match slot {
                 Slot::Ready(batch, text) => (batch, text),
@@ -193,7 +193,7 @@ impl<'a, F: Formatter> Stage<'a, F> {
         Ok(Slot::Ready(batch, text))
     }
 
-    /// Writes what is ready, and waits where too much is under way.
+    /// Writes the text that is ready, and waits if too much is in progress.
     fn settle(&mut self) -> Result<(), Error> {
         while let Some(slot) = self.queue.pop_front() {
             let done = match slot {
@@ -222,7 +222,7 @@ impl<'a, F: Formatter> Stage<'a, F> {
     }
 }
 
-/// Writes the text of `count` things, each appended by `put`, which any of `threads` threads may call.
+/// Writes the text of `count` items, each appended by `put`, which any of `threads` threads may call.
 pub(super) fn put_all(
     threads: usize,
     count: usize,
@@ -235,7 +235,7 @@ pub(super) fn put_all(
     for start in (0..count).step_by(PIECE * threads.max(1)) {
         let piece = |n: usize, text: &mut Vec<u8>| {
             let from = start + n * PIECE;
-            // On the thread's own stack: what stands beside it in `texts` is another thread's to write.
+            // On the thread's own stack: the neighbors in `texts` are written by other threads.
             let mut own = std::mem::take(text);
             own.clear();
             (from..count.min(from + PIECE)).for_each(|thing| put(thing, &mut own));

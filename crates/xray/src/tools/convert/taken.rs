@@ -1,4 +1,4 @@
-//! Moments of a window, kept small until it is its turn.
+//! Moments of a window, in compact form until the window's turn.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::reader::At;
 /// No arguments and no payload.
 const NOTHING: u32 = u32::MAX;
 
-/// What every moment has.
+/// The fields that every moment has.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     tsc: u64,
@@ -77,7 +77,7 @@ impl Moments for Taken {
         Ok(())
     }
 
-    // A trace that can be cut was read once, and what is wrong told then.
+    // A trace that can be cut was read once, and its diagnostics were reported then.
     fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `convert -f trace_event`: the JSON that Chrome's and Perfetto's viewers read.
 //!
-//! One thread runs the stacks and makes entries; [`Events`] turns them into text, in other threads where there are some.
+//! One thread follows the stacks and makes entries; [`Events`] turns them into text, in other threads if there are any.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -9,9 +9,9 @@ use anytrace_core::Error;
 use anytrace_core::text::{push_dec, push_hex_bytes, push_json_str};
 
 use super::batch::{Batch, Entry, Interner, Known, NONE, Name, Owner, Shared, push};
-use super::crew::{self, Turns, Worker};
 use super::micros::{Micros, push_as_peer};
 use super::part::Part;
+use super::pool::{self, Turns, Worker};
 use super::stacks::{Frame, Match, OUTSIDE, Open, Places, STACKS_MAX, Stacks, UNNUMBERED, is_numbered};
 use super::stage::{Formatter, Stage, put_all};
 use super::taken::Taken;
@@ -22,20 +22,20 @@ use crate::ordered::Windows;
 /// Kinds of entries.
 const BEGIN: u8 = 0;
 const END: u8 = 1;
-/// The end of a frame that has no exit: an outer one was left.
+/// The end of a frame without an exit: an outer one was left.
 const DEDUCED: u8 = 2;
 /// An exit without an open frame.
 const ORPHAN: u8 = 3;
 const CUSTOM: u8 = 4;
 const TYPED: u8 = 5;
 
-/// As many stacks as may be needed for equal output, at whatever cost of memory.
+/// As many stacks as identical output may need, at whatever cost of memory.
 const STACKS_MAX_COMPAT: usize = 1 << 30;
 
 /// Numbers up to this are exact in a double.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// What of the header matters here.
+/// The part of the header that matters here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub(super) version: u32,
@@ -49,7 +49,7 @@ pub(super) struct Events {
     compat: bool,
     micros: Micros,
     names: Vec<Part>,
-    /// By owner: behind the phases `B`, `E`, and `i`.
+    /// By owner: after the phases `B`, `E`, and `i`.
     owners: Vec<[Part; 3]>,
 }
 
@@ -58,7 +58,7 @@ impl Events {
         Self { clock, compat, micros: Micros::new(clock.hz), names: Vec::new(), owners: Vec::new() }
     }
 
-    /// The end of the entry before, and the start of an entry.
+    /// The end of the previous entry, and the start of an entry.
     fn name_part(&self, name: &Name) -> Part {
         let mut out = b",\n    { \"name\" : ".to_vec();
         put_name(&mut out, &name.text, self.compat);
@@ -155,7 +155,7 @@ impl Formatter for Events {
     fn complete(memory: &mut Frames, batch: &mut Batch) {
         let Frames { stacks, places } = memory;
         for entry in &mut batch.entries {
-            // The field has the thread until now.
+            // The field has the thread until this point.
             let thread = std::mem::replace(&mut entry.frame, UNNUMBERED);
             if thread == NONE {
                 continue;
@@ -180,7 +180,7 @@ impl Formatter for Events {
         }
         batch.entries.iter().for_each(|entry| self.entry(batch, entry, out));
         if batch.is_first && !batch.entries.is_empty() {
-            // Nothing is before it that would end.
+            // No earlier entry has to be ended.
             out.drain(..2);
         }
     }
@@ -243,17 +243,17 @@ fn put_arguments(batch: &Batch, entry: &Entry, out: &mut Vec<u8>) {
     }
 }
 
-/// Runs the stacks and makes entries.
+/// Follows the stacks and makes entries.
 struct Matcher<'a> {
     interner: Interner<'a>,
     batch: Batch,
     /// Batches that are full.
     full: Vec<Batch>,
-    /// Batches to be filled.
+    /// Empty batches.
     spare: Vec<Batch>,
     compat: bool,
     open: Open,
-    /// Whose stack an owner uses: the peer looks at thread ids alone.
+    /// The owner whose stack an owner uses: the peer distinguishes only thread ids.
     by_thread: std::collections::HashMap<u32, u32>,
     has_origin: bool,
     counts: Counts,
@@ -284,7 +284,7 @@ impl<'a> Matcher<'a> {
         let thread = self.thread(moment, &known);
         match moment.kind {
             MomentKind::Function(kind) if thread == NONE => {
-                // Of one thread too many, only what stands in the trace is told.
+                // For a thread beyond the limit, only what the trace contains is emitted.
                 let kind = if kind.is_entry() { BEGIN } else { END };
                 self.push(kind, moment.tsc, NONE, &known, (moment.arguments, &[]));
             }
@@ -322,7 +322,7 @@ impl<'a> Matcher<'a> {
             }
             Match::Frames(count) => self.unwind(moment, known, thread, count),
             Match::Nothing if self.compat => {
-                // The peer ends all there is.
+                // The peer ends all open frames.
                 let count = self.open.depth(thread);
                 self.unwind(moment, known, thread, count);
             }
@@ -348,7 +348,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Puts the batch with those that are full, and begins another.
+    /// Moves the batch to the full ones, and begins another.
     fn close(&mut self) {
         if self.batch.entries.is_empty() {
             return;
@@ -360,7 +360,7 @@ impl<'a> Matcher<'a> {
         (self.batch.origin, self.batch.is_first) = (origin, false);
     }
 
-    /// The number of the stack that a moment works on.
+    /// The number of the stack that a moment changes.
     #[inline]
     fn thread(&mut self, moment: &Moment<'_>, known: &Known) -> u32 {
         if !self.compat {
@@ -385,7 +385,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Runs the stacks and feeds the formatter.
+/// Follows the stacks and feeds the formatter.
 pub(super) struct TraceEvents<'a> {
     stage: Stage<'a, Events>,
     matcher: Matcher<'a>,
@@ -408,7 +408,7 @@ impl<'a> TraceEvents<'a> {
     }
 }
 
-/// What stands in front of all entries.
+/// The text before all entries.
 const HEAD: &[u8] = b"{\n  \"traceEvents\": [\n";
 
 /// A document without events.
@@ -434,7 +434,7 @@ impl Feed for TraceEvents<'_> {
     }
 }
 
-/// Writes what stands behind all entries.
+/// Writes the text after all entries.
 fn finish(
     mut matcher: Matcher<'_>,
     frames: &Frames,
@@ -489,14 +489,14 @@ fn put_frames(matcher: &Matcher<'_>, stacks: &Stacks, threads: usize, out: &mut 
     put_all(threads, slots, |slot, out| put(peer_frame(slot, slots), out), out)
 }
 
-/// Batches of a window that are formatted at once; others are formatted when they are written.
+/// Batches of a window that are formatted at once; further ones are formatted when they are written.
 const FORMATTED_MAX: usize = 64;
 
-/// The turn in which stacks are run, and that in which they are numbered.
+/// The turn in which stacks are followed, and the turn in which they are numbered.
 const MATCH: usize = 0;
 const NUMBER: usize = 1;
 
-/// Makes windows into text.
+/// Formats windows.
 struct Windowed<'a, 'i> {
     windows: &'a Windows<'a>,
     moments: Taken,
@@ -510,7 +510,7 @@ struct Windowed<'a, 'i> {
 impl Worker for Windowed<'_, '_> {
     fn window(&mut self, window: usize, turns: &Turns<'_>, text: &mut Vec<u8>) -> Result<Vec<Batch>, Error> {
         self.moments.clear();
-        self.windows.give(window, &mut self.moments)?;
+        self.windows.emit(window, &mut self.moments)?;
         let (moments, spare) = (&self.moments, &mut self.batches);
         let mut batches = turns.take(MATCH, self.matcher, |matcher| {
             matcher.spare.append(spare);
@@ -554,13 +554,13 @@ pub(super) fn write_windows(
         shared,
         batches: Vec::new(),
     };
-    crew::run(windows.count(), threads, make, out)?;
+    pool::run(windows.count(), threads, make, out)?;
     let matcher = matcher.into_inner().unwrap_or_else(PoisonError::into_inner);
     let frames = frames.into_inner().unwrap_or_else(PoisonError::into_inner);
     finish(matcher, &frames, clock, threads, out)
 }
 
-/// Slots of the hash table in whose order the peer tells so many stack frames; it doubles when it would be three
+/// Slots of the hash table in whose order the peer lists that many stack frames; it doubles when it would become three
 /// quarters full.
 fn peer_slots(count: usize) -> usize {
     let mut slots = 64;
@@ -570,10 +570,10 @@ fn peer_slots(count: usize) -> usize {
     slots
 }
 
-/// The frame in a slot of the peer's table, if there are as many frames. The slot of a number is 37 times it, and
-/// numbers in a row never collide.
+/// The frame in a slot of the peer's table, if there are that many frames. The slot of a number is 37 times the number,
+/// and consecutive numbers never collide.
 fn peer_frame(slot: usize, slots: usize) -> usize {
-    // Inverse of 37 modulo 2 to the 32nd, and so modulo any lesser power.
+    // Inverse of 37 modulo 2 to the 32nd, and so modulo any smaller power.
     const INVERSE: u64 = 0x914c_1bad;
     (slot as u64).wrapping_mul(INVERSE) as usize & (slots - 1)
 }
@@ -583,7 +583,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_stand_as_in_the_corpus() {
+    fn frames_are_in_the_order_of_the_corpus() {
         // synth/v5.trace_event.json.
         let order = |count| {
             let slots = peer_slots(count);

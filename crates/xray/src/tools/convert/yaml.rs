@@ -7,7 +7,7 @@ use anytrace_core::text::push_dec;
 use anytrace_core::{Diagnostic, Error};
 
 use super::batch::{Batch, Entry, Interner, NONE, Name, Naming, Owner, Shared, push};
-use super::crew::{self, Turns, Worker};
+use super::pool::{self, Turns, Worker};
 use super::stage::{Formatter, Stage};
 use super::{Counts, Feed};
 use crate::moment::{Moment, MomentKind, Moments};
@@ -58,7 +58,7 @@ impl Entries {
     #[inline]
     fn entry(&self, batch: &Batch, entry: &Entry, out: &mut Vec<u8>) {
         match (self.names.get(entry.name as usize), batch.name(entry)) {
-            // The part that is kept has type 0.
+            // The cached part has type 0.
             (Some(part), _) if entry.event_type == 0 => out.extend_from_slice(part),
             (Some(part), _) => put_typed(part, entry.event_type, out),
             (None, Some(name)) => put_name(name, entry.event_type, out),
@@ -89,7 +89,7 @@ fn put_name(name: &Name, event_type: u16, out: &mut Vec<u8>) {
     put_function(out, u32::from(event_type), name.function, &name.text, true);
 }
 
-/// The part that is kept, with another type.
+/// The cached part, with another type.
 #[cold]
 fn put_typed(part: &[u8], event_type: u16, out: &mut Vec<u8>) {
     const UNTYPED: &[u8] = b"\n  - { type: 0";
@@ -119,7 +119,7 @@ impl Formatter for Entries {
     }
 }
 
-/// A value of a thread's last record that has one, and the one before it.
+/// A value of the last record of a thread that has one, and the previous value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last<T> {
     value: T,
@@ -132,14 +132,15 @@ impl<T: Copy> Last<T> {
         *self = Self { value, before: self.value, seq };
     }
 
-    /// What it was when a record was read: old custom events carry their time, and may be told behind a later record.
+    /// The value when a record was read: old custom events have their own time, and may be emitted after a later
+    /// record.
     fn at(&self, seq: u64) -> T {
         if seq < self.seq { self.before } else { self.value }
     }
 }
 
-/// What the peer forgets to forget: events have the function of their thread's last function record, and every record
-/// behind a typed event has that event's type (page, section 1.6).
+/// State that the peer fails to reset: events have the function of their thread's last function record, and every
+/// record after a typed event has that event's type (page, section 1.6).
 #[derive(Debug, Default)]
 pub(super) struct Staleness(std::collections::HashMap<Owner, (Last<u32>, Last<u16>)>);
 
@@ -209,7 +210,7 @@ impl Feed for Yaml<'_> {
     }
 }
 
-/// Adds a moment to a batch, with the function, the type and the kind it is to be shown with.
+/// Adds a moment to a batch, with the function, the type and the kind to be shown.
 #[inline(always)]
 fn add(
     batch: &mut Batch,
@@ -224,10 +225,10 @@ fn add(
     push(batch, entry, &known, moment.arguments, moment.data);
 }
 
-/// Makes windows into text, each by itself.
+/// Formats windows, each independently.
 struct Windowed<'a> {
     windows: &'a Windows<'a>,
-    /// Names by the numbers that this worker gave them.
+    /// Names by the numbers that this worker assigned.
     interner: Interner<'a>,
     shared: &'a Shared,
     entries: Entries,
@@ -239,7 +240,7 @@ impl Worker for Windowed<'_> {
     fn window(&mut self, window: usize, _turns: &Turns<'_>, text: &mut Vec<u8>) -> Result<Vec<Batch>, Error> {
         let Self { windows, interner, shared, entries, batch, count } = self;
         let mut gather = Gather { interner, shared, entries, batch, text, count: 0 };
-        windows.give(window, &mut gather)?;
+        windows.emit(window, &mut gather)?;
         gather.pass();
         count.fetch_add(gather.count, Ordering::Relaxed);
         Ok(Vec::new())
@@ -250,7 +251,7 @@ impl Worker for Windowed<'_> {
     }
 }
 
-/// Takes the moments of a window.
+/// Collects the moments of a window.
 struct Gather<'w, 'i> {
     interner: &'w mut Interner<'i>,
     shared: &'w Shared,
@@ -280,14 +281,14 @@ impl Moments for Gather<'_, '_> {
         Ok(())
     }
 
-    // A trace that can be cut was read once, and what is wrong told then.
+    // A trace that can be cut was read once, and its diagnostics were reported then.
     fn report(&mut self, _diagnostic: Diagnostic) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Writes a trace that is cut into windows, by several threads; not as the peer does it, whose entries depend on those
-/// before them.
+/// Writes a trace that is cut into windows, by several threads; not in compatible form, because the peer's entries
+/// depend on those before them.
 pub(super) fn write_windows(
     windows: &Windows<'_>,
     naming: Naming<'_>,
@@ -306,7 +307,7 @@ pub(super) fn write_windows(
         let (interner, entries) = (Interner::new(naming, shared), Entries::new(false));
         Windowed { windows, interner, shared, entries, batch: Batch::default(), count: &count }
     };
-    crew::run(windows.count(), threads, make, out)?;
+    pool::run(windows.count(), threads, make, out)?;
     text.clear();
     put_yaml_end(&mut text, count.into_inner());
     out.write_all(&text)?;

@@ -11,17 +11,17 @@ use super::functions::{Namer, address_name, debug_data};
 use super::sleds::sleds;
 use super::yaml;
 
-/// What is written of a map.
+/// How a map is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtractOptions<'a> {
-    /// Names, and how; without them the field stays empty.
+    /// The form of names; without it the field stays empty.
     pub names: Option<Mangling>,
-    /// Which part of a fat Mach-O file; `None` takes the one for the machine this runs on, or else the first.
+    /// The part of a fat Mach-O file to use; `None` takes the one for this machine, or else the first.
     pub architecture: Option<&'a str>,
 }
 
-/// Writes the map of an object file, or of another YAML map, in the peer's form. Returns what could not be read and what
-/// that means, a line each.
+/// Writes the map of an object file, or of another YAML map, in the peer's form. Returns notes on what could not be
+/// read and what that means, one line each.
 ///
 /// # Errors
 /// As [`super::load`], and when `out` fails.

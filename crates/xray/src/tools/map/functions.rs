@@ -1,4 +1,4 @@
-//! Functions of one object: what each number stands for.
+//! Functions of one object, by their numbers.
 
 use anytrace_core::Error;
 use anytrace_core::span::{Location, Mangling};
@@ -14,11 +14,11 @@ pub struct Function {
     pub id: u32,
     /// Its address in the object.
     pub address: u64,
-    /// Its name; `@(hex address)` where the object has none for it.
+    /// Its name; `@(hex address)` if the object has none for it.
     pub name: String,
-    /// Where it begins in source code, where debug data say so.
+    /// Where it begins in source code, if debug data state it.
     pub location: Option<Location>,
-    /// Place of its first instruction: another's where that was inlined. This is what the peer shows.
+    /// Place of its first instruction: that of another function if it was inlined there. This is what the peer shows.
     pub first_instruction: Option<Location>,
     /// Column of that place; 0 where unknown.
     pub column: u32,
@@ -64,12 +64,12 @@ fn firsts(sleds: &[Sled]) -> impl Iterator<Item = &Sled> {
     sleds.iter().filter(move |sled| std::mem::replace(&mut last, sled.id) != sled.id)
 }
 
-/// The peer's name for an address that no symbol has.
+/// The peer's name for an address without a symbol.
 pub(super) fn address_name(address: u64) -> String {
     format!("@({address:x})")
 }
 
-/// Debug data as far as they can be read: without them names are still known.
+/// Debug data as far as they are readable: without them names are still known.
 pub(super) fn debug_data<'a>(object: &ObjectFile<'a>, notes: &mut Vec<String>) -> Option<DebugData<'a>> {
     match object.debug_data() {
         Ok(data) => Some(data).filter(|data| !data.is_empty()),
@@ -80,7 +80,7 @@ pub(super) fn debug_data<'a>(object: &ObjectFile<'a>, notes: &mut Vec<String>) -
     }
 }
 
-/// Names the addresses of an object.
+/// Resolves the names of addresses of an object.
 pub(super) struct Namer<'a> {
     symbols: SymbolTable<'a>,
     lines: Option<Lines<'a>>,
@@ -104,20 +104,20 @@ impl<'a> Namer<'a> {
         Self { symbols: object.symbols(), lines, mangling }
     }
 
-    /// As the peer: the symbol table first, then debug data, then the address itself.
+    /// In the peer's order: the symbol table first, then debug data, then the address itself.
     pub(super) fn name(&self, address: u64) -> String {
         if let Some(symbol) = self.symbols.find(address) {
             return demangle(&String::from_utf8_lossy(symbol.name), self.mangling).into_owned();
         }
         let frames = self.lines.as_ref().map(|lines| lines.frames(address)).unwrap_or_default();
-        // The last is the function itself; those before it were inlined where it begins.
+        // The last frame is the function itself; those before it were inlined where it begins.
         match frames.into_iter().next_back().and_then(|frame| frame.name) {
             Some(name) => demangle(&name, self.mangling).into_owned(),
             None => address_name(address),
         }
     }
 
-    /// The first instruction may be of a function that was inlined there: the last frame is the function itself.
+    /// The first instruction may belong to a function that was inlined there: the last frame is the function itself.
     fn location(&self, address: u64) -> Option<Location> {
         let lines = self.lines.as_ref()?;
         lines.frames(address).pop().and_then(|frame| frame.location).or_else(|| lines.location(address))

@@ -1,5 +1,5 @@
-//! Instrumentation maps: which function a number of a trace stands for, from programs, libraries and YAML maps
-//! (page, section 1.7).
+//! Instrumentation maps: which function a number in a trace denotes, from programs, libraries and YAML maps (page,
+//! section 1.7).
 
 mod extract;
 mod functions;
@@ -22,7 +22,7 @@ const LOCAL_BITS: u32 = 24;
 /// Names, addresses and places of the functions of a program and its libraries, by the numbers that traces have.
 ///
 /// Everything is looked up when the map is loaded. A function's number is `object << 24 | number within the object`;
-/// numbers of object 0, the program itself, may reach beyond 24 bits, as far as no other object claims them.
+/// numbers of object 0, the program itself, may exceed 24 bits, as far as no other object claims them.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     objects: BTreeMap<u32, Vec<Function>>,
@@ -43,7 +43,7 @@ pub struct Map {
 /// ```
 ///
 /// # Errors
-/// I/O; [`anytrace_core::Kind::Usage`] when two sources are for one object, or an object's number is none;
+/// I/O errors; [`anytrace_core::Kind::Usage`] when two sources name the same object, or an object's number is invalid;
 /// [`anytrace_core::Kind::Unsupported`] when an object file is damaged or has no map;
 /// [`anytrace_core::Kind::Malformed`] when a YAML map is damaged.
 pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> {
@@ -64,7 +64,7 @@ pub fn load(sources: &[SymbolSource], mangling: Mangling) -> Result<Map, Error> 
 }
 
 impl Map {
-    /// What is known of a function; `None` where no map has its number.
+    /// What is known of a function; `None` if no map has its number.
     pub fn function(&self, id: u32) -> Option<&Function> {
         let (object, local) = (id >> LOCAL_BITS, id & ((1 << LOCAL_BITS) - 1));
         let library = (object != 0).then(|| self.find(object, local)).flatten();
@@ -73,18 +73,18 @@ impl Map {
 
     fn find(&self, object: u32, id: u32) -> Option<&Function> {
         let functions = self.objects.get(&object)?;
-        // Numbers are counted from 1 without gaps, but for YAML maps that someone wrote.
+        // Numbers count from 1 without gaps, except in hand-written YAML maps.
         let guess = functions.get((id as usize).wrapping_sub(1)).filter(|function| function.id == id);
         guess
             .or_else(|| functions.binary_search_by_key(&id, |function| function.id).ok().and_then(|n| functions.get(n)))
     }
 
-    /// A function's name; `@(hex address)` where its object has none for it, `None` where its number is not known.
+    /// A function's name; `@(hex address)` if its object has none for it, `None` if its number is unknown.
     pub fn name(&self, id: u32) -> Option<&str> {
         self.function(id).map(|function| function.name.as_str())
     }
 
-    /// Where a function begins in source code, where debug data say so.
+    /// Where a function begins in source code, if debug data state it.
     pub fn location(&self, id: u32) -> Option<&Location> {
         self.function(id)?.location.as_ref()
     }
@@ -94,7 +94,7 @@ impl Map {
         self.function(id).map(|function| function.address)
     }
 
-    /// What could not be read, and what that means; a line each.
+    /// What could not be read, and what that means; one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

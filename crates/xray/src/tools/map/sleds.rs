@@ -1,12 +1,12 @@
-//! The section `xray_instr_map`: the places where a program may be patched.
+//! The section `xray_instr_map`: the places at which a program can be patched.
 
 use anytrace_core::Error;
 use anytrace_symbols::ObjectFile;
 
-/// Name of the section; on Mach-O it stands in the segment `__DATA`.
+/// Name of the section; on Mach-O it is in the segment `__DATA`.
 const SECTION: &str = "xray_instr_map";
 
-/// What a sled is for.
+/// The purpose of a sled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SledKind(pub u8);
 
@@ -30,24 +30,24 @@ impl SledKind {
 /// One entry of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sled {
-    /// Number of its function, from 1: in the order of the map, one more whenever the function is another.
+    /// Number of its function, from 1: it increases by one, in the order of the map, whenever the function changes.
     pub id: u32,
     /// Address that is patched.
     pub address: u64,
     /// Address of the function it is in.
     pub function: u64,
-    /// What it is for.
+    /// Its purpose.
     pub kind: SledKind,
     /// True when the function is to be traced however short it is.
     pub always: bool,
-    /// How addresses are told: absolute below 2, relative to the entry from 2 on. Here they are always absolute.
+    /// How addresses are stored: absolute below 2, relative to the entry from 2 on. Here they are always absolute.
     pub version: u8,
 }
 
 /// The map of an object file.
 ///
 /// # Errors
-/// [`anytrace_core::Kind::Unsupported`] when there is no map, or its length is that of no whole number of entries.
+/// [`anytrace_core::Kind::Unsupported`] when there is no map, or its length is not a multiple of the entry size.
 pub fn sleds(object: &ObjectFile<'_>) -> Result<Vec<Sled>, Error> {
     let name = object.name();
     let sections = object.sections(SECTION)?;
@@ -77,10 +77,10 @@ pub fn sleds(object: &ObjectFile<'_>) -> Result<Vec<Sled>, Error> {
     Ok(sleds)
 }
 
-/// Reads an entry at an address, of a byte order that may be little.
+/// Reads an entry at an address; the flag means little-endian.
 type Read = fn(&[u8], u64, bool) -> Option<Sled>;
 
-/// Two addresses of eight bytes, kind, always, version, 13 bytes that are not used.
+/// Two addresses of eight bytes, kind, always, version, 13 bytes that are unused.
 fn read_64(entry: &[u8], place: u64, is_little: bool) -> Option<Sled> {
     let word = |at: usize| -> Option<u64> {
         let bytes = *entry.get(at..)?.first_chunk()?;
@@ -94,7 +94,7 @@ fn read_64(entry: &[u8], place: u64, is_little: bool) -> Option<Sled> {
     Some(sled)
 }
 
-/// Two addresses of four bytes, kind, always, version, 5 bytes that are not used.
+/// Two addresses of four bytes, kind, always, version, 5 bytes that are unused.
 fn read_32(entry: &[u8], place: u64, is_little: bool) -> Option<Sled> {
     let word = |at: usize| -> Option<u32> {
         let bytes = *entry.get(at..)?.first_chunk()?;

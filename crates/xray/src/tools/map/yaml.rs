@@ -11,10 +11,10 @@ use crate::rules;
 use crate::yaml_scan::{Bad, Scanner};
 use crate::yaml_write::put_scalar;
 
-/// The fields of an entry (page, section 1.7), in the order they are written in.
+/// The fields of an entry (page, section 1.7), in the order in which they are written.
 const FIELDS: [&str; 7] = ["id", "address", "function", "kind", "always-instrument", "function-name", "version"];
 
-/// An entry with the name of its function; empty where none is told.
+/// An entry with the name of its function; the name may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) sled: Sled,
@@ -67,7 +67,7 @@ pub(super) fn read(binary: &Binary) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// The text of an entry and where it stands.
+/// The text of an entry and its place.
 struct Piece<'a> {
     text: &'a [u8],
     offset: usize,
@@ -91,7 +91,8 @@ fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         } else if is_open && let Some(last) = pieces.last_mut() {
             last.text = bytes.get(last.offset..end).unwrap_or_default();
         } else if !words.is_empty() && !words.starts_with(b"#") && words != b"[]" {
-            // What stands before the first entry is no map: an entry that cannot be read says so with its place.
+            // Text before the first entry is not part of a map: an entry that cannot be read is reported with its
+            // place.
             pieces.push(Piece { text: line, offset, line: n as u64 + 1 });
             return pieces;
         }
@@ -124,7 +125,7 @@ fn entry(text: &[u8]) -> Result<Entry, Bad> {
             b"always-instrument" => always = value.flag("always-instrument")?,
             b"function-name" => name = String::from_utf8_lossy(&value.text("function-name")?).into_owned(),
             b"version" => version = value.number("version")?,
-            // A field that is not known says nothing about names.
+            // An unknown field does not affect names.
             _ => {}
         }
         scanner.separator(is_flow)?;

@@ -1,4 +1,4 @@
-//! Follows calls without keeping stacks: what is known of an open call is a mark.
+//! Follows calls without storing stacks: all that is known of an open call is a mark.
 
 use anytrace_core::{Diagnostic, Error};
 
@@ -17,7 +17,7 @@ pub(super) struct Call<M> {
     pub(super) entered: u64,
 }
 
-/// Sees calls go.
+/// Observes calls.
 pub(super) trait Watch: Sized {
     /// What is known of an open call.
     type Mark: Copy;
@@ -25,17 +25,17 @@ pub(super) trait Watch: Sized {
     /// The mark of a thread's empty stack.
     fn root(&self, key: Key) -> Self::Mark;
 
-    /// A call was entered, in the call with the mark `outer`; its number among all moments is `ordinal`.
+    /// A call was entered, in the call with the mark `outer`; the moment's number is `ordinal`.
     fn entered(&mut self, outer: Self::Mark, function: u32, ordinal: u64) -> Self::Mark;
 
-    /// A call was left; `outer` are those around it.
+    /// A call was left; `outer` are the calls around it.
     fn left(&mut self, outer: &[Call<Self::Mark>], call: &Call<Self::Mark>, ticks: u64, is_leaf: bool);
 
     /// Between two moments.
     #[inline(always)]
-    fn pass(&mut self, _state: &State<Self::Mark>, _moment: &Moment<'_>) {}
+    fn pass(&mut self, _state: &ThreadState<Self::Mark>, _moment: &Moment<'_>) {}
 
-    /// True when nothing more is to be seen.
+    /// True when the observer needs nothing more.
     #[inline(always)]
     fn is_done(&self) -> bool {
         false
@@ -44,7 +44,7 @@ pub(super) trait Watch: Sized {
 
 /// One thread's calls.
 #[derive(Debug, Clone)]
-pub(super) struct State<M> {
+pub(super) struct ThreadState<M> {
     /// The thread, and the mark of its empty stack.
     key: Option<(Key, M)>,
     pub(super) open: Vec<Call<M>>,
@@ -54,7 +54,7 @@ pub(super) struct State<M> {
     pub(super) ordinal: u64,
 }
 
-impl<M: Copy> State<M> {
+impl<M: Copy> ThreadState<M> {
     pub(super) fn key(&self) -> Option<Key> {
         self.key.map(|(key, _)| key)
     }
@@ -66,9 +66,9 @@ impl<M: Copy> State<M> {
     }
 }
 
-/// Follows calls by the rules of the other counters of stacks; each thread comes whole.
+/// Follows calls by the rules of the other counters of stacks; each thread is processed in one piece.
 pub(super) struct Machine<W: Watch> {
-    pub(super) state: State<W::Mark>,
+    pub(super) state: ThreadState<W::Mark>,
     pub(super) oddities: Oddities,
     pub(super) watch: W,
     search: OpenSearch,
@@ -76,11 +76,11 @@ pub(super) struct Machine<W: Watch> {
 
 impl<W: Watch> Machine<W> {
     pub(super) fn new(watch: W) -> Self {
-        let state = State { key: None, open: Vec::new(), beyond: 0, has_left: false, ordinal: 0 };
+        let state = ThreadState { key: None, open: Vec::new(), beyond: 0, has_left: false, ordinal: 0 };
         Self { state, oddities: Oddities::default(), watch, search: OpenSearch::default() }
     }
 
-    /// Ends the thread that was followed and goes to the next, in which calls of some functions are open.
+    /// Ends the thread that was followed and switches to the next, in which calls of some functions are open.
     pub(super) fn go_to(&mut self, key: Key, functions: &[u32]) {
         self.finish();
         let mut mark = self.watch.root(key);
@@ -132,7 +132,7 @@ impl<W: Watch> Machine<W> {
         }
     }
 
-    /// Leaves a call that is not the innermost, or one among too many.
+    /// Leaves a call that is not the innermost, or one beyond the limit.
     #[cold]
     fn leave_others(&mut self, function: u32, tsc: u64) {
         let state = &mut self.state;
@@ -164,7 +164,7 @@ impl<W: Watch> Machine<W> {
 }
 
 impl<W: Watch> Moments for Machine<W> {
-    // Inlined by force: most of a moment is then never made, which is a sixth of the time.
+    // Inlining is forced: most of a moment is then never computed, which saves a sixth of the time.
     #[inline(always)]
     fn moment(&mut self, moment: &Moment<'_>) -> Result<(), Error> {
         let MomentKind::Function(kind) = moment.kind else { return Ok(()) };

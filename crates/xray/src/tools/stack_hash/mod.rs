@@ -1,9 +1,9 @@
-//! The tables of traces with very many different stacks, without keeping any stack: a stack is the hash of its path.
+//! The tables of traces with very many different stacks, without storing any stack: a stack is the hash of its path.
 //!
-//! The first pass counts leaf calls by hash, in buckets that fit into the processor's caches, and notes now and then
-//! which calls are open. Only the stacks of the top lists are then looked up: from the note before its first leaf call
-//! each one's path is found, and a second pass counts the callers on those paths. Hashes have 64 bits: in a trace of
-//! ten million stacks two are taken for one with a chance of one to 400,000.
+//! The first pass counts leaf calls by hash, in buckets that fit into the processor's caches, and records at intervals
+//! which calls are open. Only the stacks of the top lists are then looked up: starting from the record before its first
+//! leaf call, the path of each one is found, and a second pass counts the callers on those paths. Hashes have 64 bits:
+//! in a trace of ten million stacks, two collide with a probability of one in 400,000.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,22 +19,23 @@ use crate::ordered::Pieces;
 mod machine;
 mod paths;
 
-use machine::{Call, Key, Machine, State, Watch};
+use machine::{Call, Key, Machine, ThreadState, Watch};
 use paths::Paths;
 
-/// Leaf calls of one bucket that are counted at once.
+/// Leaf calls of one bucket that are counted together.
 const RAW_MAX: usize = 1024;
 
-/// Buckets: a power of two. The tables of traces with a few million stacks then stay small.
+/// Buckets: a power of two. For traces with a few million stacks the tables then stay small.
 const BUCKETS: usize = 256;
 
-/// Moments between two notes of what is open.
+/// Moments between two notes of the open calls.
 const NOTE_EVERY: u64 = 4096;
 
-/// Stacks that may be equal to the last of a top list: more than these are not told apart here.
+/// Stacks that may be equal to the last of a top list: with more than these the list is not exact, and `None` is
+/// returned.
 const CANDIDATES_MAX: usize = 1000;
 
-/// Hashes are spread already, by a secret.
+/// Hashes are already uniformly distributed, by a secret.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -51,7 +52,7 @@ impl Hasher for AsIs {
 #[allow(clippy::disallowed_types, reason = "the hash is keyed where it is made")]
 type ByHash<T> = HashMap<u64, T, std::hash::BuildHasherDefault<AsIs>>;
 
-/// Hashes of stacks, by a secret of this run: no trace can be made in which two stacks pass for one.
+/// Hashes of stacks, by a secret of this run: no trace can be crafted in which two stacks collide.
 #[derive(Debug, Clone, Copy)]
 struct Hashes(hash::Key);
 
@@ -68,7 +69,7 @@ impl Hashes {
     }
 }
 
-/// What was open when a moment came.
+/// The calls that were open when a moment came.
 #[derive(Debug)]
 struct Note {
     key: Key,
@@ -104,7 +105,7 @@ struct Leaves {
     counts: Vec<ByHash<Count>>,
     notes: Vec<Note>,
     next_note: u64,
-    /// A stack has more calls than are counted here.
+    /// A stack has more calls than can be counted here.
     is_over: bool,
 }
 
@@ -127,7 +128,7 @@ impl Leaves {
     }
 
     #[cold]
-    fn note(&mut self, state: &State<u64>, moment: &Moment<'_>) {
+    fn note(&mut self, state: &ThreadState<u64>, moment: &Moment<'_>) {
         let Some(key) = state.key() else { return };
         let functions: Vec<u32> = state.open.iter().map(|call| call.function).collect();
         self.next_note = state.ordinal + NOTE_EVERY.max(functions.len() as u64 * 4);
@@ -152,7 +153,7 @@ impl Watch for Leaves {
     #[inline(always)]
     fn left(&mut self, _outer: &[Call<u64>], call: &Call<u64>, ticks: u64, is_leaf: bool) {
         if is_leaf {
-            // Bits that the maps of the buckets use for neither place nor tag.
+            // Bits that the maps of the buckets use neither for the slot nor for the tag.
             let bucket = (call.mark >> 40) as usize % BUCKETS;
             let Some(raw) = self.raw.get_mut(bucket) else { return };
             let note = u32::try_from(self.notes.len()).unwrap_or(u32::MAX);
@@ -164,7 +165,7 @@ impl Watch for Leaves {
     }
 
     #[inline(always)]
-    fn pass(&mut self, state: &State<u64>, moment: &Moment<'_>) {
+    fn pass(&mut self, state: &ThreadState<u64>, moment: &Moment<'_>) {
         let is_new = || self.notes.last().is_none_or(|note| Some(note.key) != state.key());
         if state.ordinal >= self.next_note || (state.open.is_empty() && is_new()) {
             self.note(state, moment);
@@ -172,7 +173,7 @@ impl Watch for Leaves {
     }
 }
 
-/// A stack that may come into a top list.
+/// A stack that may belong in a top list.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     hash: u64,
@@ -180,7 +181,7 @@ struct Candidate {
     note: u32,
 }
 
-/// Looks for the path of a hash.
+/// Searches for the path of a hash.
 struct Finder {
     hashes: Hashes,
     hash: u64,
@@ -206,10 +207,10 @@ impl Watch for Finder {
     }
 }
 
-/// The tops of all threads in one list. `None` where too many stacks are equal to the last of a list.
+/// The tops of all threads in one list. `None` if too many stacks are equal to the last of a list.
 ///
 /// # Errors
-/// Whatever reading the pieces gives.
+/// Any error of reading the pieces.
 pub(super) fn tops(pieces: &Pieces<'_>, threads: usize, rows_max: usize) -> Result<Option<(Tops, Oddities)>, Error> {
     let hashes = Hashes(hash::Key::new());
     let mut parts = pieces.parallel(threads, || Machine::new(Leaves::new(hashes)))?;
@@ -255,7 +256,7 @@ pub(super) fn tops(pieces: &Pieces<'_>, threads: usize, rows_max: usize) -> Resu
 struct Largest {
     values: BinaryHeap<Reverse<u64>>,
     count_max: usize,
-    /// The smallest of them, 0 while there are too few.
+    /// The smallest of them, 0 while there are fewer.
     least: u64,
 }
 
@@ -283,8 +284,8 @@ impl Largest {
     }
 }
 
-/// The stacks with the largest sums and with the largest counts, and all that are equal to the last of them; `None`
-/// where those are too many.
+/// The stacks with the largest sums and with the largest counts, and all that are equal to the last of them; `None` if
+/// those are too many.
 fn candidates(parts: &[Machine<Leaves>], rows_max: usize) -> Option<[Vec<Candidate>; 2]> {
     let counts = || parts.iter().zip(0..).flat_map(|(part, n)| part.watch.counts.iter().map(move |counts| (n, counts)));
     let (mut sums, mut numbers) = (Largest::new(rows_max), Largest::new(rows_max));
@@ -316,6 +317,6 @@ fn path(pieces: &Pieces<'_>, of: &Leaves, candidate: &Candidate) -> Option<(Key,
     machine.go_to(note.key, &note.functions);
     (machine.state.beyond, machine.state.has_left) = (note.beyond, note.has_left);
     // It ends with an error when the path is found.
-    let _found = pieces.give_from(note.key, note.seq, &mut machine);
+    let _found = pieces.emit_from(note.key, note.seq, &mut machine);
     machine.watch.path.map(|path| (note.key, path))
 }

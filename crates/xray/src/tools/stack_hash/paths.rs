@@ -1,4 +1,4 @@
-//! Second pass: the stacks on a few paths are counted, all others only followed.
+//! Second pass: counts the stacks on a few paths, and only follows all others.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,7 +23,7 @@ struct Node {
     longer: Vec<(u32, u32)>,
 }
 
-/// Some stacks, and all they begin with.
+/// Some stacks, and all their prefixes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paths {
     nodes: Vec<Node>,
@@ -64,7 +64,7 @@ impl Paths {
     /// Counts them in all threads of a trace.
     ///
     /// # Errors
-    /// Whatever reading the pieces gives.
+    /// Any error of reading the pieces.
     pub(super) fn count(mut self, pieces: &Pieces<'_>, threads: usize) -> Result<Self, Error> {
         for part in pieces.parallel(threads, || Machine::new(self.clone()))? {
             for (own, more) in self.nodes.iter_mut().zip(part.watch.nodes) {
@@ -75,7 +75,7 @@ impl Paths {
         Ok(self)
     }
 
-    /// The frames of a stack, from outside.
+    /// The frames of a stack, outermost first.
     pub(super) fn frames(&self, key: Key, functions: &[u32]) -> Vec<Frame> {
         let mut at = self.root(key);
         let mut frame = |&function: &u32| {

@@ -1,4 +1,4 @@
-//! What the parser says of bytes that break the grammar; out of the way of the fast path.
+//! The parser's errors for bytes that break the grammar; separate from the fast path.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::record::Kind;
 use crate::rules;
 use crate::words::Key;
 
-/// How much of a wrong word a complaint shows.
+/// How much of a wrong word an error shows.
 const SHOWN_BYTES_MAX: usize = 64;
 
 impl<W: Watch> Parser<'_, '_, W> {
@@ -76,7 +76,7 @@ impl<W: Watch> Parser<'_, '_, W> {
         self.bad(&rules::MALFORMED_FIELD, self.at, None, "a word", self.at, self.at + 1)
     }
 
-    /// A field that does not belong here, or a second time.
+    /// A field that does not belong here, or occurs a second time.
     #[cold]
     pub(super) fn unwanted(&self, field: Field, at: usize) -> Need {
         let rule = if self.seen & self.allowed & field.bit() != 0 {
@@ -92,7 +92,7 @@ impl<W: Watch> Parser<'_, '_, W> {
         Need::Bad(Box::new(Fault { rule, at, field: Some(field.name()), expected: Some(expected), found }))
     }
 
-    /// A key no record has, or the start of the next record.
+    /// A key that no record has, or the start of the next record.
     #[cold]
     pub(super) fn unknown_key(&self, open: usize, start: usize, end: usize, key: Key) -> Need {
         if Kind::from_key(key).is_some() {

@@ -1,15 +1,15 @@
-//! Stretches of a trace made into text side by side, and written in order.
+//! Formats windows of a trace in parallel and writes them in order.
 //!
-//! Everybody takes the next window, merges it, and formats it; the one who calls also writes. What must happen in the
-//! order of the trace is done in turns.
+//! Each worker takes the next window, merges it, and formats it; the calling thread also writes. Steps that must happen
+//! in the order of the trace are done in turns.
 //!
-//! # Why this ends
+//! # Why this terminates
 //!
-//! Nobody waits with a lock taken, but on the condition variable, for one of two things. Who waits for a turn waits for
-//! windows before its own, which were taken before it: the first of them that is not done waits for nobody. Who waits for
-//! a window to be written waits for the one who calls, which writes or works. A window that fails never takes its turn:
-//! those behind it give up, those before it are finished and written, so that the outcome does not depend on threads. A
-//! thread that panics ends everything.
+//! No thread waits with the lock taken, except on the condition variable, for one of two events. A thread that waits
+//! for a turn waits for windows before its own, which were taken before it: the first of them that is not done waits
+//! for nothing. A thread that waits for a window to be written waits for the calling thread, which is writing or
+//! working. A window that fails never takes its turn: the windows after it give up, those before it are finished and
+//! written, so the outcome does not depend on the number of threads. A thread that panics ends all work.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,87 +19,87 @@ use anytrace_core::Error;
 
 use super::batch::Batch;
 
-/// Windows that may be under way beyond one for each thread.
+/// Windows that may be in progress beyond one per thread.
 const AHEAD: usize = 2;
 
 /// Kinds of turns.
 const TURNS: usize = 2;
 
-/// One of those who work.
+/// A worker of the pool.
 pub(super) trait Worker {
-    /// Appends the text of a window, and gives the batches that come behind it and were too many to format at once.
+    /// Appends the text of a window, and returns the batches that follow it and were too many to format at once.
     fn window(&mut self, window: usize, turns: &Turns<'_>, text: &mut Vec<u8>) -> Result<Vec<Batch>, Error>;
 
-    /// Appends the text of a batch that was left over.
+    /// Appends the text of one of the returned batches.
     fn rest(&mut self, batch: &Batch, text: &mut Vec<u8>);
 }
 
-/// What came of a window.
-type Done = (Vec<u8>, Vec<Batch>);
+/// The result of a window.
+type WindowText = (Vec<u8>, Vec<Batch>);
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// The next window to be taken.
     next: usize,
     /// The next window to be written.
     written: usize,
-    done: BTreeMap<usize, Done>,
+    done: BTreeMap<usize, WindowText>,
     spare: Vec<Vec<u8>>,
-    /// The window whose turn is next, of each kind of turn.
+    /// The window whose turn is next, for each kind of turn.
     turns: [usize; TURNS],
-    /// Nothing more is to be done: writing failed, or somebody panicked.
+    /// No more work is to be done: writing failed, or a thread panicked.
     is_over: bool,
-    /// The first window of those that failed, and why.
+    /// The first window that failed, and its error.
     failure: Option<(usize, Error)>,
 }
 
-impl State {
-    /// True when there is nothing more to begin.
+impl PoolState {
+    /// True when no window is left to begin.
     fn is_idle(&self, count: usize) -> bool {
         self.is_over || self.failure.is_some() || self.next >= count
     }
 
-    /// True where a window's turn never comes.
+    /// True if a window's turn never comes.
     fn is_lost(&self, window: usize) -> bool {
         self.is_over || self.failure.as_ref().is_some_and(|failure| failure.0 < window)
     }
 }
 
-/// What those who work share.
-struct Crew {
-    state: Mutex<State>,
+/// State shared by the workers.
+struct Pool {
+    state: Mutex<PoolState>,
     changed: Condvar,
     count: usize,
     ahead: usize,
 }
 
-/// What is done in the order of windows.
+/// Access to the steps that are done in the order of windows.
 pub(super) struct Turns<'a> {
-    crew: &'a Crew,
+    pool: &'a Pool,
     window: usize,
 }
 
 impl Turns<'_> {
-    /// Calls `act` when all windows before have had their turn of this kind.
+    /// Calls `act` when all earlier windows have had their turn of this kind.
     pub(super) fn take<M, T>(&self, kind: usize, memory: &Mutex<M>, act: impl FnOnce(&mut M) -> T) -> Result<T, Error> {
         let window = self.window;
-        let is_waiting = |state: &mut State| !state.is_lost(window) && state.turns.get(kind) != Some(&window);
-        let state = self.crew.changed.wait_while(self.crew.lock(), is_waiting).unwrap_or_else(PoisonError::into_inner);
+        let is_waiting = |state: &mut PoolState| !state.is_lost(window) && state.turns.get(kind) != Some(&window);
+        let state = self.pool.changed.wait_while(self.pool.lock(), is_waiting).unwrap_or_else(PoisonError::into_inner);
         if state.is_lost(window) {
             return Err(lost());
         }
         drop(state);
         let result = act(&mut *memory.lock().map_err(|_| lost())?);
-        if let Some(turn) = self.crew.lock().turns.get_mut(kind) {
+        if let Some(turn) = self.pool.lock().turns.get_mut(kind) {
             *turn += 1;
         }
-        self.crew.changed.notify_all();
+        self.pool.changed.notify_all();
         Ok(result)
     }
 }
 
-/// Ends all when somebody panics.
-struct EndsAll<'a>(&'a Crew);
+/// Ends all work when a thread panics.
+struct EndsAll<'a>(&'a Pool);
 
 impl Drop for EndsAll<'_> {
     fn drop(&mut self) {
@@ -109,8 +109,8 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-impl Crew {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,8 +119,8 @@ impl Crew {
         self.changed.notify_all();
     }
 
-    /// Takes a window where one is left and not too far ahead.
-    fn claim(&self, state: &mut State) -> Option<(usize, Vec<u8>)> {
+    /// Takes a window if one is left and it is not too far ahead.
+    fn claim(&self, state: &mut PoolState) -> Option<(usize, Vec<u8>)> {
         if state.is_idle(self.count) || state.next >= state.written + self.ahead {
             return None;
         }
@@ -129,13 +129,13 @@ impl Crew {
     }
 
     fn make(&self, worker: &mut impl Worker, window: usize, mut text: Vec<u8>) {
-        let made = worker.window(window, &Turns { crew: self, window }, &mut text);
+        let made = worker.window(window, &Turns { pool: self, window }, &mut text);
         let mut state = self.lock();
         match made {
             Ok(rest) => {
                 state.done.insert(window, (text, rest));
             }
-            // One that gave up stands behind the one that failed.
+            // A window that gave up comes after the one that failed.
             Err(error) if state.failure.as_ref().is_none_or(|known| window < known.0) => {
                 state.failure = Some((window, error));
             }
@@ -163,7 +163,7 @@ impl Crew {
         }
     }
 
-    /// Writes all windows, and works where the next is not ready.
+    /// Writes all windows, and works when the next one is not ready.
     fn lead<W: Worker>(&self, worker: &mut W, out: &mut dyn Write) -> Result<(), Error> {
         let _ends_all = EndsAll(self);
         let mut state = self.lock();
@@ -193,7 +193,7 @@ impl Crew {
     }
 }
 
-/// Writes a window; gives the empty text back.
+/// Writes a window; returns the emptied text buffer.
 fn write(
     worker: &mut impl Worker,
     (mut text, rest): (Vec<u8>, Vec<Batch>),
@@ -209,7 +209,7 @@ fn write(
     Ok(text)
 }
 
-/// Writes the text of `count` windows, worked on by `threads` threads, each with a worker of its own from `make`.
+/// Writes the text of `count` windows, formatted by `threads` threads, each with its own worker from `make`.
 pub(super) fn run<W: Worker>(
     count: usize,
     threads: usize,
@@ -217,15 +217,15 @@ pub(super) fn run<W: Worker>(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let threads = threads.min(count);
-    let crew = Crew { state: Mutex::default(), changed: Condvar::new(), count, ahead: threads + AHEAD };
+    let pool = Pool { state: Mutex::default(), changed: Condvar::new(), count, ahead: threads + AHEAD };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|| crew.work(make()));
+            scope.spawn(|| pool.work(make()));
         }
-        // Also where making a worker panics.
-        let _ends_all = EndsAll(&crew);
-        let result = crew.lead(&mut make(), out);
-        crew.end();
+        // Also covers a panic while a worker is made.
+        let _ends_all = EndsAll(&pool);
+        let result = pool.lead(&mut make(), out);
+        pool.end();
         result
     })
 }
@@ -254,7 +254,7 @@ mod tests {
         Panics,
     }
 
-    /// Takes a turn of each kind; one window ends otherwise, before its turn number `turns`.
+    /// Takes a turn of each kind; one window fails before its turn number `turns`.
     struct Toy<'a> {
         bad: usize,
         turns: usize,
@@ -288,7 +288,7 @@ mod tests {
         fn rest(&mut self, _: &Batch, _: &mut Vec<u8>) {}
     }
 
-    /// Fails where the run does not end.
+    /// Fails if the run does not terminate.
     fn watched(threads: usize, bad: usize, turns: usize, ending: Ending) -> (Option<Result<(), String>>, String) {
         let (done, ended) = channel();
         let run = move || {

@@ -1,8 +1,8 @@
-//! A trace told as spans to any engine or output.
+//! Emits a trace as spans for any engine or output.
 //!
-//! Each lane is a track; events that cross others of their lane are told on further tracks of it, whole. A span stands
-//! on its parent's track where it nests there, else on the first that is free. Events of no length are instants, on the
-//! track of the span around them; nothing nests in them.
+//! Each lane is a track; events that cross others of their lane are emitted on further tracks of it, as complete spans.
+//! A span is on its parent's track if it nests there, else on the first free one. Events of no length are instants, on
+//! the track of the enclosing span; nothing nests in them.
 
 use anytrace_core::hash::Map;
 use anytrace_core::span::{
@@ -21,29 +21,29 @@ use crate::record;
 use crate::rules;
 use crate::tools::runtime::{self, Kind};
 
-/// Most tracks of a lane, and of all. Events beyond are counted and reported: they cannot be shown without cutting or
-/// moving times.
+/// Most tracks of a lane, and of the trace. Events beyond the limit are counted and reported: they cannot be shown
+/// without cutting or moving times.
 const ROWS_MAX: usize = 1024;
 const TRACKS_MAX: u32 = 1 << 18;
 
-/// Most different names of attributes.
+/// Most distinct names of attributes.
 const KEYS_MAX: usize = 65_536;
 
-/// Tells a trace as spans.
-pub(crate) fn tell(reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+/// Emits a trace as spans.
+pub(crate) fn emit(reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let wants_attributes = out.wants_attributes();
-    // What runs say of actors is needed where attributes are.
+    // The runs of actors are needed if attributes are.
     let Collected { sorter, names, facts, summary } = collect(reader, Lanes::Substream, wants_attributes, sink)?;
-    let mut teller = Teller::new(&names, &facts, wants_attributes, out)?;
-    sorter.each(&mut |event| teller.event(event))?;
-    let untold = teller.finish()?;
-    if untold > 0 {
-        sink.report(rules::TOO_MANY_TRACKS.at(0).found(format!("{untold} events are not shown")))?;
+    let mut emitter = SpanEmitter::new(&names, &facts, wants_attributes, out)?;
+    sorter.each(&mut |event| emitter.event(event))?;
+    let not_emitted = emitter.finish()?;
+    if not_emitted > 0 {
+        sink.report(rules::TOO_MANY_TRACKS.at(0).found(format!("{not_emitted} events are not shown")))?;
     }
     Ok(summary)
 }
 
-/// A track and what is open on it, outermost first.
+/// A track and its open spans, outermost first.
 struct Row {
     track: TrackId,
     open: Vec<Shown>,
@@ -56,17 +56,17 @@ struct Shown {
     name: NameId,
 }
 
-struct Teller<'a> {
+struct SpanEmitter<'a> {
     facts: &'a Facts,
     wants_attributes: bool,
     takes_whole: bool,
     wants_identities: bool,
-    /// The key of the first attribute of spans told whole.
+    /// The key of the first attribute of spans emitted as complete spans.
     end_key: NameId,
     out: &'a mut dyn SpanSink,
     batch: EdgeBatch,
     kinds: Vec<Kind>,
-    /// The row each open span stands on, and its identity. A point has those of the span around it.
+    /// The row of each open span, and its identity. A point has those of the enclosing span.
     sweep: Sweep<(u32, Option<u64>)>,
     lane: Option<(u32, u64)>,
     rows: Vec<Row>,
@@ -76,10 +76,10 @@ struct Teller<'a> {
     lanes_of_stream: u32,
     keys: Keys,
     scratch: Vec<u8>,
-    untold: u64,
+    not_emitted: u64,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> SpanEmitter<'a> {
     fn new(
         names: &'a Names,
         facts: &'a Facts,
@@ -113,7 +113,7 @@ impl<'a> Teller<'a> {
             lanes_of_stream: 0,
             keys,
             scratch: Vec::new(),
-            untold: 0,
+            not_emitted: 0,
         })
     }
 
@@ -133,7 +133,7 @@ impl<'a> Teller<'a> {
         let around = placed.parent.map(|parent| parent.0);
         let row = if is_instant { self.row_of_instant(event, around)? } else { self.row_for(event, around)? };
         let Some(row) = row else {
-            self.untold += 1;
+            self.not_emitted += 1;
             return Ok(());
         };
         if placed.is_open {
@@ -142,7 +142,7 @@ impl<'a> Teller<'a> {
         if is_instant { self.instant(row as usize, event, parent) } else { self.begin(row as usize, event, parent) }
     }
 
-    /// The row an instant stands on: that of the span around it, else the lane's first.
+    /// The row of an instant: that of the enclosing span, else the lane's first.
     fn row_of_instant(&mut self, event: &Sorted<'_>, around: Option<u32>) -> Result<Option<u32>, Error> {
         let row = around.filter(|row| (*row as usize) < self.rows.len()).unwrap_or(0);
         if self.rows.is_empty() {
@@ -155,7 +155,7 @@ impl<'a> Teller<'a> {
         Ok(Some(row))
     }
 
-    /// The row an event stands on; `None` where there are too many.
+    /// The row of an event; `None` if there are too many.
     fn row_for(&mut self, event: &Sorted<'_>, parent: Option<u32>) -> Result<Option<u32>, Error> {
         if let Some(row) = parent
             && (row as usize) < self.rows.len()
@@ -192,7 +192,7 @@ impl<'a> Teller<'a> {
             }
         }
         let (thread, lane) = (u64::from(stream), self.lanes_of_stream);
-        self.drain()?;
+        self.flush()?;
         self.out.track(self.tracks, &Track { thread, lane, name: Some(name), ..Track::default() })?;
         self.rows.push(Row { track: self.tracks, open: Vec::new() });
         self.lanes_of_stream += 1;
@@ -200,7 +200,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Ends what is over on a row when an event begins.
+    /// Ends the spans of a row that are over when an event begins.
     #[inline]
     fn end_before(&mut self, row: usize, event: &Sorted<'_>) -> Result<(), Error> {
         let is_point = event.start == event.end;
@@ -286,7 +286,7 @@ impl<'a> Teller<'a> {
     #[inline]
     fn push(&mut self, seq: u64, time: u64, track: TrackId, name: NameId, kind: EdgeKind) -> Result<(), Error> {
         if self.batch.is_full() {
-            self.drain()?;
+            self.flush()?;
         }
         let is_whole = self.takes_whole && kind != EdgeKind::Instant;
         let flags = if is_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
@@ -295,7 +295,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), Error> {
         if !self.batch.is_empty() {
             self.out.edges(&self.batch)?;
             self.batch.clear();
@@ -313,15 +313,15 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Ends all; gives how many events could not be told.
+    /// Ends all spans; returns how many events could not be emitted.
     fn finish(mut self) -> Result<u64, Error> {
         self.end_lane()?;
-        self.drain()?;
-        Ok(self.untold)
+        self.flush()?;
+        Ok(self.not_emitted)
     }
 }
 
-/// Numbers of attributes' names, behind those of descriptions.
+/// Numbers of attribute names, after those of descriptions.
 struct Keys {
     known: Map<Box<[u8]>, NameId>,
     next: NameId,
@@ -354,7 +354,7 @@ impl Keys {
     }
 }
 
-/// A value of an attribute; an array's values are put into `scratch`.
+/// A value of an attribute; an array is written into `scratch`.
 fn value<'a>(value: record::Value<'a>, scratch: &'a mut Vec<u8>) -> Value<'a> {
     match value {
         record::Value::Unsigned(v) => Value::U64(v),
@@ -368,7 +368,7 @@ fn value<'a>(value: record::Value<'a>, scratch: &'a mut Vec<u8>) -> Value<'a> {
     }
 }
 
-/// Recursion is bounded by the depth that recovery looks for.
+/// Recursion is bounded by the depth that recovery searches.
 fn push_item(out: &mut Vec<u8>, one: record::Value<'_>) {
     let mut inner = Vec::new();
     let one = value(one, &mut inner);
