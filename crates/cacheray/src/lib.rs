@@ -29,14 +29,14 @@
 
 mod accesses;
 mod check;
+mod damage_start;
 mod detect;
 mod dump;
-mod familiar;
-mod held;
+mod head_check;
 mod info;
 mod jsonl;
+mod likeness;
 mod lines;
-mod lookback;
 mod losses;
 mod mix;
 mod output;

@@ -2,9 +2,9 @@
 
 use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Sink};
 
+use crate::damage_start::{self, Before};
 use crate::detect;
-use crate::familiar::Familiar;
-use crate::lookback::{self, Before};
+use crate::likeness::Familiar;
 use crate::parse::{Need, access_run, parse};
 use crate::record::{Layout, Record, Tag, Width};
 use crate::resync::{self, Trust};
@@ -14,7 +14,7 @@ use crate::rules;
 const RUN_RECORDS_MAX: usize = 1024;
 
 /// Records are framed this far ahead of the place where they are handed out: damage shows late.
-const AHEAD_BYTES: usize = lookback::BYTES + 64;
+const AHEAD_BYTES: usize = damage_start::BYTES + 64;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -221,7 +221,7 @@ impl Reader {
                 return Ok(stop);
             }
             if self.ahead.framed >= AHEAD_BYTES {
-                return Ok(self.ahead.framed - lookback::BYTES);
+                return Ok(self.ahead.framed - damage_start::BYTES);
             }
             let rest = self.cursor.window().get(self.ahead.framed..).unwrap_or_default();
             let run = run_of(rest.get(..chunk).unwrap_or(rest), self.layout).len();

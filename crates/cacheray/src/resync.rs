@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use crate::familiar::{Familiar, LIKE_OTHERS, NAME_BYTES_MAX};
+use crate::likeness::{Familiar, LIKE_OTHERS, NAME_BYTES_MAX};
 use crate::parse::{parse, parse_as};
 use crate::record::{Kind, Layout};
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use anytrace_core::{Collect, Error, Input, OpenOptions, Outcome, Plan, Sink, Target};
 
 use crate::detect;
-use crate::held::Held;
+use crate::head_check::Held;
 use crate::losses::{Losses, in_places};
 use crate::output::{Form, Output};
 use crate::parse::parse;

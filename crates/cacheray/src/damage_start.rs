@@ -4,7 +4,7 @@
 //! the misread records have known tags, until one has not. Records out of step are implausible, and the
 //! true ones can be read among them: both together, and nothing less, tell them from odd records.
 
-use crate::familiar::Familiar;
+use crate::likeness::Familiar;
 use crate::parse::parse;
 use crate::record::Layout;
 use crate::resync::{Found, ODD_MAX, Trust, find};
