@@ -395,7 +395,7 @@ impl AccessSink for Reuse {
         self.sampled.as_ref()?.sieve(seq, self.line_shift)
     }
 
-    fn held_back(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
+    fn sieved_out(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
         let by_thread = matches!(self.options.parts, Parts::Thread | Parts::PrivateThread);
         if let Some(sampled) = &mut self.sampled {
             sampled.count(accesses, by_thread.then_some(thread as usize));

@@ -116,9 +116,9 @@ impl AccessSink for RunLengths<'_> {
         self.inner.sieve(seq)
     }
 
-    fn held_back(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
+    fn sieved_out(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
         self.take(thread, accesses);
-        self.inner.held_back(accesses, thread)
+        self.inner.sieved_out(accesses, thread)
     }
 
     fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {

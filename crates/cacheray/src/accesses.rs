@@ -147,7 +147,7 @@ impl Teller<'_> {
     /// Tells how many accesses of the latest thread were held back.
     fn hold_back(&mut self, accesses: usize) -> Result<(), Error> {
         match self.latest {
-            Some((_, thread)) if accesses > 0 => self.out.held_back(accesses as u64, thread),
+            Some((_, thread)) if accesses > 0 => self.out.sieved_out(accesses as u64, thread),
             _ => Ok(()),
         }
     }

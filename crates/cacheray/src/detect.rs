@@ -59,7 +59,7 @@ impl Trial {
                     rest = rest.get(used..).unwrap_or_default();
                 }
                 Err(need) => {
-                    trial.end = end_of(need, head.is_whole(), layout);
+                    trial.end = end_of(need, head.is_complete(), layout);
                     break;
                 }
             }

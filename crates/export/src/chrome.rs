@@ -109,7 +109,7 @@ impl<'a> Chrome<'a> {
     }
 
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
-        if edge.flags.has(EdgeFlags::WHOLE) {
+        if edge.flags.has(EdgeFlags::COMPLETE) {
             return self.whole(batch, edge);
         }
         self.next();
@@ -159,7 +159,7 @@ impl<'a> Chrome<'a> {
         };
         let end = self.clock.since_origin(end).saturating_add(self.lead_ns).max(start);
         push_us(&mut self.pen.bytes, start.abs_diff(end));
-        let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::WHOLE.0);
+        let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::COMPLETE.0);
         self.arguments(batch, &Edge { flags, ..*edge }, 1);
         self.pen.push("}");
     }
@@ -273,7 +273,7 @@ impl SpanSink for Chrome<'_> {
         Ok(())
     }
 
-    fn takes_whole(&self) -> bool {
+    fn takes_complete(&self) -> bool {
         true
     }
 

@@ -147,7 +147,7 @@ impl Lane {
         }
         let wholes = self.ends.len() as u64;
         match edge.kind {
-            EdgeKind::Begin if edge.flags.has(EdgeFlags::WHOLE) => {
+            EdgeKind::Begin if edge.flags.has(EdgeFlags::COMPLETE) => {
                 let end = match batch.attributes(edge).next() {
                     Some((_, Value::U64(end))) => end,
                     _ => edge.time,
@@ -198,8 +198,8 @@ impl SpanSink for Measured<'_> {
         self.inner.wants_attributes()
     }
 
-    fn takes_whole(&self) -> bool {
-        self.inner.takes_whole()
+    fn takes_complete(&self) -> bool {
+        self.inner.takes_complete()
     }
 
     fn wants_identities(&self) -> bool {
@@ -294,7 +294,7 @@ mod tests {
         let mut batch = EdgeBatch::default();
         for depth in 0..3 {
             if is_whole {
-                batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::WHOLE));
+                batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::COMPLETE));
                 batch.attribute(0, Value::U64(20 - depth));
             } else {
                 batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::NONE));

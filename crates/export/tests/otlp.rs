@@ -58,7 +58,7 @@ fn nested(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
         title: "app.heph",
         cells: Cells::Guarded,
     });
-    assert!(!sink.takes_whole() && sink.wants_identities());
+    assert!(!sink.takes_complete() && sink.wants_identities());
     let unit = TimeUnit::Nanoseconds;
     sink.source(&SpanSource { format: "heph", unit, origin: 5, epoch_ns: Some(1_000) }).unwrap();
     sink.track(0, &Track { thread: 3, ..Track::default() }).unwrap();

@@ -54,7 +54,7 @@ pub(super) fn units(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64)
 
 /// Fields at the top; those that share bytes (bit fields, anonymous unions) are one.
 fn of_layout(layout: &Layout) -> Vec<Unit> {
-    let top = layout.fields.iter().enumerate().filter(|(_, field)| field.parent.is_none() && field.whole_bytes() > 0);
+    let top = layout.fields.iter().enumerate().filter(|(_, field)| field.parent.is_none() && field.total_bytes() > 0);
     let mut all: Vec<Unit> = top
         .map(|(number, field)| {
             let path = layout.path(number);
@@ -63,7 +63,7 @@ fn of_layout(layout: &Layout) -> Vec<Unit> {
                 name,
                 declared: field.type_text(),
                 from: field.offset_bytes,
-                bytes: field.whole_bytes(),
+                bytes: field.total_bytes(),
                 align: align_of(layout, number),
                 is_pinned: matches!(field.role, Role::Base | Role::Vptr | Role::Tag | Role::Variant),
                 accesses: 0,

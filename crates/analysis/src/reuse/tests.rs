@@ -242,7 +242,7 @@ fn what_a_format_holds_back_changes_nothing() {
         let sieve = reuse.sieve(seq);
         let passes = |access: &&Access| sieve.is_none_or(|sieve| sieve.passes(access.address, access.bytes));
         let batch: Vec<_> = run.iter().filter(passes).copied().collect();
-        reuse.held_back((run.len() - batch.len()) as u64, 0).unwrap();
+        reuse.sieved_out((run.len() - batch.len()) as u64, 0).unwrap();
         reuse.accesses(&batch).unwrap();
         seq += run.len() as u64;
         held += run.len() - batch.len();

@@ -132,7 +132,7 @@ fn of_field(layout: &Layout, number: usize, field: &Field, counts: Counts) -> Ro
         type_text: field.type_text(),
         depth: field.depth,
         offset_bytes: field.offset_bytes,
-        bytes: field.whole_bytes(),
+        bytes: field.total_bytes(),
         bits: field.bits,
         role: field.role,
         counts,
