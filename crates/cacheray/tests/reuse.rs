@@ -4,25 +4,25 @@
 
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Found, Parts, Reuse, ReuseOptions, Sample};
+use anytrace_analysis::reuse::{ReuseResults, Parts, Reuse, ReuseOptions, Sample};
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::{dripping, shared_corpus};
 use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions};
 use serde_json::{Map, Value, json};
 
-fn found(input: Input, options: ReuseOptions) -> Found {
+fn found(input: Input, options: ReuseOptions) -> ReuseResults {
     let trace = Cacheray.open(input, &OpenOptions::default()).unwrap();
     let mut reuse = Reuse::new(options);
     let summary = trace.accesses(&mut reuse, &mut Collect::default()).unwrap();
     reuse.finish(summary.records)
 }
 
-fn of_file(path: &Path, options: ReuseOptions) -> Found {
+fn of_file(path: &Path, options: ReuseOptions) -> ReuseResults {
     found(Input::open(path, InputOptions::default()).unwrap(), options)
 }
 
 /// The object of the corpus' expectations.
-fn reuse64(found: &Found) -> Value {
+fn reuse64(found: &ReuseResults) -> Value {
     let curve = &found.curve;
     let histogram: Map<_, _> = curve.distances.iter().map(|(d, n)| (d.to_string(), (*n).into())).collect();
     let misses: Map<_, _> = curve.sizes().iter().map(|c| (c.to_string(), curve.misses(*c).into())).collect();
