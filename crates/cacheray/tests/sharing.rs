@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anytrace_analysis::sharing::{SharingResults, Pair, Sharing, SharingOptions};
+use anytrace_analysis::sharing::{Pair, Sharing, SharingOptions, SharingResults};
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::shared_corpus;
 use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions};
@@ -94,7 +94,7 @@ fn the_counters_that_share_a_line_are_named_with_their_threads() {
 }
 
 #[test]
-fn what_a_producer_and_a_consumer_hand_over_is_named() {
+fn a_field_handed_from_producer_to_consumer_is_named() {
     let found = found(&own().join("prodcons.rh19-O1.trace.gz"));
     let named: Vec<_> = found.pairs.iter().filter(|p| p.has_atomics).map(|p| threads_and_fields(&found, p)).collect();
     for field in ["struct.Ring 0+4", "struct.Ring 4+4"] {
@@ -104,7 +104,7 @@ fn what_a_producer_and_a_consumer_hand_over_is_named() {
 }
 
 #[test]
-fn damaged_and_odd_traces_are_told_as_far_as_they_can_be_read() {
+fn damaged_and_odd_traces_are_analyzed_as_far_as_they_can_be_read() {
     let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/broken");
     for entry in std::fs::read_dir(broken).unwrap() {
         let path = entry.unwrap().path();
