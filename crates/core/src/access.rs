@@ -200,7 +200,7 @@ pub trait AccessSink {
         Ok(())
     }
 
-    /// A thread and its id in the trace; numbers are announced in order. `None` is the thread that stands for all
+    /// A thread and its id in the trace; numbers are announced in order. `None` is the thread that represents all
     /// threads beyond [`crate::Limits::distinct_max`].
     ///
     /// # Errors
