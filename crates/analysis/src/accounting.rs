@@ -8,7 +8,7 @@ use crate::nest::{OUTERMOST, RECURSIVE};
 use crate::pass::{About, Engine};
 use crate::quantiles::Quantiles;
 
-/// What makes a row.
+/// What a row is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// A name.
@@ -65,9 +65,9 @@ impl Statistic {
     }
 }
 
-/// What is known of the spans of one row. Times are in the source's unit.
+/// The statistics of the spans of one row. Times are in the source's unit.
 ///
-/// Spans left open count with what is known of their length: that to the end of their track.
+/// Spans left open count with their known length: to the end of their track.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
     /// The name, where rows have one.
@@ -76,8 +76,8 @@ pub struct Row {
     pub thread: Option<ThreadIndex>,
     /// How many spans.
     pub count: u64,
-    /// Time in which at least one span of the row was open, added up over tracks: a call inside another of the same
-    /// name adds nothing. Of a thread: time in which any span that counts was open.
+    /// Time in which at least one span of the row was open, summed over tracks: a call inside another of the same name
+    /// adds nothing. For a thread: time in which any span that counts was open.
     pub total: u128,
     /// Time in the row's spans and in none inside them.
     pub self_time: u128,
@@ -91,7 +91,7 @@ pub struct Row {
     pub recursive: u64,
     /// Spans left open where the trace ends.
     pub unfinished: u64,
-    /// Spans whose end nothing on the wire says.
+    /// Spans whose end is not in the trace but was deduced.
     pub deduced: u64,
 }
 
@@ -121,7 +121,7 @@ struct Sums {
     threads: Threads,
 }
 
-/// Distinct threads, of which most rows have few and ask again for the same.
+/// Distinct threads. Most rows have few of them and ask for the same ones again.
 #[derive(Debug, Clone, Default)]
 struct Threads {
     last: Option<ThreadIndex>,
@@ -201,7 +201,7 @@ impl Accounting {
     }
 }
 
-/// The row of a key; `next` where it has none yet.
+/// The row of a key; `next` where the key has none yet.
 #[inline]
 fn dense(table: &mut Vec<u32>, key: u32, next: u32) -> u32 {
     let key = key as usize;
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(row.self_time, slow.iter().map(|span| u128::from(span.self_time)).sum::<u128>());
         let threads: BTreeSet<_> = slow.iter().map(|span| span.track).collect();
         assert_eq!(row.threads, threads.len());
-        // The obvious total: instants at which a span of the row is open, track by track.
+        // The total in a simple way: instants at which a span of the row is open, track by track.
         let mut open = BTreeSet::new();
         for span in slow {
             open.extend((span.start..span.end).map(|time| (span.track, time)));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn open_spans_count_with_what_is_known_of_them() {
+    fn open_spans_count_with_their_known_length() {
         let rows = accounted(&[begin(0, 0, 0), begin(2, 0, 1), end(9, 0, 1)], By::Name);
         let unfinished: Vec<_> = rows.iter().map(|row| (row.name, row.unfinished, row.lengths[4])).collect();
         assert_eq!(unfinished, [(Some(1), 0, 7), (Some(0), 1, 9)]);

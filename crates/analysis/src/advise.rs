@@ -1,8 +1,8 @@
-//! Which layouts would miss less: proposals from what a trace shows, each tried by simulating the trace as it would be.
+//! Layouts that would miss less: proposals from the behavior in a trace, each tried by simulating the trace with it.
 //!
-//! Three passes over a trace: a [`Survey`] counts fields, who is used with whom and who shares lines between threads;
-//! [`candidates`] makes proposals of that; a [`Trial`] simulates all of them at once. Proposals that do not gain are kept
-//! as tried. How much programs would gain in time is not told: only what the caches miss.
+//! Three passes over a trace: a [`Survey`] counts fields, which fields are used together and which threads share lines;
+//! [`candidates`] derives proposals from that; a [`Trial`] simulates all of them at once. Proposals without a gain are
+//! kept as tried. The gain in run time is not estimated, only what the caches miss.
 
 mod affinity;
 mod propose;
@@ -22,14 +22,15 @@ use crate::remap::TypePlan;
 pub struct Tried {
     /// What is proposed.
     pub candidate: Candidate,
-    /// With the layout as it is.
+    /// With the present layout.
     pub before: Measured,
     /// The same, but with the regions of the type moved as those of the proposal are: what of a gain is due to the move
     /// alone.
     pub moved: Measured,
     /// With the proposal.
     pub after: Measured,
-    /// Share of the weighted misses that is gone, over the better of `before` and `moved`; below 0 it is worse.
+    /// Share of the weighted misses that disappears, relative to the better of `before` and `moved`; below 0 it is
+    /// worse.
     pub gain: f64,
 }
 

@@ -1,7 +1,7 @@
 //! Caches simulated on memory accesses: any number of levels, several configurations in one pass.
 //!
-//! [`config`] says what is simulated and [`config_file`], [`presets`] where that comes from; [`Simulation`] takes a
-//! trace's accesses and gives [`results::Results`]. What each counter means is written at [`results::LevelResults`].
+//! [`config`] describes what is simulated, and [`config_file`] and [`presets`] are its sources; [`Simulation`] takes
+//! the accesses of a trace and returns [`results::Results`]. [`results::LevelResults`] documents each counter.
 
 mod attribution;
 mod classes;

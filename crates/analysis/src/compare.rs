@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::accounting::{Row, Statistic};
 use crate::directory::Directory;
 
-/// All statistics of a row; times in nanoseconds where the trace's unit is of known length.
+/// All statistics of a row; times are in nanoseconds where the length of the trace's unit is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures([u128; 8]);
 
@@ -34,14 +34,14 @@ impl Figures {
 pub struct Pair {
     /// The name.
     pub name: Vec<u8>,
-    /// In the trace compared with; `None` where it has none of that name.
+    /// In the trace compared with; `None` where that has no such name.
     pub base: Option<Figures>,
     /// In the trace shown.
     pub shown: Option<Figures>,
 }
 
 impl Pair {
-    /// Growth of a statistic in per cent of the base's; what is new has grown without bound, `None` where both are 0.
+    /// Growth of a statistic in percent of the base's value: infinite for a name that is new, `None` where both are 0.
     pub fn growth_percent(&self, statistic: Statistic) -> Option<f64> {
         let of = |figures: Option<Figures>| figures.map_or(0, |figures| figures.get(statistic));
         match (of(self.base), of(self.shown)) {
@@ -92,7 +92,7 @@ impl Threshold {
         (percent.is_finite() && percent >= 0.0).then_some(Self { statistic, percent })
     }
 
-    /// True when the pair has grown by more. What is new has no base to grow from, and is let pass.
+    /// True when the pair has grown by more. A new name has no base to grow from and never exceeds.
     pub fn is_exceeded(&self, pair: &Pair) -> bool {
         pair.base.is_some() && pair.growth_percent(self.statistic).is_some_and(|growth| growth > self.percent)
     }

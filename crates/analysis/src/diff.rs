@@ -1,28 +1,28 @@
 //! Streaming difference of two sequences of records, aligned by content and not by position.
 //!
-//! While both sides agree, records are passed over one by one. At a disagreement a bounded window of
-//! both sides is searched for the nearest place where a run of records agrees again; what lies before
-//! it is compared exactly (Myers 1986). Memory is bounded by the window, whatever the length of the
-//! inputs; a difference longer than the window is still reported, in pieces.
+//! While both sides agree, records are skipped one by one. At a disagreement a bounded window of both sides is searched
+//! for the nearest place where a run of records agrees again; the records before it are compared exactly (Myers 1986).
+//! Memory is bounded by the window, whatever the length of the inputs; a difference longer than the window is still
+//! reported, in pieces.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Most records of each side held at once.
+/// Most records of each side buffered at once.
 pub const WINDOW_LINES: usize = 2048;
 
-/// Most bytes of records of each side held at once.
+/// Most bytes of records of each side buffered at once.
 const WINDOW_BYTES: usize = 4 << 20;
 
 /// How many records in a row must agree for the two sides to be in step again.
 const RUN_LINES: usize = 4;
 
-/// Most places of equal records looked at for one record.
+/// Most places of equal records examined for one record.
 const CANDIDATES_MAX: usize = 8;
 
-/// Longest text kept of one record; what is longer is compared by its hash.
+/// Longest text kept of one record; longer texts are compared by their hash.
 pub const TEXT_BYTES: usize = 16 * 1024;
 
 /// One record as text, with a hash of all of it.
@@ -33,7 +33,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Takes a whole record.
+    /// Takes a complete record.
     pub fn new(text: &[u8]) -> Self {
         let mut maker = LineMaker::default();
         maker.push(text);
@@ -118,18 +118,18 @@ impl Totals {
     }
 }
 
-/// Compares two sequences; records that stand across from each other in a difference are never paired.
+/// Compares two sequences; records at the same position of a difference are never paired.
 pub fn align(a: impl Iterator<Item = Line>, b: impl Iterator<Item = Line>, visit: &mut dyn FnMut(Change)) -> Totals {
     align_pairing(a, b, &|_, _| false, visit)
 }
 
-/// What [`align_steps`] aligns: records that know whether they are the same.
+/// A record that [`align_steps`] aligns: it can be compared with another.
 pub trait Record {
     /// Equal records have equal hashes.
     fn hash(&self) -> u64;
 
     /// Bytes that holding the record takes.
-    fn held_bytes(&self) -> usize;
+    fn buffered_bytes(&self) -> usize;
 
     /// True when the other record is the same.
     fn is_same(&self, other: &Self) -> bool {
@@ -142,7 +142,7 @@ impl Record for Line {
         self.hash
     }
 
-    fn held_bytes(&self) -> usize {
+    fn buffered_bytes(&self) -> usize {
         self.text.len()
     }
 
@@ -183,7 +183,7 @@ pub fn align_pairing(
     }
 }
 
-/// Compares two sequences and tells all of both, step by step.
+/// Compares two sequences and emits all of both, step by step.
 ///
 /// # Errors
 /// Whatever `visit` returns; it ends the comparison.
@@ -227,7 +227,7 @@ impl<T: Record, I: Iterator<Item = T>> Side<I> {
     fn pull(&mut self) -> bool {
         match self.source.next() {
             Some(record) => {
-                self.window_bytes += record.held_bytes();
+                self.window_bytes += record.buffered_bytes();
                 self.window.push_back(record);
                 true
             }
@@ -247,7 +247,7 @@ impl<T: Record, I: Iterator<Item = T>> Side<I> {
 
     fn take(&mut self) -> Option<Placed<T>> {
         let record = self.window.pop_front()?;
-        self.window_bytes -= record.held_bytes();
+        self.window_bytes -= record.buffered_bytes();
         self.position += 1;
         Some((self.position - 1, record))
     }
@@ -256,7 +256,7 @@ impl<T: Record, I: Iterator<Item = T>> Side<I> {
         (0..count).map_while(|_| self.take()).collect()
     }
 
-    fn fill(&mut self, records: usize) {
+    fn refill(&mut self, records: usize) {
         while !self.is_drained && self.window.len() < records && self.window_bytes < WINDOW_BYTES {
             self.pull();
         }
@@ -277,8 +277,8 @@ where
     J: Iterator<Item = T>,
 {
     for records in [32, 256, WINDOW_LINES] {
-        a.fill(records + RUN_LINES);
-        b.fill(records + RUN_LINES);
+        a.refill(records + RUN_LINES);
+        b.refill(records + RUN_LINES);
         let (i, j) = next_agreement(a, b, records);
         if i + j < records || records == WINDOW_LINES {
             return (i, j);
@@ -287,8 +287,8 @@ where
     (a.window.len(), b.window.len())
 }
 
-/// The nearest pair of window positions from which a run of records agrees (or both sides end); the
-/// ends of both windows where there is none.
+/// The nearest pair of window positions from which a run of records agrees (or both sides end); the ends of both
+/// windows where there is none.
 fn next_agreement<T, I, J>(a: &Side<I>, b: &Side<J>, records: usize) -> (usize, usize)
 where
     T: Record,
@@ -332,7 +332,7 @@ where
     true
 }
 
-/// Tells the steps between two short sequences.
+/// Emits the steps between two short sequences.
 fn compare_block<T: Record, E>(
     a: Vec<Placed<T>>,
     b: Vec<Placed<T>>,
@@ -364,7 +364,7 @@ fn compare_block<T: Record, E>(
     Ok(())
 }
 
-/// Pairs what is alike, in order; the rest is removed or added.
+/// Pairs equal records, in order; the rest is removed or added.
 fn report(
     removed: Vec<(u64, Line)>,
     added: Vec<(u64, Line)>,
@@ -409,7 +409,7 @@ mod tests {
         (totals, changes)
     }
 
-    /// Longest common subsequence, the slow obvious way.
+    /// Longest common subsequence, in a slow and simple way.
     fn common(a: &[u32], b: &[u32]) -> u64 {
         let mut best = vec![vec![0_u64; b.len() + 1]; a.len() + 1];
         for i in 0..a.len() {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_longer_than_the_window_is_reported_whole() {
+    fn a_difference_longer_than_the_window_is_reported_completely() {
         let a: Vec<u32> = (0..30_000).collect();
         let b: Vec<u32> = (10_000..30_000).collect();
         let (totals, _) = compare(&a, &b);

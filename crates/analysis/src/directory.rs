@@ -1,4 +1,4 @@
-//! What a trace says of its tracks and names, for engines and printers.
+//! The tracks and names of a trace, for engines and printers.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ impl Thread {
     }
 }
 
-/// Tracks, threads and names, as they were told. Grows with their number.
+/// Tracks, threads and names, as announced. Grows with their number.
 #[derive(Debug)]
 pub struct Directory {
     source: SpanSource,
@@ -61,7 +61,7 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// Takes what is known of the whole.
+    /// Takes the source, which a format announces first.
     pub fn set_source(&mut self, source: &SpanSource) {
         self.source = *source;
     }
@@ -88,7 +88,7 @@ impl Directory {
         self.name_ends.push(self.name_bytes.len());
     }
 
-    /// What is known of the whole.
+    /// The source.
     pub fn source(&self) -> &SpanSource {
         &self.source
     }
@@ -108,7 +108,7 @@ impl Directory {
         &self.threads
     }
 
-    /// The thread of a track. Tracks that were never told are those of thread 0.
+    /// The thread of a track. Tracks that were never announced belong to thread 0.
     #[inline]
     pub fn thread_of(&self, track: TrackId) -> ThreadIndex {
         self.thread_of.get(track as usize).copied().unwrap_or_default()
@@ -127,7 +127,7 @@ impl Directory {
         }
     }
 
-    /// A name, as the trace has it; empty where it was never told.
+    /// A name, as the trace has it; empty where it was never announced.
     pub fn name(&self, id: NameId) -> &[u8] {
         let id = id as usize;
         let start = id.checked_sub(1).and_then(|before| self.name_ends.get(before)).copied().unwrap_or_default();
@@ -135,12 +135,12 @@ impl Directory {
         self.name_bytes.get(start..end).unwrap_or_default()
     }
 
-    /// A name for people: nothing in it can move a terminal.
+    /// A name for people, with nothing in it that can control a terminal.
     pub fn shown_name(&self, id: NameId) -> String {
         anytrace_core::text::printable(&String::from_utf8_lossy(self.name(id)))
     }
 
-    /// Where a name is in source code, where that is known.
+    /// The location of a name in source code, if known.
     pub fn location(&self, id: NameId) -> Option<&Location> {
         self.locations.get(&id)
     }

@@ -1,6 +1,6 @@
-//! Regions with elements as type data have them: what a trace records as one element of all bytes becomes an array.
+//! Regions with elements as in type data: a region that a trace records as one element of all bytes becomes an array.
 //!
-//! An adaptor: it stands before any engine that attributes accesses to offsets in elements.
+//! An adapter in front of any engine that attributes accesses to offsets in elements.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub struct TypeTable {
 /// A type of the trace.
 #[derive(Debug, Clone)]
 pub struct NamedType {
-    /// As the trace has it; `None` stands for all types beyond the limit.
+    /// The name in the trace; `None` represents all types beyond the limit.
     pub name: Option<String>,
-    /// What type data say, of the first region that they know.
+    /// The layout in the type data, for the first region that they describe.
     pub layout: Option<Arc<Layout>>,
 }
 
@@ -37,18 +37,18 @@ impl TypeTable {
         &self.types
     }
 
-    /// What a type is called.
+    /// The name of a type.
     pub fn name(&self, number: TypeNumber) -> &str {
         let named = self.types.get(number as usize).and_then(|one| one.name.as_deref());
         named.unwrap_or("(other types)")
     }
 
-    /// A type's layout, where it is known.
+    /// The layout of a type, if known.
     pub fn layout(&self, number: TypeNumber) -> Option<&Arc<Layout>> {
         self.types.get(number as usize)?.layout.as_ref()
     }
 
-    /// Forgets the layouts of types that are no longer as type data have them.
+    /// Removes the layouts of types that differ from the type data.
     pub fn forget_layouts(&mut self, is_changed: impl Fn(&str) -> bool) {
         for one in &mut self.types {
             if one.name.as_deref().is_some_and(&is_changed) {
@@ -92,12 +92,12 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Tells everything on to `inner`.
+    /// Passes everything on to `inner`.
     pub fn new(layouts: &'a mut dyn Layouts, inner: &'a mut dyn AccessSink) -> Self {
         Self { layouts, inner, table: TypeTable::default() }
     }
 
-    /// The types that were told.
+    /// The types that were announced.
     pub fn into_table(self) -> TypeTable {
         self.table
     }

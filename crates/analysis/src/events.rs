@@ -1,11 +1,11 @@
-//! What events and arguments carry: counts, sizes of payloads, ranges of numbers.
+//! Statistics of events and arguments: counts, sizes of payloads, ranges of numbers.
 
 use anytrace_core::hash::{Key, Map, Set};
 use anytrace_core::span::{EdgeBatch, EdgeKind, NameId, Value};
 
 use crate::pass::{About, Engine};
 
-/// Most distinct values counted apart for one attribute.
+/// Most distinct values counted separately for one attribute.
 pub const DISTINCT_MAX: usize = 4096;
 
 /// Most events and attributes with statistics of their own.
@@ -16,7 +16,7 @@ pub const ROWS_MAX: usize = 65_536;
 pub struct EventRow {
     /// The name.
     pub name: NameId,
-    /// What they are.
+    /// Their kind.
     pub kind: EdgeKind,
     /// How many.
     pub count: u64,
@@ -43,24 +43,24 @@ pub struct AttributeRow {
     pub numbers: u64,
     /// Smallest and largest number; no meaning without numbers.
     pub range: (f64, f64),
-    /// The same where all numbers are whole, exactly.
-    pub whole_range: Option<(i128, i128)>,
+    /// The same where all numbers are integers, exactly.
+    pub integer_range: Option<(i128, i128)>,
     /// Sum of the numbers.
     pub sum: f64,
     /// Bytes of values that are text or bytes.
     pub text_bytes: u64,
     distinct: Set<u64>,
-    /// Texts are known by their hashes.
+    /// The secret of the hashes by which texts are recognised.
     secret: Key,
-    /// A whole sum, as long as all numbers are whole and it fits.
-    whole_sum: Option<i128>,
+    /// The sum as an integer, as long as all numbers are integers and it fits.
+    integer_sum: Option<i128>,
 }
 
 impl AttributeRow {
     /// Mean of the numbers; `None` without numbers.
     pub fn mean(&self) -> Option<f64> {
         let count = self.numbers as f64;
-        (self.numbers > 0).then(|| self.whole_sum.map_or(self.sum / count, |sum| sum as f64 / count))
+        (self.numbers > 0).then(|| self.integer_sum.map_or(self.sum / count, |sum| sum as f64 / count))
     }
 
     /// Distinct values; at [`DISTINCT_MAX`] there may be more.
@@ -70,7 +70,7 @@ impl AttributeRow {
 
     fn add(&mut self, value: Value<'_>) {
         self.count += 1;
-        let (number, whole, hash) = match value {
+        let (number, integer, hash) = match value {
             Value::U64(v) | Value::Address(v) => (Some(v as f64), Some(i128::from(v)), v),
             Value::I64(v) => (Some(v as f64), Some(i128::from(v)), v.cast_unsigned()),
             Value::Bool(v) => (Some(f64::from(u8::from(v))), Some(i128::from(v)), u64::from(v)),
@@ -79,7 +79,7 @@ impl AttributeRow {
                 self.text_bytes += v.len() as u64;
                 (None, None, self.secret.hash_bytes(v))
             }
-            // Of an array only its values count, each in its place.
+            // For an array only its values count, each in its place.
             Value::Array(items) => {
                 items.for_each(|item| self.add(item));
                 self.count -= 1;
@@ -95,12 +95,12 @@ impl AttributeRow {
         self.numbers += 1;
         self.sum += number;
         self.range = if is_first { (number, number) } else { (self.range.0.min(number), self.range.1.max(number)) };
-        self.whole_range = match (whole, self.whole_range) {
-            (Some(whole), None) if is_first => Some((whole, whole)),
-            (Some(whole), Some((low, high))) => Some((low.min(whole), high.max(whole))),
+        self.integer_range = match (integer, self.integer_range) {
+            (Some(integer), None) if is_first => Some((integer, integer)),
+            (Some(integer), Some((low, high))) => Some((low.min(integer), high.max(integer))),
             _ => None,
         };
-        self.whole_sum = whole.and_then(|whole| self.whole_sum.and_then(|sum| sum.checked_add(whole)));
+        self.integer_sum = integer.and_then(|integer| self.integer_sum.and_then(|sum| sum.checked_add(integer)));
     }
 }
 
@@ -163,12 +163,12 @@ impl Events {
                 count: 0,
                 numbers: 0,
                 range: (0.0, 0.0),
-                whole_range: None,
+                integer_range: None,
                 sum: 0.0,
                 text_bytes: 0,
                 distinct: Set::default(),
                 secret: Key::new(),
-                whole_sum: Some(0),
+                integer_sum: Some(0),
             });
         }
         self.attributes[at].add(value);
@@ -221,7 +221,7 @@ mod tests {
     use crate::pass::Pass;
     use crate::played::{Random, begin, edge};
 
-    fn told(edges: &[(Edge, Vec<(NameId, Value<'_>)>)]) -> Events {
+    fn events_of(edges: &[(Edge, Vec<(NameId, Value<'_>)>)]) -> Events {
         let mut events = Events::default();
         let mut pass = Pass::new(SpanFilter::default(), false, vec![&mut events]);
         for some in edges.chunks(10) {
@@ -241,12 +241,12 @@ mod tests {
         let mut random = Random(5);
         let values: Vec<u64> = (0..500).map(|_| random.below(90)).collect();
         let edges: Vec<_> = values.iter().map(|&v| (begin(v, 0, 3), vec![(9, Value::U64(v))])).collect();
-        let events = told(&edges);
+        let events = events_of(&edges);
         let row = &events.attributes()[0];
         let distinct: std::collections::BTreeSet<_> = values.iter().collect();
         assert_eq!((row.name, row.key, row.count, row.numbers), (3, 9, 500, 500));
         let range = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
-        assert_eq!(row.whole_range, Some((i128::from(range.0), i128::from(range.1))));
+        assert_eq!(row.integer_range, Some((i128::from(range.0), i128::from(range.1))));
         assert_eq!(row.mean(), Some(values.iter().sum::<u64>() as f64 / 500.0));
         assert_eq!(row.distinct(), distinct.len());
         assert!(events.events().is_empty(), "the beginning of a span is no event");
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn payloads_are_measured_by_event() {
-        let events = told(&[
+        let events = events_of(&[
             (edge(EdgeKind::Instant, 5, 0, 1), vec![(2, Value::Text(b"abc"))]),
             (edge(EdgeKind::Instant, 3, 0, 1), vec![(2, Value::Bytes(b"abcde")), (4, Value::Bool(true))]),
             (edge(EdgeKind::Instant, 4, 0, 1), vec![]),
@@ -274,16 +274,16 @@ mod tests {
         assert_eq!(rows[0], first);
         let text = &events.attributes()[0];
         assert_eq!((text.count, text.numbers, text.text_bytes, text.distinct()), (3, 1, 8, 3));
-        assert_eq!((text.mean(), text.whole_range), (Some(0.5), None));
+        assert_eq!((text.mean(), text.integer_range), (Some(0.5), None));
     }
 
     #[test]
     fn extreme_numbers_neither_overflow_nor_spoil_the_range() {
         let values = [Value::U64(u64::MAX), Value::I64(i64::MIN), Value::F64(f64::NAN), Value::U64(u64::MAX)];
         let edges: Vec<_> = values.iter().map(|&v| (begin(0, 0, 0), vec![(0, v)])).collect();
-        let events = told(&edges);
+        let events = events_of(&edges);
         let row = &events.attributes()[0];
-        assert_eq!(row.whole_range, Some((i128::from(i64::MIN), i128::from(u64::MAX))));
+        assert_eq!(row.integer_range, Some((i128::from(i64::MIN), i128::from(u64::MAX))));
         assert_eq!((row.count, row.numbers), (4, 3));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use anytrace_core::span::{NameId, SpanSource, TimeUnit, Track, TrackId};
 use anytrace_core::{Error, NameMatch, TimeBound};
 
-/// Conditions on spans; all must hold. Empty means all.
+/// Conditions on spans; all must be true. Empty means all spans.
 #[derive(Default)]
 pub struct SpanFilter {
     /// Threads; empty means all.
@@ -33,7 +33,7 @@ impl std::fmt::Debug for SpanFilter {
     }
 }
 
-/// A filter that knows the trace's unit, tracks and names, so that it can be asked per span.
+/// A filter resolved for a trace (unit, tracks, names), so that it can be asked per span.
 #[derive(Debug)]
 pub struct Resolved {
     filter: SpanFilter,
@@ -45,7 +45,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// A filter before its trace is known.
+    /// A filter whose trace is not known yet.
     pub fn new(filter: SpanFilter) -> Self {
         let depth = filter.depth.clone().unwrap_or(0..u64::MAX);
         Self { filter, time: 0..u64::MAX, duration: 0..u64::MAX, depth, tracks: Vec::new(), names: Vec::new() }
@@ -96,7 +96,7 @@ impl Resolved {
         self.filter.name.is_none() || self.names.get(name as usize).copied().unwrap_or(false)
     }
 
-    /// True when spans with so many around them count.
+    /// True when spans with this many spans around them count.
     #[inline]
     pub fn keeps_depth(&self, depth: u32) -> bool {
         self.depth.contains(&u64::from(depth))
@@ -108,7 +108,7 @@ impl Resolved {
         duration >= self.duration.start && (duration < self.duration.end || self.duration.end == u64::MAX)
     }
 
-    /// The times asked for, in the source's unit; `u64::MAX` is no end.
+    /// The selected times, in the source's unit; `u64::MAX` means no end.
     pub fn time(&self) -> Range<u64> {
         self.time.clone()
     }
@@ -119,7 +119,7 @@ impl Resolved {
     }
 }
 
-/// A bound in the source's unit; what has a unit counts from `base`.
+/// A bound in the source's unit; a bound with a unit counts from `base`.
 fn units(bound: TimeBound, source: &SpanSource, base: u64, open: u64) -> Result<u64, Error> {
     match bound {
         TimeBound::Open => Ok(open),
@@ -128,10 +128,10 @@ fn units(bound: TimeBound, source: &SpanSource, base: u64, open: u64) -> Result<
     }
 }
 
-/// Nanoseconds in a source's unit, rounded up, so that what is shorter is left out.
+/// Nanoseconds in a source's unit, rounded up, so that shorter spans are left out.
 ///
 /// # Errors
-/// [`anytrace_core::Kind::Usage`] where the unit is of no known length.
+/// [`anytrace_core::Kind::Usage`] where the length of the unit is unknown.
 pub fn units_of_ns(ns: u64, unit: TimeUnit) -> Result<u64, Error> {
     match unit {
         TimeUnit::Nanoseconds => Ok(ns),

@@ -9,17 +9,17 @@ use crate::directory::Directory;
 use crate::pass::{About, Engine};
 use crate::stacks::{ROOT, StackId, StackTable};
 
-/// Most frames of a stack. What is deeper weighs for the frame [`DEEPER`] on top: each of a million calls in each
-/// other would have a stack of its own.
+/// Most frames of a stack. The weight of deeper frames goes to the frame [`DEEPER`] on top: otherwise each of a million
+/// nested calls would have a stack of its own.
 pub const DEPTH_MAX: usize = 1024;
 
-/// Name of the frame that stands for all deeper ones.
+/// Name of the frame that represents all deeper ones.
 pub const DEEPER: &[u8] = b"[deeper]";
 
-/// What a stack weighs.
+/// The weight of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// The time in it and in nothing it called.
+    /// The time in the stack itself, without the functions it called.
     Time,
     /// How often it was called.
     Count,
@@ -40,7 +40,7 @@ impl StackWeights {
         Self { by, weights: Vec::new(), rootless: 0 }
     }
 
-    /// The weights, by stack number; stacks behind the last that weighs anything are not there.
+    /// The weights, by stack number. Ends with the last stack that has a weight.
     pub fn weights(&self) -> &[u64] {
         &self.weights
     }
@@ -69,9 +69,9 @@ impl Engine for StackWeights {
 /// Which side of a comparison a trace is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What is compared with.
+    /// The trace compared with.
     Base,
-    /// What is shown.
+    /// The trace shown.
     Shown,
 }
 
@@ -84,14 +84,14 @@ pub struct FlameGraph {
     names: Vec<Vec<u8>>,
     name_numbers: HashMap<Vec<u8>, u32>,
     stacks: StackTable,
-    /// Own weights by side and stack; a side that weighs nothing is empty.
+    /// Own weights by side and stack; a side without weight is empty.
     weights: [Vec<u64>; 2],
     rootless: Both,
     word: Option<&'static str>,
 }
 
 impl FlameGraph {
-    /// Takes the stacks of one pass in. Times become nanoseconds where the trace's unit is of known length.
+    /// Adds the stacks of one pass. Times become nanoseconds where the length of the trace's unit is known.
     ///
     /// # Errors
     /// [`anytrace_core::Kind::Usage`] where times of this trace and of those before it have no common unit.
@@ -126,7 +126,7 @@ impl FlameGraph {
             .collect();
         let are_numbered_alike = (0..).zip(&names).all(|(theirs, &ours)| theirs == ours);
         if self.stacks.is_empty() && are_numbered_alike && depth_max(&stacks) <= DEPTH_MAX {
-            // The first trace's stacks are ours as they are, which spares the time and room of a copy.
+            // The first trace's stacks are used directly, which saves the time and memory of a copy.
             self.stacks = stacks;
             self.weights[side as usize] = weights;
         } else {
@@ -158,7 +158,7 @@ impl FlameGraph {
         }
     }
 
-    /// What weights count: `ns`, `tick`, `record` or `calls`; `None` before the first trace.
+    /// The unit of the weights: `ns`, `tick`, `record` or `calls`; `None` before the first trace.
     pub fn word(&self) -> Option<&'static str> {
         self.word
     }
@@ -184,14 +184,14 @@ impl FlameGraph {
         self.stacks.len()
     }
 
-    /// Calls of stacks that found no room in the table: they weigh for their callers.
+    /// Calls of stacks without room in the table: they count for their callers.
     pub fn folded(&self) -> u64 {
         self.stacks.folded()
     }
 
-    /// Visits every stack that weighs something, callers before what they called, siblings by name: its path from the
-    /// outermost frame, its own weight on the base's and the shown side. A stack that weighs less than `least` with all
-    /// it called is left out, and its weight is its caller's.
+    /// Visits every stack with a weight, callers before callees, siblings by name: its path from the outermost frame,
+    /// its own weight on the base's and the shown side. A stack that weighs less than `least` together with everything
+    /// it called is left out, and its weight goes to its caller.
     pub fn visit(&self, least: u64, visit: &mut dyn FnMut(&[u32], Both) -> std::io::Result<()>) -> std::io::Result<()> {
         let order = self.in_order();
         let pruned = (least > 0).then(|| self.pruned(least));
@@ -218,15 +218,15 @@ impl FlameGraph {
     fn pruned(&self, least: u64) -> Pruned {
         let mut own = self.weights.clone();
         own.iter_mut().for_each(|side| side.resize(self.stacks.len(), 0));
-        let mut whole: Vec<u64> = own[0].iter().zip(&own[1]).map(|(a, b)| a.saturating_add(*b)).collect();
-        let mut is_shown = vec![true; whole.len()];
-        // Children have greater numbers than their parents, so each is whole before its parent asks.
-        for stack in (0..whole.len()).rev() {
+        let mut sums: Vec<u64> = own[0].iter().zip(&own[1]).map(|(a, b)| a.saturating_add(*b)).collect();
+        let mut is_shown = vec![true; sums.len()];
+        // Children have greater numbers than their parents, so each sum is complete before its parent is reached.
+        for stack in (0..sums.len()).rev() {
             let parent = self.stacks.parent(u32::try_from(stack).unwrap_or(ROOT)) as usize;
-            let weight = whole[stack];
+            let weight = sums[stack];
             is_shown[stack] = weight >= least;
-            // What is light and outermost is left out without a trace.
-            if let Some(sum) = whole.get_mut(parent) {
+            // Outermost stacks that weigh too little are dropped.
+            if let Some(sum) = sums.get_mut(parent) {
                 *sum = sum.saturating_add(weight);
                 if weight < least {
                     for side in &mut own {
@@ -243,7 +243,7 @@ impl FlameGraph {
         by_name.sort_unstable_by_key(|&name| self.name(name));
         let mut rank = vec![0_u32; self.names.len()];
         (0..).zip(&by_name).for_each(|(place, &name)| rank[name as usize] = place);
-        // Stacks are put behind each other by caller, by counting; the root's come last.
+        // Groups stacks by caller with a counting sort; those of the root are last.
         let count = self.stacks.len();
         let place = |stack: StackId| (self.stacks.parent(stack) as usize).min(count);
         let ids = || 0..u32::try_from(count).unwrap_or(ROOT);
@@ -295,7 +295,7 @@ impl FlameGraph {
     }
 }
 
-/// Own weights where light stacks weigh for their callers, and which stacks are not light.
+/// Own weights after those of light stacks went to their callers, and which stacks are not light.
 struct Pruned {
     own: [Vec<u64>; 2],
     is_shown: Vec<bool>,
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_weighs_for_one_frame() {
+    fn frames_that_are_too_deep_count_as_one_frame() {
         let depth = DEPTH_MAX as u64 + 500;
         let begins = (0..depth).map(|time| begin(time, 0, 0));
         let edges: Vec<Edge> = begins.chain((depth..2 * depth).map(|time| end(time, 0, 0))).collect();

@@ -1,4 +1,4 @@
-//! Idle times: what lies between the outermost spans of a track.
+//! Idle times: the gaps between the outermost spans of a track.
 
 use anytrace_core::span::{NameId, Span, SpanSource, TrackId};
 use anytrace_core::{Error, TimeBound};
@@ -7,7 +7,7 @@ use crate::filter::units_of_ns;
 use crate::pass::{About, Engine};
 use crate::top::Top;
 
-/// Nothing was open on a track.
+/// A time in which no span was open on a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// The track.
@@ -56,7 +56,7 @@ impl Gaps {
         Self { bound: min, min: 1, top: Top::new(limit), last: Vec::new(), idle: Vec::new() }
     }
 
-    /// Idle time of each track, by its number; tracks behind the last that had a span are not there.
+    /// Idle time of each track, by its number. Ends with the last track that had a span.
     pub fn idle(&self) -> &[Idle] {
         &self.idle
     }

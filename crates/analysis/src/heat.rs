@@ -1,4 +1,4 @@
-//! Where a trace is hot: accesses by address and time, and by line and offset in it.
+//! The hot parts of a trace: accesses by address and time, and by line and offset in it.
 //!
 //! Memory is bounded: when there are too many cells, addresses or times are counted in wider steps.
 
@@ -57,7 +57,7 @@ pub struct Heat {
 
 /// The engine.
 pub struct HeatCounter<'a> {
-    /// `None` counts all accesses, else those to regions of types it says yes to.
+    /// `None` counts all accesses; otherwise those to regions of types for which it returns true.
     wanted: Option<Wanted<'a>>,
     is_wanted: Vec<bool>,
     regions: LiveRegions,
@@ -89,7 +89,7 @@ impl<'a> HeatCounter<'a> {
         }
     }
 
-    /// The result, with at most so many rows and columns by time, and the lines with most accesses.
+    /// The result, with at most this many rows and columns by time, and the lines with most accesses.
     pub fn finish(mut self, rows_max: usize, columns_max: u64, lines_max: usize) -> Heat {
         while self.records.saturating_sub(1) >> self.column_shift >= columns_max.max(1) {
             self.widen(0, 1);
@@ -119,7 +119,7 @@ impl<'a> HeatCounter<'a> {
         }
     }
 
-    /// Makes rows and columns wider by so many powers of two.
+    /// Makes rows and columns wider by these powers of two.
     fn widen(&mut self, rows: u32, columns: u32) {
         let cells = std::mem::take(&mut self.cells);
         for ((row, column), count) in cells {

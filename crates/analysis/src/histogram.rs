@@ -1,4 +1,4 @@
-//! How lengths of spans are distributed, one histogram a name.
+//! The distribution of lengths of spans, one histogram per name.
 
 use anytrace_core::NameMatch;
 use anytrace_core::span::{NameId, Span, TimeUnit};
@@ -7,7 +7,7 @@ use crate::directory::Directory;
 use crate::filter::units_of_ns;
 use crate::pass::{About, Engine};
 
-/// Most names with a histogram of their own; what comes after them is counted in [`Histograms::left_out`].
+/// Most names with a histogram of their own; later ones are counted in [`Histograms::left_out`].
 pub const NAMES_MAX: usize = 1024;
 
 /// Lengths of one name.
@@ -31,8 +31,8 @@ impl Histogram {
 /// One class of lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
-    /// Its first length: nanoseconds where the unit is of known length, else the source's unit. 1, 2 and 5 times
-    /// powers of ten; the first class begins at 0.
+    /// The shortest length in the class: in nanoseconds where the length of the unit is known, else in the source's
+    /// unit. 1, 2 and 5 times powers of ten; the first class begins at 0.
     pub from: u64,
     /// The same in the source's unit.
     pub from_units: u64,
@@ -112,7 +112,7 @@ impl Engine for Histograms {
             match self.histogram(span.name, about.directory) {
                 Known::At(index) => {
                     let length = span.duration();
-                    // The first class begins at 0, so there is always one before the point.
+                    // The first class begins at 0, so at least one class precedes the partition point.
                     let class = self.classes.partition_point(|class| class.from_units <= length).saturating_sub(1);
                     let histogram = &mut self.histograms[index];
                     histogram.counts[class] += 1;

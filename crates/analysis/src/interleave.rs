@@ -1,13 +1,14 @@
-//! A trace in other orders that its threads might have run in: an adaptor that passes each to an engine of its own.
+//! A trace in other orders in which its threads might have run: an adapter that passes each order to an engine of its
+//! own.
 //!
-//! What threads do between two points that order them could have happened in another order: here in turns. Points are
-//! atomic accesses and regions that begin or end to live; each orders all threads: what comes before it in the trace
-//! comes before it in every schedule, what comes after it after. Within a thread nothing changes its place. A trace does
-//! not say what else orders threads, as a lock's own memory or the start of a thread does where these are not recorded:
-//! schedules are orders to compare with each other, not a promise that the program has them.
+//! What threads do between two points that order them could have happened in another order; here they take turns.
+//! Points are atomic accesses and regions that are added or removed; each point orders all threads: everything before
+//! it in the trace precedes it in every schedule, everything after it follows. Within a thread the order never changes.
+//! A trace does not contain everything that orders threads, such as the memory of a lock or the start of a thread that
+//! was not recorded: schedules are orders to compare with each other, not a promise that the program can run in them.
 //!
-//! Memory is bounded: accesses between two points are kept up to a window; where there are more, the window's end is a
-//! point like the others, which [`Interleaved`] counts.
+//! Memory is bounded: accesses between two points are buffered up to a window; where there are more, the end of the
+//! window is a point like the others, which [`Interleaved`] counts.
 
 use std::collections::VecDeque;
 
@@ -19,24 +20,24 @@ use anytrace_core::access::{
 /// Accesses kept between two points: 112 MiB.
 pub const WINDOW_ACCESSES: usize = 1 << 22;
 
-/// An order of what threads do.
+/// An order in which threads run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schedule {
     /// As in the trace.
     Recorded,
-    /// Threads take turns of so many accesses, in the order of their first access since the last point.
+    /// Threads take turns of this many accesses, in the order of their first access since the last point.
     Turns(u32),
-    /// Any thread may be next, for so many accesses on average; the same for the same seed.
+    /// Any thread may be next, for this many accesses on average; the same for the same seed.
     Random {
         /// Accesses of a turn on average.
         turn: u32,
-        /// What is drawn from.
+        /// The seed of the random numbers.
         seed: u32,
     },
 }
 
 impl Schedule {
-    /// As recorded, and in turns of so many accesses.
+    /// As recorded, and in turns of this many accesses.
     pub fn with_turns(turn: u32) -> Vec<Self> {
         vec![Self::Recorded, Self::Turns(turn.max(1))]
     }
@@ -63,14 +64,14 @@ impl std::fmt::Display for Schedule {
 pub struct Interleaved {
     /// Points that order threads.
     pub points: u64,
-    /// Windows with more accesses than are kept.
+    /// Windows with more accesses than are buffered.
     pub exceeded: u64,
 }
 
 /// No access.
 const NONE: u32 = u32::MAX;
 
-/// One schedule and who gets it.
+/// One schedule and the sink that receives it.
 struct Way<'a> {
     schedule: Schedule,
     sink: &'a mut dyn AccessSink,
@@ -100,7 +101,7 @@ impl<'a> Interleaver<'a> {
         Self::with_window(ways, WINDOW_ACCESSES)
     }
 
-    /// The same, with so many accesses kept at most.
+    /// The same, with at most this many accesses buffered.
     pub fn with_window(ways: impl IntoIterator<Item = (Schedule, &'a mut dyn AccessSink)>, window_max: usize) -> Self {
         let ways = ways.into_iter().map(|(schedule, sink)| {
             let seed = if let Schedule::Random { seed, .. } = schedule { seed } else { 0 };
@@ -119,7 +120,7 @@ impl<'a> Interleaver<'a> {
         }
     }
 
-    /// Passes on what is left.
+    /// Passes on the remaining accesses.
     ///
     /// # Errors
     /// Those of the sinks.
@@ -166,7 +167,7 @@ impl<'a> Interleaver<'a> {
         Ok(())
     }
 
-    /// A point that is no access: everything before it has been passed on.
+    /// A point that is not an access: everything before it has been passed on.
     fn point(&mut self) -> Result<(), Error> {
         self.done.points += 1;
         self.end_window()?;
@@ -190,7 +191,7 @@ impl Way<'_> {
 
     fn pass(&mut self, window: &[Access], next: &[u32], heads: &[u32]) -> Result<(), Error> {
         if heads.len() < 2 {
-            // Of one thread there is one order.
+            // One thread has only one order.
             return window.iter().try_for_each(|access| self.push(access));
         }
         match self.schedule {
@@ -222,7 +223,7 @@ impl Way<'_> {
         }
     }
 
-    /// Passes some accesses of a thread on; gives the next.
+    /// Passes on some accesses of a thread; returns the index of the next.
     fn turn(&mut self, window: &[Access], next: &[u32], mut at: u32, accesses: u32) -> Result<u32, Error> {
         for _ in 0..accesses {
             let Some(access) = window.get(at as usize) else { return Ok(NONE) };

@@ -11,9 +11,8 @@
 //! assert!(matches!(&changes[0], Change::Removed { at: 1, .. }));
 //! ```
 //!
-//! Engines over spans are fed by a [`pass::Pass`]: [`accounting`], [`histogram`], [`longest`], [`gaps`],
-//! [`migrations`], [`events`], [`flame`], [`overview`]. Engines over memory accesses: [`cache`], with the help of
-//! [`live_regions`].
+//! Engines over spans run in a [`pass::Pass`]: [`accounting`], [`histogram`], [`longest`], [`gaps`], [`migrations`],
+//! [`events`], [`flame`], [`overview`]. Engines over memory accesses: [`cache`], with the help of [`live_regions`].
 
 pub mod accounting;
 pub mod advise;

@@ -1,13 +1,13 @@
-//! How long typed memory lives and whether it is used as it should be: lifetimes, leaks, regions never touched, accesses
-//! after the remove, reads of what nothing has written.
+//! The lifetimes of typed memory and its proper use: lifetimes, leaks, regions never touched, accesses after the
+//! remove, reads of memory that nothing has written.
 //!
-//! Time counts records. Reads before the first write are looked for in regions that the trace records as one element, as
-//! `malloc` gives them; what `calloc` gives is written by it, but one element of it looks as from `malloc`. A remove with
-//! an add of the type behind it is a `realloc`, which keeps what was written, by `calloc` too; regions that were not watched
-//! count as written. Where the recorder's name of a place says more (module `origin`), that decides: `(calloc)` is written,
-//! `(realloc)` keeps what the thread removed last, and what code allocated whose writes are not recorded is unknown.
-//! Memory follows live and removed regions and, for what is written, their bytes, up to
-//! [`MASK_BYTES_MAX`].
+//! Time counts records. Reads before the first write are searched in regions that the trace records as one element, as
+//! for `malloc`. Memory from `calloc` is written by it, but a single element of it looks as if it came from `malloc`. A
+//! remove that is followed by an add of the same type is a `realloc`, which keeps what was written, by `calloc` too;
+//! regions that were not watched count as written. Where the recorder's name of a place says more (module `origin`),
+//! that decides: `(calloc)` is written, `(realloc)` keeps what the thread removed last, and memory allocated by code
+//! whose writes are not recorded is unknown. Memory use follows live and removed regions and, for the bytes written,
+//! the size of the regions, up to [`MASK_BYTES_MAX`].
 
 mod masks;
 mod origin;
@@ -39,7 +39,7 @@ pub struct TypeLife {
     pub bytes: u64,
     /// Regions that were removed: their lifetimes, in records from the add to the remove.
     pub lifetimes: Sorted,
-    /// Regions that live when the trace ends.
+    /// Regions not removed at the end of the trace.
     pub leaked: u64,
     /// Their bytes.
     pub leaked_bytes: u64,
@@ -51,9 +51,9 @@ pub struct TypeLife {
     pub live_bytes_peak: u64,
     /// Record of that.
     pub peak_at: u64,
-    /// Bytes that live, over time.
+    /// Live bytes over time.
     pub live: Series,
-    /// Records that read bytes which nothing has written since the add.
+    /// Records that read bytes that nothing has written since the add.
     pub unwritten_reads: u64,
     /// Accesses to removed regions of this type.
     pub after_remove: u64,
@@ -64,7 +64,7 @@ pub struct TypeLife {
 pub struct AfterRemove {
     /// The access.
     pub access: Access,
-    /// Type of the latest removed region that held the byte.
+    /// Type of the latest removed region that contained the byte.
     pub type_number: TypeNumber,
     /// Where that region began.
     pub region_start: u64,
@@ -78,7 +78,7 @@ pub struct AfterRemove {
     pub offset_in_element: u64,
 }
 
-/// Reads of one field that nothing has written before.
+/// Reads of one field that nothing had written before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnwrittenRead {
     /// Type.
@@ -97,7 +97,7 @@ pub struct UnwrittenRead {
     pub added_at: u64,
 }
 
-/// A region that lives when the trace ends, or that nothing touched.
+/// A region that was not removed, or that nothing touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leftover {
     /// Type.
@@ -110,14 +110,14 @@ pub struct Leftover {
     pub added_at: u64,
 }
 
-/// A remove that removes nothing.
+/// A remove without a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrayRemove {
     /// Record.
     pub seq: u64,
     /// Address.
     pub address: u64,
-    /// What it is.
+    /// Why it removes nothing.
     pub kind: StrayKind,
 }
 
@@ -130,7 +130,7 @@ pub enum StrayKind {
     Again,
     /// Of an address inside a region.
     Inside,
-    /// Of an address where nothing was ever added.
+    /// No region was ever added at the address.
     Unknown,
 }
 
@@ -155,7 +155,7 @@ pub struct Lifetimes {
     pub types: Vec<TypeLife>,
     /// Records seen.
     pub records: u64,
-    /// Bytes of all types that live, over time, and the most of it.
+    /// Live bytes of all types over time, and their maximum.
     pub live: Series,
     /// The most bytes that lived at once.
     pub live_bytes_peak: u64,
@@ -169,15 +169,16 @@ pub struct Lifetimes {
     pub unwritten: Vec<UnwrittenRead>,
     /// How many records.
     pub unwritten_count: u64,
-    /// Reads of bytes that no record has written, in memory of code whose writes are not recorded: not known to be wrong.
+    /// Reads of bytes that no record has written, in memory of code whose writes are not recorded: not known to be
+    /// wrong.
     pub unknown_count: u64,
-    /// Regions in which reads before writes could not be looked for: by `calloc`, too long, too many.
+    /// Regions in which reads before writes could not be searched: by `calloc`, too long, too many.
     pub unwatched: u64,
     /// Leaked regions in the order of their adds, up to [`FINDINGS_MAX`].
     pub leaked: Vec<Leftover>,
     /// Regions that nothing touched, up to [`FINDINGS_MAX`].
     pub untouched: Vec<Leftover>,
-    /// Removes of nothing, up to [`FINDINGS_MAX`].
+    /// Removes without a region, up to [`FINDINGS_MAX`].
     pub stray: Vec<StrayRemove>,
     /// How many of each kind.
     pub stray_counts: Vec<(StrayKind, u64)>,
@@ -199,7 +200,7 @@ struct Running {
     after_remove: u64,
 }
 
-/// Bytes that live.
+/// Live bytes.
 #[derive(Debug, Default)]
 struct Living {
     bytes: u64,
@@ -219,7 +220,7 @@ impl Living {
     }
 }
 
-/// What is known of a live region beside its place.
+/// The state of a live region besides its place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     is_touched: bool,
@@ -434,8 +435,8 @@ impl<'a> LifetimeWatch<'a> {
         });
     }
 
-    /// `realloc` is recorded as a remove and an add: what was written stays so. Where the name does not say that it is
-    /// one, the two must be of one type, one behind the other.
+    /// `realloc` is recorded as a remove and an add: its contents stay written. Where the name does not identify a
+    /// `realloc`, the two must be of one type and follow each other directly.
     fn inherit(&mut self, id: u64, region: &RegionAdded, is_resized: bool) {
         match self.latest.remove(&region.thread) {
             Some(Removed { seq, type_number, written })
@@ -443,7 +444,7 @@ impl<'a> LifetimeWatch<'a> {
             {
                 self.masks.inherit(id, written);
             }
-            // What the region was before the trace began is not known.
+            // The state of the region before the trace began is unknown.
             None if is_resized => self.masks.inherit(id, Written::All(u64::MAX)),
             _ => {}
         }

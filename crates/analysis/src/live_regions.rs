@@ -1,11 +1,12 @@
-//! Which typed region lives at an address: the latest that was added and holds the byte.
+//! Which typed region is live at an address: the latest that was added and contains the byte.
 //!
-//! A remove drops the most recent live region that starts exactly there; what it had covered shows again. Regions may
-//! nest, overlap in part, have no bytes, and reach to the end of the address space, which they never wrap.
+//! A remove drops the most recent live region that starts exactly there; what it had covered becomes visible again.
+//! Regions may nest, overlap in part, have no bytes, and reach to the end of the address space, beyond which they never
+//! wrap.
 //!
 //! Look-ups are answered from a small table of recent answers, else from a map of the visible pieces of regions, in
-//! time O(log n). What a removed region had covered is only looked for where somebody asks, in a tree over all regions
-//! that were ever covered: no order of adds and removes costs more than O(log n) each, whatever the depth of overlaps.
+//! time O(log n). What a removed region had covered is determined only when asked for, in a tree over all regions that
+//! were ever covered: no order of adds and removes costs more than O(log n) each, whatever the depth of overlaps.
 //! Memory follows the number of live regions, and of removed ones that nothing has overlapped since; both together are
 //! limited to [`REGIONS_MAX`].
 
@@ -36,13 +37,13 @@ pub struct LiveRegion {
     pub start: u64,
     /// Last address, not wrapping; `None` for a region of no bytes, which no address is in.
     pub last: Option<u64>,
-    /// Bytes of an element, as the trace says.
+    /// Bytes of an element, as recorded.
     pub element_bytes: u64,
     /// Elements.
     pub elements: u64,
     /// Type of an element.
     pub type_number: TypeNumber,
-    /// Who added it.
+    /// The thread that added it.
     pub thread: ThreadNumber,
     /// Number of the record that added it.
     pub seq: u64,
@@ -55,7 +56,7 @@ impl LiveRegion {
     #[inline]
     pub fn offset_in_element(&self, address: u64) -> u64 {
         let offset = address.wrapping_sub(self.start);
-        // Divisions of short numbers are fast; whether one is needed at all, the processor could not guess.
+        // Divisions of short numbers are fast; the processor could not predict a branch around them.
         match ((offset | self.element_bytes) >> 32, self.element_bytes) {
             (_, 0) => 0,
             (0, element_bytes) => u64::from(offset as u32 % element_bytes as u32),
@@ -64,27 +65,27 @@ impl LiveRegion {
     }
 }
 
-/// What lives at an address.
+/// The region at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Located<'a> {
     /// A region.
     Region(&'a LiveRegion),
-    /// None, but one was removed there, and no later add has overlapped that.
+    /// None, but one was removed there, and no later add has overlapped it.
     Removed,
     /// None.
     Nothing,
 }
 
-/// A region, in a line of the processor's cache of its own: looking regions up is waiting for memory.
+/// A region, in a cache line of its own: looking regions up is mostly waiting for memory.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 struct Slot {
     region: LiveRegion,
 }
 
-/// What else is known of the region in a slot.
+/// The state of the region in a slot, besides the region itself.
 #[derive(Debug, Clone)]
-struct Standing {
+struct SlotState {
     /// The live region with the same start that was added before it.
     below: u32,
     is_live: bool,
@@ -94,7 +95,7 @@ struct Standing {
 #[derive(Debug, Default)]
 pub struct LiveRegions {
     slots: Vec<Slot>,
-    standings: Vec<Standing>,
+    slot_states: Vec<SlotState>,
     free: Vec<u32>,
     /// The latest live region that starts at an address.
     by_start: HashMap<u64, u32>,
@@ -110,10 +111,10 @@ impl LiveRegions {
         Self::default()
     }
 
-    /// Takes a region that begins to live; gives its number.
+    /// Adds a live region; returns its number.
     ///
     /// # Errors
-    /// A limit when there are more than [`REGIONS_MAX`] regions.
+    /// A limit when there would be more than [`REGIONS_MAX`] regions.
     pub fn add(&mut self, added: &RegionAdded) -> Result<u64, Error> {
         if self.len() + self.removed.len() >= REGIONS_MAX {
             return Err(Error::limit(format!("more than {REGIONS_MAX} live regions at record {}", added.seq)));
@@ -141,17 +142,17 @@ impl LiveRegions {
         Ok(id)
     }
 
-    /// Drops the most recent live region that starts exactly there, and gives it; `None` when there is none.
+    /// Drops the most recent live region that starts exactly there, and returns it; `None` when there is none.
     pub fn remove(&mut self, removed: &RegionRemoved) -> Option<LiveRegion> {
         let Entry::Occupied(mut entry) = self.by_start.entry(removed.address) else { return None };
         let number = *entry.get();
-        let standing = self.standings.get_mut(number as usize)?;
-        if standing.below == NO_SLOT {
+        let slot_state = self.slot_states.get_mut(number as usize)?;
+        if slot_state.below == NO_SLOT {
             entry.remove();
         } else {
-            entry.insert(standing.below);
+            entry.insert(slot_state.below);
         }
-        standing.is_live = false;
+        slot_state.is_live = false;
         self.free.push(number);
         let region = self.slots.get(number as usize)?.region;
         if let Some(last) = region.last {
@@ -162,7 +163,7 @@ impl LiveRegions {
         Some(region)
     }
 
-    /// The region an address is in. The thread only chooses which recent answer is tried first.
+    /// The region that contains an address. The thread only selects which recent answer is tried first.
     #[inline]
     pub fn find(&mut self, thread: ThreadNumber, address: u64) -> Option<&LiveRegion> {
         match self.locate(thread, address) {
@@ -171,7 +172,7 @@ impl LiveRegions {
         }
     }
 
-    /// As [`Self::find`], and where no region lives, whether one was removed there.
+    /// As [`Self::find`], and where no region is live, whether one was removed there.
     #[inline]
     pub fn locate(&mut self, thread: ThreadNumber, address: u64) -> Located<'_> {
         let slot = self.recent.number(address);
@@ -181,9 +182,14 @@ impl LiveRegions {
     }
 
     /// [`Self::locate`] for many accesses at once, which is faster: the processor waits for several of them together.
-    /// `numbers` is memory to be used again.
+    /// `numbers` is memory to be reused.
     #[inline]
-    pub fn locate_all(&mut self, batch: &[Access], numbers: &mut Vec<u32>, mut tell: impl FnMut(&Access, Located<'_>)) {
+    pub fn locate_all(
+        &mut self,
+        batch: &[Access],
+        numbers: &mut Vec<u32>,
+        mut visit: impl FnMut(&Access, Located<'_>),
+    ) {
         self.recent.numbers(batch.iter().map(|access| access.address), numbers);
         // Regions are touched in a loop so short that the processor waits for many of them at once.
         let last = self.slots.len().saturating_sub(1);
@@ -193,7 +199,7 @@ impl LiveRegions {
             let slot = *number;
             let is_known = slot != recent::UNKNOWN && self.is_in(slot, access.address);
             let slot = if is_known { slot } else { self.look_up(access.thread, access.address) };
-            tell(access, self.located(slot));
+            visit(access, self.located(slot));
         }
     }
 
@@ -206,26 +212,27 @@ impl LiveRegions {
         }
     }
 
-    /// True when an address lies in a removed region that no later add has overlapped. Ask where [`Self::find`] says
-    /// none.
+    /// True when an address is in a removed region that no later add has overlapped. Valid only where [`Self::find`]
+    /// returns none.
     pub fn is_removed(&self, address: u64) -> bool {
         self.removed.contains(address)
     }
 
-    /// Number of live regions, those of no bytes too.
+    /// Number of live regions, including those of no bytes.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// True when no region lives.
+    /// True when there is no live region.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The live regions, in the order in which they were added.
     pub fn live(&self) -> Vec<LiveRegion> {
-        let slots = self.slots.iter().zip(&self.standings);
-        let mut live: Vec<_> = slots.filter(|(_, standing)| standing.is_live).map(|(slot, _)| slot.region).collect();
+        let slots = self.slots.iter().zip(&self.slot_states);
+        let mut live: Vec<_> =
+            slots.filter(|(_, slot_state)| slot_state.is_live).map(|(slot, _)| slot.region).collect();
         live.sort_unstable_by_key(|region| region.id);
         live
     }
@@ -236,18 +243,18 @@ impl LiveRegions {
             None => u32::try_from(self.slots.len()).expect("REGIONS_MAX fits 32 bits"),
         };
         let below = self.by_start.insert(region.start, number).unwrap_or(NO_SLOT);
-        let (slot, standing) = (Slot { region }, Standing { below, is_live: true });
-        match (self.slots.get_mut(number as usize), self.standings.get_mut(number as usize)) {
-            (Some(place), Some(of)) => (*place, *of) = (slot, standing),
+        let (slot, slot_state) = (Slot { region }, SlotState { below, is_live: true });
+        match (self.slots.get_mut(number as usize), self.slot_states.get_mut(number as usize)) {
+            (Some(place), Some(of)) => (*place, *of) = (slot, slot_state),
             _ => {
                 self.slots.push(slot);
-                self.standings.push(standing);
+                self.slot_states.push(slot_state);
             }
         }
         number
     }
 
-    /// True where a recent answer is right: a region's number is, within its bounds.
+    /// True where a recent answer is right: the number of a region is right within the region's bounds.
     #[inline]
     fn is_in(&self, slot: u32, address: u64) -> bool {
         let Some(Slot { region }) = self.slots.get(slot as usize) else { return true };

@@ -1,4 +1,4 @@
-//! The longest calls, each with its whole stack.
+//! The longest calls, each with its complete stack.
 
 use anytrace_core::span::Span;
 
@@ -12,7 +12,7 @@ pub struct Longest {
 }
 
 impl Longest {
-    /// Keeps so many.
+    /// Keeps this many.
     pub fn new(limit: usize) -> Self {
         Self { top: Top::new(limit) }
     }

@@ -1,20 +1,20 @@
 //! Longest matching blocks of two sequences (Ratcliff and Obershelp 1988), as Python's `difflib` finds them.
 //!
-//! The longest block that both sequences have is found first, then those to its left and right. The result reads well
-//! but is no shortest difference, and takes time squared; [`MATCH_STEPS_MAX`] bounds it.
+//! The longest block in both sequences is found first, then those to its left and right. The result is readable but not
+//! the shortest difference, and takes quadratic time; [`MATCH_STEPS_MAX`] bounds it.
 
 use std::collections::{HashMap, HashSet};
 
-/// Most comparisons made; what is left then counts as different.
+/// Most comparisons made; everything left then counts as different.
 pub const MATCH_STEPS_MAX: u64 = 2_000_000_000;
 
-/// From so many elements on, those of the second sequence that come very often are no starts of blocks.
+/// From this length on, very frequent elements of the second sequence do not start a block.
 const POPULAR_FROM: usize = 200;
 
 /// A block both sequences have: start in the first, start in the second, length.
 pub type Block = (usize, usize, usize);
 
-/// What [`operations`] tells of a range of each sequence.
+/// The operation that [`operations`] returns for a range of each sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// The same in both.
@@ -23,7 +23,7 @@ pub enum Operation {
     Delete,
     /// Only the second has something.
     Insert,
-    /// The first has one thing, the second another.
+    /// The two sequences differ here.
     Replace,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Matcher<'a> {
         let (mut i, mut j, mut size) = (a_low, b_low, 0);
         let mut before: Vec<(usize, usize)> = Vec::new();
         for at in a_low..a_high {
-            // Only one row is kept; the places it was written to are cleared before the next.
+            // Only one row is kept; the places that were written are cleared before the next.
             for (place, length) in before.drain(..) {
                 if let Some(slot) = self.lengths.get_mut(place) {
                     *slot = length;
@@ -149,7 +149,7 @@ pub fn matching_blocks(a: &[u64], b: &[u64], is_junk: &dyn Fn(usize) -> bool) ->
     joined
 }
 
-/// What makes the second sequence of the first, over all of both.
+/// The operations that turn the first sequence into the second, over all of both.
 pub fn operations(
     a: &[u64],
     b: &[u64],
@@ -207,7 +207,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// The longest block, the slow obvious way: of equal ones the first in the first sequence, then in the second.
+    /// The longest block, found in a slow and simple way: of equal ones the first in the first sequence, then in the
+    /// second.
     fn longest(a: &[u64], b: &[u64]) -> Block {
         let mut best = (0, 0, 0);
         for i in 0..a.len() {

@@ -1,5 +1,6 @@
-//! What the MESI protocol (Papamarcos & Patel 1984) does between private caches, as both models count it: [`crate::cache`]
-//! with hierarchies of any shape, [`crate::sharing`] with one small cache a core and the names of those who share.
+//! Transitions of the MESI protocol (Papamarcos & Patel 1984) between private caches, as both models count them:
+//! [`crate::cache`] with hierarchies of any shape, [`crate::sharing`] with one small cache per core and the names of
+//! the sharers.
 
 /// What MESI did between private caches, each a touch of a line; by the definitions of the corpus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct CoherenceCounts {
     pub replacement_misses: u64,
     /// Misses of a core that lost the line to another's write.
     pub coherence_misses: u64,
-    /// Of these, those that touch no byte the others wrote meanwhile.
+    /// Of these, misses whose access touches no byte that others had written since.
     pub false_sharing_misses: u64,
     /// Of these, the others.
     pub true_sharing_misses: u64,

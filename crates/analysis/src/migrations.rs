@@ -13,11 +13,11 @@ pub struct OnProcessor {
     pub edges: u64,
     /// Time between edges that were both there, in the source's unit.
     pub time: u64,
-    /// How often the track came there from another.
+    /// How often the track arrived there from another.
     pub arrivals: u64,
 }
 
-/// What is known of one track.
+/// The migrations of one track.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     /// Changes of processor.
@@ -28,14 +28,14 @@ pub struct Places {
     last: Option<(usize, u64)>,
 }
 
-/// The engine. Edges without a processor are passed over.
+/// The engine. Edges without a processor are ignored.
 #[derive(Debug, Default)]
 pub struct Migrations {
     tracks: Vec<Places>,
 }
 
 impl Migrations {
-    /// What is known of each track, by its number.
+    /// The migrations of each track, by its number.
     pub fn tracks(&self) -> &[Places] {
         &self.tracks
     }

@@ -1,7 +1,7 @@
-//! Pairs edges into whole spans: lengths, own time, depth, stack.
+//! Pairs edges into complete spans: lengths, own time, depth, stack.
 //!
-//! Spans come out as they end, so children before their parents. A source that breaks its contract (an end without a
-//! beginning, a span left open) is worked with and counted, never trusted.
+//! Spans are emitted as they end, so children before their parents. Violations of the source's contract (an end without
+//! a beginning, a span left open) are tolerated and counted.
 
 use anytrace_core::hash::Map;
 use anytrace_core::span::{BATCH_EDGES, Edge, EdgeFlags, EdgeKind, NameId, Span, TrackId};
@@ -12,8 +12,8 @@ use crate::stacks::{ROOT, StackTable};
 /// Most spans handed to engines at once.
 pub const BATCH_SPANS: usize = BATCH_EDGES;
 
-/// Most spans open at once, over all tracks: about 50 MB. What begins beyond is counted, and its time is its caller's
-/// own.
+/// Most spans open at once, over all tracks: about 50 MB. Later ones are counted, and their time belongs to their
+/// caller.
 pub const OPEN_MAX: usize = 1 << 20;
 
 /// Beside [`EdgeFlags`]' own, on a [`Span`]: another span of the same name that counts is open around it.
@@ -31,7 +31,7 @@ pub struct NestCounts {
     pub unmatched_ends: u64,
     /// Ends whose name is not that of the innermost open span.
     pub misnamed_ends: u64,
-    /// Spans nothing ended.
+    /// Spans without an end.
     pub left_open: u64,
     /// Edges earlier than the one before them on their track.
     pub backward: u64,
@@ -40,7 +40,7 @@ pub struct NestCounts {
 }
 
 impl NestCounts {
-    /// True when the source kept its contract and nothing was left out.
+    /// True when the source obeyed its contract and nothing was left out.
     pub fn is_clean(&self) -> bool {
         *self == Self { spans: self.spans, ..Self::default() }
     }
@@ -57,7 +57,7 @@ struct Frame {
     stack: u32,
     cpu: u16,
     flags: EdgeFlags,
-    /// What is known at its beginning does not keep it out.
+    /// False when its beginning already excludes it.
     is_kept: bool,
 }
 
@@ -107,7 +107,7 @@ impl Nest {
         self
     }
 
-    /// Takes edges; the spans that ended among them and count, at most as many as there are edges.
+    /// Takes edges; returns the spans that ended among them and count, at most as many as there are edges.
     pub fn pair(&mut self, edges: &[Edge], filter: &Resolved) -> &[Span] {
         self.spans.clear();
         for edge in edges {
@@ -120,7 +120,7 @@ impl Nest {
         &self.spans
     }
 
-    /// Ends what is still open where the trace ends, at most [`BATCH_SPANS`] at a time; empty when all is done.
+    /// Ends the spans still open at the end of the trace, at most [`BATCH_SPANS`] at a time; empty when all are ended.
     pub fn finish(&mut self, filter: &Resolved) -> &[Span] {
         self.spans.clear();
         while self.spans.len() < BATCH_SPANS && self.finishing < self.tracks.len() {
@@ -142,12 +142,12 @@ impl Nest {
         self.stacks.as_ref()
     }
 
-    /// Gives the stacks away.
+    /// Returns the stacks.
     pub fn into_stacks(self) -> Option<StackTable> {
         self.stacks
     }
 
-    /// What was met.
+    /// The counters.
     pub fn counts(&self) -> NestCounts {
         self.counts
     }
@@ -250,7 +250,7 @@ impl Nest {
     }
 }
 
-/// Tracks and names whose open spans are counted in plain tables; what is beyond is counted in a map of open ones.
+/// Tracks and names whose open spans are counted in plain tables; further ones are counted in a map.
 const DENSE_TRACKS: u32 = 1024;
 const DENSE_NAMES: u32 = 4096;
 
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_contract_is_counted_and_survived() {
+    fn violations_of_the_contract_are_counted_and_tolerated() {
         let filter = Resolved::new(SpanFilter::default());
         let mut nest = Nest::new(None);
         let edges = [end(1, 9, 1), begin(5, 0, 1), end(3, 0, 2), end(4, 0, 1), begin(7, 0, 1), begin(8, 0, 1)];
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_its_callers_own_time() {
+    fn spans_that_are_too_deep_are_own_time_of_their_caller() {
         let filter = Resolved::new(SpanFilter::default());
         let mut nest = Nest::new(None).with_open_max(1);
         let edges = [begin(0, 0, 1), begin(1, 0, 2), begin(2, 0, 3), end(3, 0, 3), end(4, 0, 2), end(9, 0, 1)];

@@ -1,6 +1,6 @@
-//! The whole of a trace at a glance: who was busy when, and with what, in memory that does not grow with time.
+//! An overview of an entire trace: which thread was busy when, and with what, in memory that does not grow with time.
 //!
-//! Each thread has a row of bins of time, and cells of several bins with the busiest names. Where a trace ends is not
+//! Each thread has a row of bins of time, and cells of several bins with the busiest names. The end of a trace is not
 //! known ahead, so bins double their width whenever there are too few.
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeFlags, EdgeKind, NameId};
@@ -18,29 +18,29 @@ const CELLS: usize = 128;
 /// Bins of a cell, as a power of two; fewer as long as the trace is short, or its names would share a cell.
 const CELL_SHIFT_MAX: u32 = 4;
 
-/// Names counted in a cell; where there are more, the least are forgotten.
+/// Names counted in a cell; where there are more, the smallest are dropped.
 const CELL_NAMES: usize = 16;
 
 /// Most threads with a row of their own; the others share the last.
 pub const ROWS_MAX: usize = 512;
 
-/// Most spans open on one track; what is inside them is theirs.
+/// Most spans open on one track; spans inside these count as part of them.
 const DEPTH_MAX: usize = 1 << 16;
 
-/// The engine. Of the filter, the duration is not asked: it is not known before the end.
+/// The engine. It ignores the duration in the filter, which is not known before a span ends.
 #[derive(Debug, Default)]
 pub struct Overview {
     grid: Grid,
     rows: Vec<Row>,
-    tracks: Vec<State>,
+    tracks: Vec<TrackState>,
     names: Vec<u128>,
     range: Option<(u64, u64)>,
     /// Of each thread, whether spans of it count.
     has_spans: Vec<bool>,
 }
 
-/// Which times the bins stand for: bin `n` of a row is times `(first + n) << shift` and on, and in cell
-/// `n >> cell_shift`.
+/// The times of the bins: bin `n` of a row covers times from `(first + n) << shift` on, and is in cell `n >>
+/// cell_shift`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Grid {
     shift: u32,
@@ -73,7 +73,7 @@ impl Default for Row {
 }
 
 #[derive(Debug, Clone, Default)]
-struct State {
+struct TrackState {
     /// Of each open span, whether it counts.
     open: Vec<bool>,
     /// Names of the open spans that count.
@@ -82,7 +82,7 @@ struct State {
     last: u64,
 }
 
-/// An overview drawn to so many columns.
+/// An overview drawn with this many columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     /// First time, in the source's unit.
@@ -100,9 +100,9 @@ pub struct Picture {
 /// One thread's line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The thread; the last line that is possible stands for all further ones.
+    /// The thread; the last possible row represents all further threads.
     pub thread: ThreadIndex,
-    /// True when the line stands for several threads.
+    /// True when the row represents several threads.
     pub is_shared: bool,
     /// Time in spans that count.
     pub busy: u128,
@@ -124,7 +124,7 @@ pub struct Column {
 }
 
 impl Overview {
-    /// Draws it: so many columns over the times that were seen.
+    /// Draws it: this many columns over the times that occurred.
     pub fn picture(&self, width: usize) -> Picture {
         let (from, to) = self.range.unwrap_or_default();
         let width = width.max(1);
@@ -156,7 +156,7 @@ impl Overview {
         let mut busy = 0.0;
         let mut names: Vec<(NameId, f64)> = Vec::new();
         let bin_of = |time: u64| usize::try_from((time >> shift).saturating_sub(first)).unwrap_or(BINS).min(bins_end);
-        // What happened at the very end is in the last column.
+        // Events at the very end are in the last column.
         let is_last = column + 1 == width;
         let last = if is_last { bin_of(to) } else { bin_of(end - 1) };
         for bin in bin_of(start)..=last {
@@ -187,7 +187,7 @@ impl Overview {
         }
         let track = edge.track as usize;
         if track >= self.tracks.len() {
-            self.tracks.resize_with(track + 1, State::default);
+            self.tracks.resize_with(track + 1, TrackState::default);
         }
         let thread = about.directory.thread_of(edge.track) as usize;
         let row = thread.min(ROWS_MAX - 1);
@@ -209,7 +209,7 @@ impl Overview {
             }
             EdgeKind::End => state.end(),
             EdgeKind::Instant | EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => {
-                // An end without its beginning is no event.
+                // An end without its beginning is not an event.
                 let is_event = edge.kind == EdgeKind::Instant && !edge.flags.has(EdgeFlags::ORPHAN);
                 if is_event && filter.keeps_time(now) && filter.keeps_name(edge.name) {
                     self.see(now, now);
@@ -235,7 +235,7 @@ impl Overview {
             self.names.resize(index + 1, 0);
         }
         self.names[index] += u128::from(to - from);
-        // Bins are looked up when all of the stretch has room: they may get wider meanwhile.
+        // Bins are looked up when there is room for the entire stretch: making room may widen them.
         let (first, last) = (self.bin(from), self.bin(to - 1));
         let Grid { shift, cell_shift, first: base } = self.grid;
         let row = &mut self.rows[row];
@@ -303,10 +303,10 @@ impl Grid {
         (CELLS as u64) << self.cell_shift
     }
 
-    /// A grid that holds a whole range of times, with room on both sides.
+    /// A grid that covers an entire range of times, with room on both sides.
     fn extended(self, range: (u64, u64)) -> Self {
         let Self { mut shift, mut cell_shift, .. } = self;
-        // A quarter of the bins is room for what comes.
+        // A quarter of the bins stays free for later times.
         while (range.1 >> shift) - (range.0 >> shift) >= ((CELLS as u64) << cell_shift) / 4 * 3 {
             if cell_shift < CELL_SHIFT_MAX {
                 cell_shift += 1;
@@ -317,12 +317,12 @@ impl Grid {
         let grid = Self { shift, cell_shift, first: 0 };
         let (low, high) = (range.0 >> shift, range.1 >> shift);
         let room = (grid.bins() - (high - low + 1)) / 2;
-        // Cells begin at whole multiples of their bins.
+        // Cells begin at multiples of their size in bins.
         Self { first: low.saturating_sub(room) >> cell_shift << cell_shift, ..grid }
     }
 }
 
-impl State {
+impl TrackState {
     /// True when the span counts.
     fn begin(&mut self, edge: &Edge, filter: &Resolved) -> bool {
         if self.skipped > 0 || self.open.len() >= DEPTH_MAX {
@@ -347,7 +347,7 @@ impl State {
     }
 }
 
-/// Share of a bin that lies between two times.
+/// Share of a bin between two times.
 fn overlap(start: u64, end: u64, bin_start: u64, shift: u32) -> f64 {
     let bin_end = u128::from(bin_start) + (1_u128 << shift);
     let from = u128::from(start.max(bin_start));
@@ -400,7 +400,7 @@ mod tests {
         let names: Vec<_> = picture.lines[0].columns.iter().map(|column| column.name).collect();
         let (a, b) = (Some(0), Some(1));
         assert_eq!(names, [a, a, a, a, a, None, b, b, b, b]);
-        // Up to many times as long, a name never shows where another one is.
+        // Up to many times that length, a name never appears in place of another.
         for times in 1..200 {
             let edges: Vec<_> =
                 (0..10).flat_map(|n| [begin(n * times, 0, n as u32), end((n + 1) * times, 0, n as u32)]).collect();
@@ -426,7 +426,7 @@ mod tests {
                 for (n, column) in line.columns.iter().enumerate() {
                     let times = edge(n)..edge(n + 1);
                     let share = times.clone().filter(|&time| is_busy(time)).count() as f64 / times.count() as f64;
-                    // Bins are wider than a unit here, so a column's borders may lie inside one.
+                    // Bins are wider than a unit here, so the border of a column may fall inside one.
                     assert!((column.busy - share).abs() < 0.05, "{} for {share}", column.busy);
                 }
             }
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_that_get_wider_keep_what_they_hold() {
+    fn bins_that_get_wider_keep_their_contents() {
         for seed in 1..40 {
             let mut random = Random(seed);
             let mut step = move || {
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_range_cuts_what_reaches_over_its_ends() {
+    fn a_time_range_cuts_spans_that_extend_beyond_it() {
         let edges = [begin(0, 0, 0), end(1000, 0, 0)];
         let time = Some((TimeBound::Native(200), TimeBound::Native(300)));
         let picture = overview(&edges, SpanFilter { time, ..SpanFilter::default() }).picture(10);

@@ -1,4 +1,4 @@
-//! One pass over a trace's edges that feeds any number of engines.
+//! One pass over a trace's edges that runs any number of engines.
 //!
 //! ```
 //! use anytrace_analysis::accounting::{Accounting, By};
@@ -7,7 +7,7 @@
 //!
 //! let mut accounting = Accounting::new(By::Name);
 //! let mut pass = Pass::new(SpanFilter::default(), false, vec![&mut accounting]);
-//! // `trace.spans(&options, &mut pass, &mut sink)?` tells the trace.
+//! // `trace.spans(&options, &mut pass, &mut sink)?` emits the trace.
 //! let done = pass.finish();
 //! assert_eq!(done.counts.spans, 0);
 //! assert!(accounting.into_rows().is_empty());
@@ -25,12 +25,12 @@ use crate::filter::{Resolved, SpanFilter};
 use crate::nest::{BATCH_SPANS, Nest, NestCounts};
 use crate::stacks::StackTable;
 
-/// What engines may ask about besides spans.
+/// What engines may use besides spans.
 #[derive(Clone, Copy)]
 pub struct About<'a> {
     /// Tracks and names.
     pub directory: &'a Directory,
-    /// What counts. Spans an engine is given are filtered already, batches are not.
+    /// The selection. Spans reach an engine already filtered, batches do not.
     pub filter: &'a Resolved,
 }
 
@@ -44,7 +44,7 @@ pub trait Engine {
         Ok(())
     }
 
-    /// The next whole spans that count, at most 1,024; children before their parents.
+    /// The next complete spans that count, at most 1,024; children before their parents.
     fn spans(&mut self, _spans: &[Span], _about: About<'_>) {}
 
     /// True when [`Self::batch`] looks at attributes.
@@ -56,16 +56,16 @@ pub trait Engine {
     fn batch(&mut self, _batch: &EdgeBatch, _about: About<'_>) {}
 }
 
-/// What a pass knows when it is over.
+/// The result of a pass.
 #[derive(Debug)]
 pub struct Done {
     /// Tracks and names.
     pub directory: Directory,
     /// The stacks, where they were asked for.
     pub stacks: Option<StackTable>,
-    /// What was met.
+    /// The counters of the pairing.
     pub counts: NestCounts,
-    /// What was met beside spans.
+    /// The counters of everything besides spans.
     pub edges: EdgeCounts,
     /// Threads with spans that count.
     pub threads: u64,
@@ -73,14 +73,14 @@ pub struct Done {
     pub range: Option<(u64, u64)>,
 }
 
-/// Edges beside those of spans, and what is special about the ends of spans; only what the filter keeps.
+/// Edges besides those of spans, and special ends of spans; only what the filter keeps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EdgeCounts {
     /// Things of no length, orphans not among them.
     pub instants: u64,
     /// Ends whose beginning is not in the trace.
     pub orphans: u64,
-    /// Ends that nothing on the wire says.
+    /// Ends that are not in the trace but were deduced.
     pub deduced: u64,
     /// Spans open where the trace ends.
     pub unfinished: u64,
@@ -113,7 +113,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Ends what the trace left open; to be called once, after all edges.
+    /// Ends the spans that the trace left open; call it once, after all edges.
     pub fn finish(mut self) -> Done {
         while !self.nest.finish(&self.filter).is_empty() {
             self.hand_out();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_special_is_counted() {
+    fn special_ends_and_edges_are_counted() {
         let mut edges =
             vec![begin(1, 0, 0), begin(2, 0, 0), edge(EdgeKind::Instant, 3, 0, 0), end(4, 0, 0), end(5, 0, 0)];
         edges.push(Edge { flags: EdgeFlags::ORPHAN, ..edge(EdgeKind::Instant, 6, 0, 0) });
@@ -249,7 +249,7 @@ mod tests {
         let mut pass = Pass::new(SpanFilter::default(), false, Vec::new());
         play(&edges, TimeUnit::Order, &mut pass);
         assert_eq!(pass.finish().edges, EdgeCounts { instants: 1, orphans: 1, deduced: 1, unfinished: 1 });
-        // What does not count is not counted here either.
+        // Edges that the filter excludes are not counted here either.
         for (threads, depth, expected) in [
             (vec![99], None, EdgeCounts::default()),
             (vec![], Some(1..2), EdgeCounts { instants: 1, orphans: 1, deduced: 1, unfinished: 0 }),

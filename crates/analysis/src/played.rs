@@ -1,4 +1,4 @@
-//! For tests: random edges that keep the contract, and the obvious version of pairing them.
+//! For tests: random edges that obey the contract, and a simple version of pairing them.
 
 use anytrace_core::span::{
     Edge, EdgeBatch, EdgeFlags, EdgeKind, NO_CPU, NameId, SpanSink, SpanSource, TimeUnit, Track, TrackId,
@@ -26,7 +26,7 @@ pub(crate) fn end(time: u64, track: TrackId, name: NameId) -> Edge {
     edge(EdgeKind::End, time, track, name)
 }
 
-/// Edges of some tracks and names, properly nested, all ended; times may stand still. `seq` counts edges.
+/// Edges of some tracks and names, properly nested, all ended; several may have the same time. `seq` counts edges.
 pub(crate) fn random_edges(random: &mut Random, tracks: u32, names: u32, count: usize) -> Vec<Edge> {
     let mut edges = Vec::new();
     let mut open: Vec<Vec<NameId>> = vec![Vec::new(); tracks as usize];
@@ -118,7 +118,7 @@ pub(crate) fn obvious(edges: &[Edge]) -> Vec<Slow> {
     found
 }
 
-/// Tells edges to a sink as a format does: tracks are threads 100, 101, …; names `f0`, `f1`, ….
+/// Emits edges to a sink as a format does: tracks are threads 100, 101, …; names `f0`, `f1`, ….
 pub(crate) fn play(edges: &[Edge], unit: TimeUnit, sink: &mut dyn SpanSink) {
     let origin = edges.iter().map(|edge| edge.time).min().unwrap_or_default();
     sink.source(&SpanSource { format: "test", unit, origin, epoch_ns: None }).unwrap();

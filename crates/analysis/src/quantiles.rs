@@ -13,7 +13,7 @@ const GATHERED_MAX: usize = 4096;
 /// Tables begin at this many numbers seen.
 const TABLE_AT: u64 = 256;
 
-/// Numbers, by count. See [`Sorted`] for what it answers.
+/// Numbers, by count. See [`Sorted`] for the queries.
 #[derive(Debug, Clone, Default)]
 pub struct Quantiles {
     /// How often each small number was added.
@@ -21,7 +21,7 @@ pub struct Quantiles {
     gathered: Vec<u64>,
     /// Sorted runs, longest first, each at least about twice as long as the next.
     runs: Vec<Vec<(u64, u64)>>,
-    /// What is not in the table.
+    /// Numbers that are not in the table.
     others: Others,
 }
 
@@ -44,7 +44,7 @@ impl Others {
 }
 
 impl Quantiles {
-    /// Adds a number. For a small one that is no more than one count.
+    /// Adds a number. For a small one this is a single increment.
     #[inline]
     pub fn push(&mut self, value: u64) {
         match usize::try_from(value).ok().and_then(|n| self.table.get_mut(n)) {
@@ -56,7 +56,7 @@ impl Quantiles {
     /// Adds all numbers of another.
     pub fn merge(&mut self, other: Self) {
         for (value, count) in other.sorted().counts {
-            // Most go into the table; what does not becomes one more run.
+            // Most go into the table; the others become one more run.
             match usize::try_from(value).ok().and_then(|n| self.table.get_mut(n)) {
                 Some(own) if u64::from(*own) + count <= u64::from(u32::MAX) => {
                     *own += u32::try_from(count).unwrap_or(0);
@@ -67,7 +67,7 @@ impl Quantiles {
         self.fold();
     }
 
-    /// How many numbers were added. Goes through the table, as what follows does.
+    /// How many numbers were added. Walks the table, as do the methods below.
     pub fn count(&self) -> u64 {
         self.others.count + self.small().map(|(_, count)| count).sum::<u64>()
     }
@@ -90,7 +90,7 @@ impl Quantiles {
         self.others.max.max(small)
     }
 
-    /// What the table counts.
+    /// The counts in the table.
     fn small(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
         let counted = self.table.iter().enumerate().filter(|(_, count)| **count > 0);
         counted.map(|(value, &count)| (value as u64, u64::from(count)))
@@ -119,13 +119,13 @@ impl Quantiles {
     fn spare(&mut self, value: u64, count: u64) {
         self.others.add(value, count);
         match self.runs.last_mut() {
-            // Values come in order, so they make a run by themselves.
+            // Ascending values make a run by themselves.
             Some(run) if run.last().is_some_and(|&(last, _)| last < value) => run.push((value, count)),
             _ => self.runs.push(vec![(value, count)]),
         }
     }
 
-    /// Sorts what was gathered into a run, and lets the table grow with what it has to hold.
+    /// Sorts the gathered numbers into a run, and lets the table grow with its contents.
     fn fold(&mut self) {
         self.gathered.sort_unstable();
         let mut run: Vec<(u64, u64)> = Vec::new();
@@ -206,7 +206,7 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// The number at a place of the sorted list, from 0; `None` behind its end.
+    /// The number at a place of the sorted list, from 0; `None` past its end.
     pub fn nth(&self, place: u64) -> Option<u64> {
         let mut before = 0_u64;
         for &(value, count) in &self.counts {

@@ -1,11 +1,10 @@
-//! What if a type had another layout? An adaptor that stands before any engine and tells it the trace as it would be:
+//! Simulates another layout of a type: an adapter in front of any engine that emits the trace as it would be with
 //! fields at other offsets, elements of another size, parts of an element apart from each other.
 //!
-//! All regions of such a type move to addresses that no program has, where an allocator gives them room as a common one
-//! would: 16-byte alignment, 8 bytes of its own before each block, freed blocks of a size used again, the latest first;
-//! each part of an element from a pool of its own.
-//! A type that keeps its size stays where it is. An access over several fields becomes one for each piece. Where a part is
-//! behind a pointer, that pointer is read first.
+//! All regions of such a type move to addresses that no program has, where they are placed as by a common allocator:
+//! 16-byte alignment, 8 bytes of its own before each block, freed blocks of a size used again, the latest first; each
+//! part of an element from a pool of its own. A type that keeps its size stays in place. An access over several fields
+//! becomes one for each piece. Where a part is behind a pointer, that pointer is read first.
 
 mod heap;
 
@@ -57,18 +56,18 @@ pub struct TypePlan {
     pub name: String,
     /// Bytes of an element as it was: only regions with such elements change.
     pub old_bytes: u64,
-    /// The new parts; one where nothing is split.
+    /// The new parts; a single one where nothing is split.
     pub parts: Vec<Part>,
-    /// Where each byte goes. Bytes that no move has, padding as a rule, stay near where they were.
+    /// The new place of each byte. Bytes without a move, usually padding, stay near their old place.
     pub moves: Vec<Move>,
-    /// Where in the first part a pointer to the others stands, when they are not reached otherwise.
+    /// Offset in the first part of a pointer to the others, where they are not reached otherwise.
     pub pointer: Option<u64>,
-    /// True when regions move even if the size stays: to compare with what moves.
+    /// True when regions move even if the size stays: as a base for comparison with plans that move regions.
     pub always_moves: bool,
 }
 
 impl TypePlan {
-    /// Checks what cannot be and puts the moves in order.
+    /// Rejects impossible plans and sorts the moves.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -122,7 +121,7 @@ impl TypePlan {
             && self.parts.first().is_some_and(|part| part.bytes == self.old_bytes)
     }
 
-    /// Where a byte goes and how many behind it go with it.
+    /// The new place of a byte, and how many of the following bytes move with it.
     fn place(&self, offset: u64) -> (usize, u64, u64) {
         let next = self.moves.partition_point(|one| one.from <= offset);
         if let Some(one) = next.checked_sub(1).and_then(|at| self.moves.get(at)) {
@@ -150,9 +149,9 @@ pub struct Remap<'a> {
     plans: Vec<TypePlan>,
     by_name: Map<String, usize>,
     inner: &'a mut dyn AccessSink,
-    /// By type number of the trace: the number told on, and the plan.
+    /// By type number of the trace: the number passed on, and the plan.
     types: Vec<(TypeNumber, Option<usize>)>,
-    told: TypeNumber,
+    type_count: TypeNumber,
     regions: LiveRegions,
     moved: Map<u64, Moved>,
     /// A pool for each part, so that parts of one element do not share lines.
@@ -166,14 +165,14 @@ pub struct Remap<'a> {
 pub struct RemapDone {
     /// Regions that changed.
     pub regions: u64,
-    /// Regions of the types whose elements are of another size than the plan's: they stayed.
+    /// Regions of the types whose elements do not have the size in the plan: they stayed.
     pub other_sizes: u64,
-    /// Accesses told at another place.
+    /// Accesses emitted at another place.
     pub accesses: u64,
 }
 
 impl<'a> Remap<'a> {
-    /// Tells the trace on to `inner` as if types were as planned. Of several plans for a type the last counts.
+    /// Emits the trace to `inner` as if types were as planned. Of several plans for a type the last counts.
     pub fn new(plans: Vec<TypePlan>, inner: &'a mut dyn AccessSink) -> Self {
         let by_name = plans.iter().enumerate().map(|(at, plan)| (canonical_name(bare_name(&plan.name)), at)).collect();
         Self {
@@ -181,7 +180,7 @@ impl<'a> Remap<'a> {
             by_name,
             inner,
             types: Vec::new(),
-            told: 0,
+            type_count: 0,
             regions: LiveRegions::new(),
             moved: Map::default(),
             heaps: Vec::new(),
@@ -190,7 +189,7 @@ impl<'a> Remap<'a> {
         }
     }
 
-    /// What was changed so far.
+    /// The changes so far.
     pub fn done(&self) -> RemapDone {
         self.done
     }
@@ -219,7 +218,7 @@ impl<'a> Remap<'a> {
         let mut has_read_pointer = false;
         loop {
             let Some(piece) = self.piece(&region, address) else {
-                // What is behind the region's end stays where it was.
+                // Bytes past the end of the region stay in place.
                 return self.push(Access { address, bytes: short(left), ..*access });
             };
             if let Some(pointer) = piece.pointer.filter(|_| !has_read_pointer) {
@@ -298,14 +297,14 @@ impl AccessSink for Remap<'_> {
     fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         let text = name.map(|name| String::from_utf8_lossy(name).into_owned());
         let plan = text.as_deref().and_then(|name| self.by_name.get(&canonical_name(bare_name(name))).copied());
-        self.types.push((self.told, plan));
-        self.inner.type_name(self.told, name)?;
-        self.told += 1;
+        self.types.push((self.type_count, plan));
+        self.inner.type_name(self.type_count, name)?;
+        self.type_count += 1;
         let parts = plan.and_then(|plan| self.plans.get(plan)).map_or(1, |plan| plan.parts.len());
         for part in 1..parts {
             let name = format!("{} (part {})", text.as_deref().unwrap_or_default(), part + 1);
-            self.inner.type_name(self.told, Some(name.as_bytes()))?;
-            self.told += 1;
+            self.inner.type_name(self.type_count, Some(name.as_bytes()))?;
+            self.type_count += 1;
         }
         Ok(())
     }
@@ -314,9 +313,9 @@ impl AccessSink for Remap<'_> {
         self.flush()?;
         let id = self.regions.add(region)?;
         let (type_number, plan) = self.types.get(region.type_number as usize).copied().unwrap_or((0, None));
-        let told = RegionAdded { type_number, ..*region };
+        let added = RegionAdded { type_number, ..*region };
         let Some((plan_number, bases)) = plan.and_then(|plan| Some((plan, self.settle(plan, region)?))) else {
-            return self.inner.region_added(&told);
+            return self.inner.region_added(&added);
         };
         let parts = self.plans.get(plan_number).map(|plan| plan.parts.clone()).unwrap_or_default();
         for ((base, part), number) in bases.iter().zip(&parts).zip(0..) {

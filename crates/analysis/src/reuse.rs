@@ -44,7 +44,7 @@ pub use windows::{Phase, Window, WorkingSet};
 /// No line has this number, as lines have at least two bytes.
 const NO_LINE: u64 = u64::MAX;
 
-/// Of what parts of the accesses curves are made besides that of all.
+/// The parts of the accesses for which curves are made, besides that of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Parts {
     /// None.
@@ -69,7 +69,7 @@ pub struct ReuseOptions {
     pub sample: Option<Sample>,
     /// Follow the working set over time.
     pub has_windows: bool,
-    /// Records a window of the working set, where it should not follow the trace's length.
+    /// Records per window of the working set, if it should not depend on the trace's length.
     pub window_records: Option<u64>,
 }
 
@@ -79,9 +79,9 @@ impl Default for ReuseOptions {
     }
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct ReuseResults {
     /// Bytes of a line.
     pub line_bytes: u64,
     /// Accesses of no bytes, which touch no line.
@@ -123,10 +123,10 @@ struct Touch {
     part: usize,
 }
 
-/// Touches put aside at most, but for those of one access.
+/// Most touches set aside, except for those of a single access.
 const PENDING_MAX: usize = 128;
 
-/// What is counted of a part.
+/// The counters of a part.
 #[derive(Debug, Default)]
 struct Counts {
     line_accesses: u64,
@@ -163,7 +163,7 @@ pub struct Reuse {
 }
 
 impl Reuse {
-    /// Begins. A line size that is no power of two is rounded up to one.
+    /// A line size that is not a power of two is rounded up to one.
     pub fn new(options: ReuseOptions) -> Self {
         let line_bytes = options.line_bytes.clamp(2, 1 << 62).next_power_of_two();
         let windows = options.has_windows.then(|| Windows::new(options.window_records));
@@ -346,8 +346,8 @@ impl Reuse {
         }
     }
 
-    /// The curves, of a trace of so many records.
-    pub fn finish(self, records: u64) -> Found {
+    /// The curves of a trace with this many records.
+    pub fn finish(self, records: u64) -> ReuseResults {
         let is_sampled = self.sampled.as_ref().is_some_and(Sampled::is_part);
         let zero_size = self.zero_size;
         let line_bytes = self.options.line_bytes;
@@ -364,7 +364,7 @@ impl Reuse {
                 exact.add_repeats(self.repeats);
                 let parts = self.parts.into_iter().map(|mut counts| {
                     counts.distances.add(0, counts.repeats as f64);
-                    // Whole numbers as they are: nothing is rounded.
+                    // Integers are used as they are: nothing is rounded.
                     let (_, distances) = rounded(counts.distances.iter().collect::<Vec<_>>().into_iter(), 0.0);
                     Curve::new(counts.line_accesses + counts.repeats, counts.cold, distances)
                 });
@@ -374,7 +374,7 @@ impl Reuse {
         let parts = self.names.into_iter().zip(parts).map(|(name, curve)| Part { name, curve });
         let mut parts: Vec<_> = parts.filter(|part| part.curve.line_accesses > 0).collect();
         parts.sort_by(|a, b| b.curve.line_accesses.cmp(&a.curve.line_accesses).then_with(|| a.name.cmp(&b.name)));
-        Found {
+        ReuseResults {
             line_bytes,
             zero_size,
             curve,
@@ -395,7 +395,7 @@ impl AccessSink for Reuse {
         self.sampled.as_ref()?.sieve(seq, self.line_shift)
     }
 
-    fn held_back(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
+    fn sieved_out(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
         let by_thread = matches!(self.options.parts, Parts::Thread | Parts::PrivateThread);
         if let Some(sampled) = &mut self.sampled {
             sampled.count(accesses, by_thread.then_some(thread as usize));
@@ -406,7 +406,7 @@ impl AccessSink for Reuse {
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
         let is_private = self.options.parts == Parts::PrivateThread;
         if is_private || self.options.parts == Parts::Thread {
-            // Numbers are told in order.
+            // Numbers are announced in order.
             debug_assert_eq!(number as usize, self.parts.len());
             self.add_part(id.map_or_else(|| "(other threads)".to_owned(), |id| format!("thread {id}")));
             if is_private {

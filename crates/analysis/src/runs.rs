@@ -1,7 +1,7 @@
-//! How long threads ran before another took over, in the order of a trace: an adaptor before any engine.
+//! How long threads ran before another took over, in the order of a trace: an adapter in front of any engine.
 //!
-//! What threads do to each other's caches follows the order in which they ran. Where each ran for long before the next
-//! did, a trace shows little of what they would do side by side; [`crate::interleave`] shows more.
+//! The effect of threads on each other's caches depends on the order in which they ran. Where each ran for long before
+//! the next did, a trace shows little of what they would do in parallel; [`crate::interleave`] shows more.
 
 use anytrace_core::Error;
 use anytrace_core::access::{
@@ -32,7 +32,7 @@ struct Thread {
     in_long_runs: u64,
 }
 
-/// What was measured.
+/// The lengths of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Runs {
     /// Accesses of all threads.
@@ -41,7 +41,7 @@ pub struct Runs {
     pub runs: u64,
     /// Accesses of the longest.
     pub longest: u64,
-    /// At least half of all accesses are in runs of so many or more: a power of two.
+    /// At least half of all accesses are in runs of this many or more: a power of two.
     pub half_in_runs_of: u64,
     /// Threads with accesses.
     pub threads: usize,
@@ -50,7 +50,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// True when threads ran apart: two or more mostly in long runs.
+    /// True when threads ran separately: two or more mostly in long runs.
     pub fn is_apart(&self) -> bool {
         self.threads_in_long_runs > 1
     }
@@ -67,7 +67,7 @@ impl<'a> RunLengths<'a> {
         Self { inner, threads: Vec::new(), latest: None, run: 0, runs: 0, longest: 0, by_length: [0; 64] }
     }
 
-    /// What was measured.
+    /// The lengths of runs.
     pub fn finish(mut self) -> Runs {
         self.end_run();
         let accesses: u64 = self.threads.iter().map(|thread| thread.accesses).sum();
@@ -116,9 +116,9 @@ impl AccessSink for RunLengths<'_> {
         self.inner.sieve(seq)
     }
 
-    fn held_back(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
+    fn sieved_out(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
         self.take(thread, accesses);
-        self.inner.held_back(accesses, thread)
+        self.inner.sieved_out(accesses, thread)
     }
 
     fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {

@@ -25,12 +25,12 @@
 
 mod cache;
 mod fields;
-mod found;
 #[cfg(test)]
 mod lifetime_tests;
 mod lines;
 mod pairs;
 mod proposals;
+mod results;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -45,11 +45,11 @@ use crate::mesi::CoherenceCounts;
 use cache::Cache;
 pub use fields::FieldName;
 use fields::{Fields, Touch};
-pub use found::{ContendedLine, Found, LineCore, MesiStats};
-use lines::{Copy, Entry, Kind, SharedLine, Solo, State, Uses};
+use lines::{Copy, CopyState, Entry, EntryKind, SharedLine, Solo, Uses};
 pub use pairs::{ALL_CORES, Pair, Side};
 use pairs::{Cost, Pairs};
 pub use proposals::Proposal;
+pub use results::{ContendedLine, LineCore, MesiStats, SharingResults};
 pub use trial::{Tried, try_all};
 
 /// Longest lines, in bytes.
@@ -92,9 +92,9 @@ impl SharingOptions {
 pub enum Cores {
     /// Each on its own.
     PerThread,
-    /// On so many cores in turn, in the order in which threads appear.
+    /// On this many cores in turn, in the order in which threads appear.
     Count(u32),
-    /// By the thread's id, up to [`CORE_MAX`]; threads that are not in the list have a core each.
+    /// By the thread's id, up to [`CORE_MAX`]; each thread that is not in the list has a core of its own.
     Map(Vec<(u64, u32)>),
 }
 
@@ -112,7 +112,7 @@ pub struct Sharing<'a> {
     fields: Fields<'a>,
     pairs: Pairs,
     stats: MesiStats,
-    /// Coherence misses of which an access of the copy's lifetime touched what others had written.
+    /// Coherence misses in whose copy's lifetime an access touched bytes that others had written.
     true_misses: u64,
     zero_size: u64,
 }
@@ -128,8 +128,8 @@ struct LineTouch<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    /// Begins. Where `layouts` knows a type, its fields have names, and what the trace records as one element of many
-    /// times the type's size is an array. A line size that is no power of two is rounded up to one.
+    /// Where `layouts` has a type, its fields have names, and a region recorded as one element of a multiple of the
+    /// type's size is an array. A line size that is not a power of two is rounded up to one.
     pub fn new(options: SharingOptions, layouts: Option<&'a mut dyn Layouts>) -> Self {
         let line_bytes = options.line_bytes.clamp(1, LINE_BYTES_MAX).next_power_of_two();
         let options = SharingOptions { line_bytes, ..options };
@@ -166,7 +166,7 @@ impl<'a> Sharing<'a> {
             Cores::Count(cores) => number % (*cores).max(1),
             Cores::Map(map) => {
                 let listed = map.iter().find(|(thread, _)| Some(*thread) == id).map(|(_, core)| (*core).min(CORE_MAX));
-                // Behind all cores of the list.
+                // Past all cores of the list.
                 let free = map.iter().map(|(_, core)| *core).max().unwrap_or(0).min(CORE_MAX) + 1;
                 listed.unwrap_or(free.saturating_add(number))
             }
@@ -209,27 +209,27 @@ impl<'a> Sharing<'a> {
         let next = u32::try_from(self.entries.len()).map_err(|_| Error::limit("more than 2^32 distinct lines"))?;
         let at = *self.by_number.entry(number).or_insert(next);
         if at == next {
-            let solo = Solo { state: State::Invalid, uses: Uses::default(), last: touch };
-            self.entries.push(Entry { number, kind: Kind::Solo(solo) });
+            let solo = Solo { state: CopyState::Invalid, uses: Uses::default(), last: touch };
+            self.entries.push(Entry { number, kind: EntryKind::Solo(solo) });
         }
         self.latest = Some((number, at));
         Ok((at, at == next))
     }
 
     fn touch(&mut self, touch: &LineTouch<'_>) -> Result<(), Error> {
-        // Another core may take the line next, when what lives here now may be gone.
+        // Another core may take the line next, when the region that is there now may have been removed.
         let this = self.fields.touch(touch.access, touch.core, touch.is_straddling);
         let (at, is_new) = self.entry(touch.number, this)?;
         let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
-        if let Kind::Solo(copy) = &mut entry.kind {
+        if let EntryKind::Solo(copy) = &mut entry.kind {
             if copy.last.core == touch.core {
                 copy.last = this;
-                let is_hit = copy.state != State::Invalid;
+                let is_hit = copy.state != CopyState::Invalid;
                 let is_write = touch.access.is_write();
                 copy.uses.count(is_write, touch.mask);
                 copy.state = match (is_write, is_hit) {
-                    (true, _) => State::Modified,
-                    (false, false) => State::Exclusive,
+                    (true, _) => CopyState::Modified,
+                    (false, false) => CopyState::Exclusive,
                     (false, true) => copy.state,
                 };
                 self.count_access(is_write, is_hit);
@@ -241,7 +241,7 @@ impl<'a> Sharing<'a> {
                 self.use_cache(touch.core, touch.number, at, is_hit);
                 return Ok(());
             }
-            entry.kind = Kind::Shared(Box::new(SharedLine::new(copy)));
+            entry.kind = EntryKind::Shared(Box::new(SharedLine::new(copy)));
         }
         self.touch_shared(touch, this, at);
         Ok(())
@@ -257,29 +257,29 @@ impl<'a> Sharing<'a> {
         *count += 1;
     }
 
-    /// Touches the line in the core's cache, or takes it in.
+    /// Touches the line in the core's cache, or loads it.
     fn use_cache(&mut self, core: u32, number: u64, at: u32, is_hit: bool) {
         let Some(cache) = self.caches.get_mut(core as usize) else { return };
         if is_hit {
             return cache.touch(number, at, self.sets);
         }
-        let Some(gone) = cache.fill(number, at, self.sets, self.ways) else { return };
+        let Some(gone) = cache.insert(number, at, self.sets, self.ways) else { return };
         self.stats.evictions += 1;
         let Some(entry) = self.entries.get_mut(gone as usize) else { return };
         let (state, open) = match &mut entry.kind {
-            Kind::Solo(copy) => (std::mem::replace(&mut copy.state, State::Invalid), None),
-            Kind::Shared(line) => line.release(core),
+            EntryKind::Solo(copy) => (std::mem::replace(&mut copy.state, CopyState::Invalid), None),
+            EntryKind::Shared(line) => line.release(core),
         };
         if let Some(pair) = open {
             self.pairs.settle(pair, entry.number.wrapping_mul(self.options.line_bytes));
         }
-        self.stats.coherence.writebacks += u64::from(state == State::Modified);
+        self.stats.coherence.writebacks += u64::from(state == CopyState::Modified);
     }
 
     fn touch_shared(&mut self, touch: &LineTouch<'_>, this: Touch, at: u32) {
         let line_address = touch.number.wrapping_mul(self.options.line_bytes);
         let is_write = touch.access.is_write();
-        let Some(Entry { kind: Kind::Shared(line), .. }) = self.entries.get_mut(at as usize) else { return };
+        let Some(Entry { kind: EntryKind::Shared(line), .. }) = self.entries.get_mut(at as usize) else { return };
         let (place, is_new) = line.place(&this);
         line.atomics += u64::from(this.is_atomic());
         line.straddles += u64::from(touch.is_straddling);
@@ -287,7 +287,7 @@ impl<'a> Sharing<'a> {
         copy.uses.count(is_write, touch.mask);
         copy.last = this;
         let before = copy.state;
-        let is_hit = before != State::Invalid;
+        let is_hit = before != CopyState::Invalid;
         let is_resolved = is_hit && copy.resolves(touch.mask);
         if is_resolved || !is_hit {
             let mut miss = Miss {
@@ -300,7 +300,7 @@ impl<'a> Sharing<'a> {
             miss.classify(line, place, &this, touch.mask, is_new);
         }
         let state = if is_write {
-            self.stats.coherence.upgrades += u64::from(before == State::Shared);
+            self.stats.coherence.upgrades += u64::from(before == CopyState::Shared);
             invalidate_others(line, place, &this, &mut self.stats.coherence, |other| {
                 if let Some(cache) = self.caches.get_mut(other.core as usize) {
                     cache.drop_line(touch.number, at, self.sets);
@@ -311,7 +311,7 @@ impl<'a> Sharing<'a> {
                 self.pairs.count(&mut self.fields, [&this, &other.last], Cost::Invalidation, line_address);
             });
             line.write(touch.mask, this);
-            State::Modified
+            CopyState::Modified
         } else if is_hit {
             before
         } else {
@@ -330,21 +330,21 @@ impl<'a> Sharing<'a> {
     /// Ends the lifetimes of all copies: what no access made true sharing is false sharing.
     fn settle_all(&mut self) {
         for entry in &self.entries {
-            let Kind::Shared(line) = &entry.kind else { continue };
+            let EntryKind::Shared(line) = &entry.kind else { continue };
             for pair in line.copies.iter().filter_map(Copy::open_pair) {
                 self.pairs.settle(pair, entry.number.wrapping_mul(self.options.line_bytes));
             }
         }
     }
 
-    /// What was found.
-    pub fn finish(mut self) -> Found {
+    /// The result.
+    pub fn finish(mut self) -> SharingResults {
         self.settle_all();
-        let shared = self.entries.iter().filter(|entry| matches!(entry.kind, Kind::Shared(_))).count() as u64;
+        let shared = self.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Shared(_))).count() as u64;
         let lines = self.entries.len() as u64;
         let line_bytes = self.options.line_bytes;
         let contended = self.entries.into_iter().filter_map(|entry| match entry.kind {
-            Kind::Shared(line) if line.invalidations > 0 => Some(contended(entry.number, *line, line_bytes)),
+            EntryKind::Shared(line) if line.invalidations > 0 => Some(contended(entry.number, *line, line_bytes)),
             _ => None,
         });
         let mut contended: Vec<_> = contended.collect();
@@ -352,7 +352,7 @@ impl<'a> Sharing<'a> {
         contended.sort_by_key(|line| (std::cmp::Reverse(cost(line)), line.line));
         let (mut pairs, other_pairs) = self.pairs.finish(&mut self.fields);
         let proposals = proposals::proposals(&mut pairs, self.stats.coherence.coherence_misses, line_bytes);
-        Found {
+        SharingResults {
             line_bytes,
             cache_bytes: self.options.cache_bytes,
             ways: self.options.ways,
@@ -409,7 +409,7 @@ impl Miss<'_, '_> {
                 self.pairs.count(self.fields, [this, &writer], Cost::TrueMiss, self.line_address);
             }
             (None, Some(by)) => {
-                // As far as the first access goes; the whole lifetime decides about the line and the pair.
+                // Decided by the first access so far; the entire lifetime decides about the line and the pair.
                 self.counts.false_sharing_misses += 1;
                 let pair = self.pairs.open(self.fields, [this, &by]);
                 line.open(place, &loss, pair);
@@ -436,7 +436,7 @@ fn invalidate_others(
         }
         let Some(copy) = line.copy(holder) else { continue };
         taken(copy);
-        if copy.state == State::Modified {
+        if copy.state == CopyState::Modified {
             counts.interventions += 1;
             counts.writebacks += 1;
             line.handovers += 1;
@@ -452,17 +452,17 @@ fn invalidate_others(
     }
 }
 
-/// The state of a copy that is read, and what its reading does to the others.
-fn share_with_others(line: &mut SharedLine, place: u32, counts: &mut CoherenceCounts) -> State {
-    let mut state = State::Exclusive;
-    // At most one copy is changed or exclusive, and then there is no other.
+/// The state of a copy that is read, and the effect of the read on the other copies.
+fn share_with_others(line: &mut SharedLine, place: u32, counts: &mut CoherenceCounts) -> CopyState {
+    let mut state = CopyState::Exclusive;
+    // At most one copy is modified or exclusive, and then there is no other.
     let alone = if line.holders.len() == 1 { line.holders.first().copied() } else { None };
     if line.holders.iter().any(|holder| *holder != place) {
-        state = State::Shared;
+        state = CopyState::Shared;
     }
     if let Some(copy) = alone.and_then(|holder| line.copy(holder)) {
-        let before = std::mem::replace(&mut copy.state, State::Shared);
-        if before == State::Modified {
+        let before = std::mem::replace(&mut copy.state, CopyState::Shared);
+        if before == CopyState::Modified {
             counts.interventions += 1;
             counts.writebacks += 1;
             line.handovers += 1;

@@ -1,9 +1,9 @@
-//! Counts by call stack for traces with more stacks than memory should hold: sorted runs, merged when they are read.
+//! Counts by call stack for traces with more stacks than fit in memory: sorted runs, merged when they are read.
 //!
-//! Programs whose calls vary have millions of different stacks, most of them met once. A [`StackTable`] that has grown
-//! large is written as *runs*, one a root, each the stacks below that root in depth-first order with callees by number;
-//! then the table starts anew. Reading merges the runs of a root on the fly, so memory holds a window a run, whatever
-//! the number of stacks. Runs stay in memory up to a limit and go to a file of the caller's beyond it.
+//! Programs whose calls vary have millions of different stacks, most of which occur once. A [`StackTable`] that has
+//! grown large is written as *runs*, one per root, each the stacks below that root in depth-first order with callees by
+//! number; then the table starts anew. Reading merges the runs of a root on the fly, so memory contains one window per
+//! run, whatever the number of stacks. Runs stay in memory up to a limit and go to a file of the caller beyond it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -27,7 +27,7 @@ const NODE_BYTES_MAX: usize = 96;
 /// Runs of one root that are merged at once; when there are more they are merged into one first.
 const RUNS_MAX: usize = 512;
 
-/// Gives a file that goes away by itself, for what does not fit into memory.
+/// Makes a file that is deleted automatically, for runs that do not fit into memory.
 pub type MakeFile = fn() -> io::Result<File>;
 
 /// Counts of one stack, in ticks.
@@ -57,7 +57,7 @@ impl StackSums {
     }
 }
 
-/// One stack below a root, as [`StackRuns::for_each`] gives it: callers first, callees by number.
+/// One stack below a root, as [`StackRuns::for_each`] emits it: callers first, callees by number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Frames around it; 0 for those right below the root.
@@ -99,7 +99,7 @@ pub struct StackRuns {
     scratch: Scratch,
 }
 
-/// What writing a run needs, kept from run to run.
+/// The buffers for writing a run, kept from run to run.
 #[derive(Debug, Default)]
 struct Scratch {
     first: Vec<StackId>,
@@ -164,7 +164,7 @@ impl StackRuns {
         let make_file = self.make_file;
         let mut writer = RunWriter::default();
         let mut merged = Vec::new();
-        // The merged run is written behind the others in pieces, so that it need not fit into memory.
+        // The merged run is written after the others in pieces, so that it need not fit into memory.
         let mut own = Store { memory: Vec::new(), file: None, file_bytes: 0 };
         merge(&self.stores, parts, &mut |node| {
             writer.node(node, &mut merged);
@@ -182,7 +182,7 @@ impl StackRuns {
         Ok(())
     }
 
-    /// Takes another's runs in; `root` says what its roots are called here.
+    /// Adds the runs of another; `root` maps its roots to ours.
     pub fn absorb(&mut self, other: Self, root: impl Fn(u32) -> u32) {
         let stores = self.stores.len();
         let shift = self.ordinals;
@@ -194,7 +194,7 @@ impl StackRuns {
         self.ordinals += other.ordinals;
     }
 
-    /// Gives every stack below one root, or below all roots together, with its counts added up.
+    /// Visits every stack below one root, or below all roots together, with its counts added up.
     ///
     /// # Errors
     /// I/O of the file, and what `visit` returns.
@@ -276,7 +276,7 @@ impl Scratch {
         roots
     }
 
-    /// Writes what is below a root, callees by number.
+    /// Writes the stacks below a root, callees by number.
     fn write(&mut self, root: StackId, table: &StackTable, sums: &[StackSums], out: &mut Vec<u8>) {
         let mut writer = RunWriter::default();
         self.work.clear();
@@ -326,10 +326,10 @@ mod form {
 /// Set in a node's first byte when the next node is its callee.
 const HAS_CALLEE: u8 = 4;
 
-/// How many frames the next node stands further out, from bit 3 on; this value: the number follows.
+/// How many frames further out the next node is, from bit 3 on; with this value the number follows.
 const FAR: u32 = 31;
 
-/// Writes nodes; each waits for the next, whose place it tells.
+/// Writes nodes; each waits for the next, because it contains the place of the next.
 #[derive(Debug, Default)]
 struct RunWriter {
     waiting: Option<Merged>,
@@ -463,14 +463,14 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Smaller for the node that comes first in the merged order: the innermost, then the smallest name.
+    /// Smaller for the node that is first in the merged order: the innermost, then the smallest name.
     #[inline]
     fn key(&self) -> u64 {
         u64::from(!self.node.depth) << 32 | u64::from(self.node.name)
     }
 }
 
-/// Reads our own bytes, which are whole.
+/// Reads our own bytes, which are complete.
 struct Bytes<'b> {
     bytes: &'b [u8],
 }
@@ -501,8 +501,8 @@ impl Bytes<'_> {
     }
 }
 
-/// Merges runs. A cursor moves on only when its node was given, so all cursors that stand deepest stand below the same
-/// stack, and the smallest name among them is the next node.
+/// Merges runs. A cursor advances only when its node was emitted, so all cursors at the greatest depth are below the
+/// same stack, and the smallest name among them is the next node.
 fn merge(stores: &[Store], runs: &[Run], visit: &mut dyn FnMut(&Merged) -> io::Result<()>) -> io::Result<()> {
     let mut cursors: Vec<Cursor<'_>> =
         runs.iter().filter_map(|run| Some(Cursor::new(stores.get(run.store)?, run))).collect();
@@ -536,7 +536,7 @@ fn merge(stores: &[Store], runs: &[Run], visit: &mut dyn FnMut(&Merged) -> io::R
         }
         let next = heap.peek().map_or(u64::MAX, |Reverse((key, _))| *key);
         let Some(cursor) = cursors.get_mut(at) else { continue };
-        // Most stacks stand in one run only: no others need be asked while they are deeper.
+        // Most stacks are in one run only: no other cursor need be asked while this one is deeper.
         while cursor.advance()? {
             let key = cursor.key();
             if key >= next {

@@ -19,7 +19,7 @@ pub type StackId = u32;
 /// The empty stack.
 pub const ROOT: StackId = u32::MAX;
 
-/// Most stacks a table holds by default: about 100 MB.
+/// Most stacks in a table by default: about 100 MB.
 pub const STACKS_MAX: u32 = 4 << 20;
 
 /// One stack.
@@ -29,14 +29,14 @@ struct Node {
     name: u32,
     /// The child that was asked for last: calls repeat.
     recent: StackId,
-    /// Whether it has more than one. An only child stands in no slot: `recent` is enough to find it, and most stacks
+    /// Whether it has more than one child. An only child is in no slot: `recent` suffices to find it, and most stacks
     /// of programs whose calls vary have one child or none.
     has_many: bool,
 }
 
 /// The stacks of a trace. Ids do not depend on hashing: the first asked for is 0, the next 1.
 ///
-/// Memory is bounded: a table that is full answers with the caller's stack in place of a new one, and counts it.
+/// Memory is bounded: a full table returns the caller's stack in place of a new one, and counts it.
 #[derive(Debug)]
 pub struct StackTable {
     nodes: Vec<Node>,
@@ -57,7 +57,7 @@ impl Default for StackTable {
 }
 
 impl StackTable {
-    /// An empty table that will hold at most so many stacks.
+    /// An empty table for at most this many stacks.
     pub fn with_limit(stacks_max: u32) -> Self {
         let stacks_max = stacks_max.min(ROOT - 1);
         Self {
@@ -72,7 +72,7 @@ impl StackTable {
         }
     }
 
-    /// The stack of `name` called from `parent`; made where it is new. A full table gives `parent`.
+    /// The stack of `name` called from `parent`; added if new. A full table returns `parent`.
     #[inline]
     pub fn intern(&mut self, parent: StackId, name: u32) -> StackId {
         let recent = match self.nodes.get(parent as usize) {
@@ -85,7 +85,7 @@ impl StackTable {
         }
     }
 
-    /// The caller's stack; [`ROOT`] for outermost frames and for what is no stack.
+    /// The caller's stack; [`ROOT`] for outermost frames and for ids that are not stacks.
     #[inline]
     pub fn parent(&self, stack: StackId) -> StackId {
         self.nodes.get(stack as usize).map_or(ROOT, |node| node.parent)
@@ -137,12 +137,12 @@ impl StackTable {
         self.nodes.is_empty()
     }
 
-    /// How often a full table answered with the caller's stack.
+    /// How often a full table returned the caller's stack.
     pub fn folded(&self) -> u64 {
         self.folded
     }
 
-    /// Forgets all stacks; keeps the room.
+    /// Removes all stacks; keeps the memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.slots.fill(0);
@@ -151,7 +151,7 @@ impl StackTable {
         self.has_many_roots = false;
     }
 
-    /// Takes the stacks of another table in and says which of ours each of its is.
+    /// Adds the stacks of another table and returns, for each of them, its id in this one.
     pub fn merge(&mut self, other: &Self) -> Vec<StackId> {
         let mut ours: Vec<StackId> = Vec::with_capacity(other.len());
         for node in &other.nodes {
@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// The obvious version: whole paths in a map.
+    /// A simple version: complete paths in a map.
     #[derive(Default)]
     struct Slow(HashMap<Vec<u32>, u32>);
 
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_those_of_whole_paths_in_a_map() {
+    fn ids_are_those_of_complete_paths_in_a_map() {
         let (mut table, mut slow, mut state) = (StackTable::default(), Slow::default(), 7);
         let (mut path, mut stack) = (Vec::new(), ROOT);
         for _ in 0..20_000 {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stack_is_empty() {
+    fn an_id_that_is_not_a_stack_is_empty() {
         let table = StackTable::default();
         assert_eq!((table.parent(5), table.name(5), table.depth(5)), (ROOT, 0, 0));
         assert!(table.is_empty() && table.path(ROOT).is_empty());

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Keeps the `limit` greatest by key; of equal keys those that came first.
+/// Keeps the `limit` greatest by key; of equal keys the earlier ones.
 #[derive(Debug, Clone)]
 pub struct Top<T> {
     limit: usize,
@@ -14,7 +14,7 @@ pub struct Top<T> {
 #[derive(Debug, Clone)]
 struct Entry<T> {
     key: u64,
-    /// Greater for those that came earlier.
+    /// Greater for earlier elements.
     turn: Reverse<u64>,
     value: T,
 }
@@ -40,12 +40,12 @@ impl<T> Ord for Entry<T> {
 }
 
 impl<T> Top<T> {
-    /// Keeps at most so many.
+    /// Keeps at most this many.
     pub fn new(limit: usize) -> Self {
         Self { limit, seen: 0, heap: BinaryHeap::new() }
     }
 
-    /// Offers one more; `make` is called only where it is kept.
+    /// Offers one more; `make` is called only if it is kept.
     #[inline]
     pub fn offer(&mut self, key: u64, make: impl FnOnce() -> T) {
         self.seen += 1;
@@ -63,7 +63,7 @@ impl<T> Top<T> {
         self.seen
     }
 
-    /// What was kept, greatest first.
+    /// The elements kept, greatest first.
     pub fn into_sorted(self) -> Vec<T> {
         // The heap's order is reversed, so its ascending order is ours from the greatest on.
         self.heap.into_sorted_vec().into_iter().map(|Reverse(entry)| entry.value).collect()
@@ -76,7 +76,7 @@ mod tests {
     use crate::played::Random;
 
     #[test]
-    fn what_is_kept_is_the_head_of_the_sorted_list() {
+    fn the_elements_kept_are_the_head_of_the_sorted_list() {
         for seed in 1..50 {
             let mut random = Random(seed);
             let keys: Vec<u64> = (0..random.below(60)).map(|_| random.below(20)).collect();

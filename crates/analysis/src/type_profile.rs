@@ -1,4 +1,4 @@
-//! Per type and per offset of its elements: reads, writes, bytes, who served them, and how much lives over time.
+//! Per type and per offset of its elements: reads, writes, bytes, which cache served them, and live bytes over time.
 
 mod rows;
 mod series;
@@ -15,10 +15,10 @@ use crate::live_regions::{LiveRegion, LiveRegions};
 pub use rows::{Row, RowKind, rows_of};
 pub use series::Series;
 
-/// Most offsets counted apart, over all types; the accesses of the rest are counted for their type only.
+/// Most offsets counted separately, over all types; further accesses are counted for their type only.
 pub const OFFSETS_MAX: usize = 1 << 20;
 
-/// Most sizes of elements of a type that are told apart.
+/// Most element sizes of a type that are counted separately.
 const SIZES_MAX: usize = 64;
 
 /// Counts of accesses.
@@ -77,21 +77,21 @@ pub struct TypeCounts {
     pub counts: Counts,
     /// Regions that began.
     pub regions: u64,
-    /// Elements of all of them; stays at the greatest number there is.
+    /// Elements of all of them; saturates.
     pub elements: u64,
-    /// Regions that live now, and at most so far.
+    /// Live regions now, and their maximum so far.
     pub live_regions: u64,
     /// The most that lived at once.
     pub live_regions_peak: u64,
-    /// Bytes that live now.
+    /// Live bytes now.
     pub live_bytes: u64,
     /// The most that lived at once, in bytes.
     pub live_bytes_peak: u64,
     /// Record of that.
     pub peak_at: u64,
-    /// Bytes that live, over time.
+    /// Live bytes over time.
     pub live: Series,
-    /// Sizes of elements, with how many regions have it.
+    /// Sizes of elements, with how many regions have each.
     pub element_bytes: Vec<(u64, u64)>,
     /// Elements that begin in the middle of a line although they would fit into fewer lines.
     pub straddling_elements: u64,
@@ -112,20 +112,20 @@ pub struct TypeProfile {
     pub untyped: Counts,
     /// Of these, in regions that were removed.
     pub after_remove: u64,
-    /// Accesses that begin in a region and end behind it.
+    /// Accesses that begin in a region and end past it.
     pub past_end: u64,
-    /// Number of records from which time is counted to: one more than the last seen.
+    /// The end of the time axis in records: one more than the last seen.
     pub records: u64,
-    /// Accesses of no bytes, which are to nothing.
+    /// Accesses of no bytes, which touch nothing.
     pub zero_size: u64,
     /// Instruction fetches, which are left out.
     pub fetches: u64,
-    /// What the caches did in all.
+    /// The results of the caches in total.
     pub caches: Option<Results>,
 }
 
 impl TypeProfile {
-    /// Takes what the simulation found for types and offsets.
+    /// Takes the misses that the simulation counted for types and offsets.
     fn take_misses(&mut self, results: &Results) {
         let Some(found) = results.configs.first().and_then(|config| config.types.as_ref()) else { return };
         self.untyped.misses = found.untyped.first_level_misses();
@@ -163,7 +163,7 @@ pub struct TypeProfiler<'a> {
 }
 
 impl<'a> TypeProfiler<'a> {
-    /// Begins. The simulation has one configuration and tells types; `line_bytes` is that of its first level.
+    /// The simulation has one configuration and counts by type; `line_bytes` is that of its first level.
     pub fn new(layouts: &'a mut dyn Layouts, simulation: Simulation, line_bytes: u64) -> Self {
         let profile = TypeProfile {
             table: TypeTable::default(),

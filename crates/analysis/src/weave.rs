@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 
-/// How many lanes are looked at for an interval that begins before the one before it.
+/// How many lanes are examined for an interval that begins before the previous one.
 const LATE_LANES: usize = 64;
 
 /// One end of an interval on its lane. On each lane: begins and ends nest, times never go back.
@@ -26,7 +26,7 @@ pub struct Woven<T> {
     pub is_begin: bool,
     /// When.
     pub time: u64,
-    /// What was given with the interval: the same at both ends.
+    /// The value that was passed with the interval: the same at both ends.
     pub value: T,
 }
 
@@ -38,11 +38,11 @@ struct Lane<T> {
     last: u64,
 }
 
-/// The weaver. Holds the open intervals only.
+/// The weaver. Keeps only the open intervals.
 ///
-/// Intervals come in order of start. Each goes inside the tightest open one that holds it whole, else on the first lane
-/// that is empty, else on a new one. One that comes late (it begins before an earlier one) goes where no time has to go
-/// back, or on a new lane. An end before its start counts as the start.
+/// Intervals arrive in order of start. Each goes inside the tightest open one that contains all of it, else on the
+/// first lane that is empty, else on a new one. A late one (it begins before an earlier one) goes on a lane where time
+/// need not go back, or on a new lane. An end before its start counts as the start.
 #[derive(Debug)]
 pub struct Weave<T> {
     lanes: Vec<Lane<T>>,
@@ -60,7 +60,7 @@ impl<T> Default for Weave<T> {
 }
 
 impl<T: Clone> Weave<T> {
-    /// Adds an interval. First ends, in order of time, what ends until it starts; then begins it.
+    /// Adds an interval: first ends, in order of time, the intervals that end before it starts; then begins it.
     pub fn push(&mut self, start: u64, end: u64, value: T, out: &mut dyn FnMut(Woven<T>)) {
         let end = end.max(start);
         let lane = if start < self.now {
@@ -94,7 +94,7 @@ impl<T: Clone> Weave<T> {
         self.lanes.len()
     }
 
-    /// How many intervals came late.
+    /// How many intervals were late.
     pub fn late(&self) -> u64 {
         self.late
     }
@@ -113,7 +113,7 @@ impl<T: Clone> Weave<T> {
         }
     }
 
-    /// A lane on which nothing happened after `start` and whose innermost interval holds this one.
+    /// A lane on which nothing happened after `start` and whose innermost interval contains this one.
     fn lane_for_late(&self, start: u64, end: u64) -> Option<u32> {
         let fits = |lane: &Lane<T>| lane.last <= start && lane.open.last().is_none_or(|&(top, _)| top >= end);
         let found = self.lanes.iter().take(LATE_LANES).position(fits)?;
@@ -142,7 +142,7 @@ mod tests {
         (out, weave.lanes())
     }
 
-    /// Every interval is there once, whole; every lane nests and never goes back.
+    /// Asserts that every interval appears once and complete, and that every lane nests and never goes back.
     fn assert_proper(intervals: &[(u64, u64)], out: &[Woven<usize>], lanes: usize) {
         let mut open: Vec<Vec<usize>> = vec![Vec::new(); lanes];
         let mut last = vec![0; lanes];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn random_intervals_come_out_whole_and_nested() {
+    fn random_intervals_are_emitted_complete_and_nested() {
         for seed in 1..300 {
             let mut random = Random(seed);
             let mut start = 0;

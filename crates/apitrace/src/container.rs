@@ -71,12 +71,12 @@ pub(crate) fn guess(head: &Head<'_>) -> Guess {
     let named = if head.has_extension(&["trace"]) { Confidence::Maybe } else { Confidence::No };
     let bytes = head.bytes;
     if bytes.starts_with(&SNAPPY_MAGIC) {
-        return Guess { own: Container::Snappy, confidence: look_at_snappy(bytes, head.is_whole()).max(named) };
+        return Guess { own: Container::Snappy, confidence: look_at_snappy(bytes, head.is_complete()).max(named) };
     }
     if !bytes.is_empty() && SNAPPY_MAGIC.starts_with(bytes) {
         return Guess { own: Container::Snappy, confidence: named };
     }
-    let raw = look_at_raw(bytes, head.is_whole());
+    let raw = look_at_raw(bytes, head.is_complete());
     if raw >= Confidence::Likely {
         return Guess { own: Container::Raw, confidence: raw };
     }
@@ -87,7 +87,11 @@ pub(crate) fn guess(head: &Head<'_>) -> Guess {
         let end = brotli::Decompressor::new(bytes, LOOK_STEP_BYTES).take(LOOK_BYTES as u64).read_to_end(&mut plain);
         let inner = look_at_raw(&plain, false);
         // A few bytes that are a whole Brotli stream of nothing: what is left of a trace without events.
-        if end.is_ok() && plain.is_empty() && head.is_whole() && (1..=8).contains(&bytes.len()) && raw == Confidence::No
+        if end.is_ok()
+            && plain.is_empty()
+            && head.is_complete()
+            && (1..=8).contains(&bytes.len())
+            && raw == Confidence::No
         {
             return Guess { own: Container::Brotli, confidence: named };
         }

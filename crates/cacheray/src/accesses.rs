@@ -13,14 +13,14 @@ use crate::parse::{NOT_ACCESS, access, with_layout};
 use crate::reader::{Place, Reader, Visit};
 use crate::record::{Body, Layout, Record, Tag};
 
-/// Tells a trace to `out`; damage goes to `sink`.
-pub(crate) fn tell(
+/// Emits a trace to `out`; damage goes to `sink`.
+pub(crate) fn emit(
     reader: Reader,
     limits: Limits,
     out: &mut dyn AccessSink,
     sink: &mut dyn Sink,
 ) -> Result<Summary, Error> {
-    let mut teller = Teller {
+    let mut emitter = Emitter {
         layout: reader.layout(),
         batch: vec![of_record(0, 0, 0, 0, 0); BATCH_ACCESSES].into_boxed_slice(),
         filled: 0,
@@ -31,19 +31,19 @@ pub(crate) fn tell(
         latest: None,
         out,
     };
-    let passed = reader.walk(&mut teller, sink)?;
-    teller.flush()?;
+    let passed = reader.walk(&mut emitter, sink)?;
+    emitter.flush()?;
     Ok(Summary { records: passed.records, bytes: passed.bytes })
 }
 
-/// The numbers that all keys beyond the limit share, once they are told.
+/// The numbers that all keys beyond the limit share, once they are announced.
 #[derive(Default)]
 struct Others {
     thread: Option<ThreadNumber>,
     type_name: Option<TypeNumber>,
 }
 
-struct Teller<'a> {
+struct Emitter<'a> {
     layout: Layout,
     out: &'a mut dyn AccessSink,
     /// The batch: as many accesses of it as are filled.
@@ -57,7 +57,7 @@ struct Teller<'a> {
     latest: Option<(u64, ThreadNumber)>,
 }
 
-impl Visit for Teller<'_> {
+impl Visit for Emitter<'_> {
     fn run(&mut self, window: &[u8], at: Place, _sink: &mut dyn Sink) -> Result<usize, Error> {
         match self.out.sieve(at.seq) {
             None => with_layout!(self.layout, take_run, self, window, at),
@@ -78,7 +78,7 @@ impl Visit for Teller<'_> {
     }
 }
 
-impl Teller<'_> {
+impl Emitter<'_> {
     fn flush(&mut self) -> Result<(), Error> {
         if let Some(batch) = self.batch.get(..self.filled).filter(|batch| !batch.is_empty()) {
             self.out.accesses(batch)?;
@@ -91,8 +91,8 @@ impl Teller<'_> {
         self.filled >= self.batch.len()
     }
 
-    /// Puts the accesses that records start with where the sink wants them, if it does, as long as they are of the latest
-    /// thread and of one line each; returns their number, or nothing where they have to be told.
+    /// Gathers the accesses that records start with, if the sink wants that, as long as they are of the latest thread
+    /// and of one line each; returns their number, or `None` where they must be emitted.
     #[inline(always)]
     fn gather<const STRIDE: usize, const BIG: bool>(
         &mut self,
@@ -115,10 +115,10 @@ impl Teller<'_> {
         Ok(Some(taken))
     }
 
-    /// Fills the batch with the accesses that records start with, as long as they are of the latest thread; returns their
-    /// number.
+    /// Copies the accesses that records start with to the batch, as long as they are of the latest thread; returns
+    /// their number.
     #[inline(always)]
-    fn fill<const STRIDE: usize, const BIG: bool>(&mut self, records: &[[u8; STRIDE]], seq: u64) -> usize {
+    fn extend_batch<const STRIDE: usize, const BIG: bool>(&mut self, records: &[[u8; STRIDE]], seq: u64) -> usize {
         let Some((latest, number)) = self.latest else { return 0 };
         let room = self.batch.get_mut(self.filled..).unwrap_or_default();
         let mut taken = 0;
@@ -144,15 +144,15 @@ impl Teller<'_> {
         if self.is_full() { self.flush() } else { Ok(()) }
     }
 
-    /// Tells how many accesses of the latest thread were held back.
-    fn hold_back(&mut self, accesses: usize) -> Result<(), Error> {
+    /// Reports how many accesses of the latest thread were sieved out.
+    fn report_sieved_out(&mut self, accesses: usize) -> Result<(), Error> {
         match self.latest {
-            Some((_, thread)) if accesses > 0 => self.out.held_back(accesses as u64, thread),
+            Some((_, thread)) if accesses > 0 => self.out.sieved_out(accesses as u64, thread),
             _ => Ok(()),
         }
     }
 
-    /// The number of a thread; told when it is new.
+    /// The number of a thread; announced when it is new.
     #[inline]
     fn thread(&mut self, id: u64) -> Result<ThreadNumber, Error> {
         match self.latest {
@@ -183,7 +183,7 @@ impl Teller<'_> {
         Ok(number)
     }
 
-    /// The number of a type; told when it is new.
+    /// The number of a type; announced when it is new.
     fn type_number(&mut self, name: &[u8]) -> Result<TypeNumber, Error> {
         if let Some(number) = self.types.get(name).copied().or(self.others.type_name) {
             return Ok(number);
@@ -203,27 +203,27 @@ impl Teller<'_> {
 /// How many records [`sift_run`] tests at once.
 const SIFTED_AT_ONCE: usize = 16;
 
-/// Which records of a block must be told, a bit each. No branch a record: at the usual rates there are few.
+/// Which records of a block must be emitted, one bit each. No branch per record: at the usual rates there are few.
 #[inline(always)]
-fn told_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest: u64, sieve: Sieve) -> u32 {
-    block.iter().enumerate().fold(0, |told, (place, record)| {
+fn selected_of<const STRIDE: usize, const BIG: bool>(block: &[[u8; STRIDE]], latest: u64, sieve: Sieve) -> u32 {
+    block.iter().enumerate().fold(0, |selected, (place, record)| {
         let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
-        let is_held = (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size));
-        told | u32::from(!is_held) << place
+        let is_sieved_out = (tag & NOT_ACCESS == 0) & (thread == latest) & !sieve.passes(address, u16::from(size));
+        selected | u32::from(!is_sieved_out) << place
     })
 }
 
-/// As [`told_of`], for a whole block, with a shift that the compiler knows: one that it does not takes longer than the
-/// hash. Nearly always all records are accesses of one thread to one line each: what is different is gathered and
-/// tested once.
+/// As [`selected_of`], for a complete block, with a shift that the compiler knows: an unknown one takes longer than the
+/// hash. Nearly always all records are accesses of one thread to one line each: the differences are combined and tested
+/// once.
 #[inline(always)]
-fn told_of_block<const STRIDE: usize, const BIG: bool, const SHIFT: u32>(
+fn selected_of_block<const STRIDE: usize, const BIG: bool, const SHIFT: u32>(
     block: &[[u8; STRIDE]; SIFTED_AT_ONCE],
     latest: u64,
     sieve: Sieve,
 ) -> u32 {
     let offsets = (1_u64 << SHIFT) - 1;
-    let (mut told, mut tags, mut others, mut lasts) = (0_u32, 0, 0, 0);
+    let (mut selected, mut tags, mut others, mut lasts) = (0_u32, 0, 0, 0);
     // The last record first: each moves the bits before it up.
     for record in block.iter().rev() {
         let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
@@ -231,56 +231,56 @@ fn told_of_block<const STRIDE: usize, const BIG: bool, const SHIFT: u32>(
         others |= thread ^ latest;
         // One less than no bytes is far beyond any line.
         lasts |= (address & offsets) + u64::from(u32::from(size).wrapping_sub(1));
-        told = (told << 1) | u32::from(Sieve::hash(address >> SHIFT) < sieve.below);
+        selected = (selected << 1) | u32::from(Sieve::hash(address >> SHIFT) < sieve.below);
     }
     let others = u64::from(tags & NOT_ACCESS) | others | (lasts & !offsets);
-    if others == 0 { told } else { told_of::<STRIDE, BIG>(block, latest, sieve) }
+    if others == 0 { selected } else { selected_of::<STRIDE, BIG>(block, latest, sieve) }
 }
 
-/// Takes the accesses a window starts with and holds back those that the sieve does not pass; returns their bytes.
+/// Takes the accesses a window starts with and leaves out those that the sieve does not pass; returns their bytes.
 fn sift_run<const STRIDE: usize, const BIG: bool>(
-    teller: &mut Teller<'_>,
+    emitter: &mut Emitter<'_>,
     window: &[u8],
     at: Place,
     sieve: Sieve,
 ) -> Result<usize, Error> {
     let (records, _) = window.as_chunks::<STRIDE>();
-    let mut held_back = 0;
+    let mut sieved_out = 0;
     for (block, first) in records.chunks(SIFTED_AT_ONCE).zip((0..).step_by(SIFTED_AT_ONCE)) {
-        let mut told = match (teller.latest, <&[_; SIFTED_AT_ONCE]>::try_from(block)) {
+        let mut selected = match (emitter.latest, <&[_; SIFTED_AT_ONCE]>::try_from(block)) {
             (None, _) => (1_u32 << block.len()) - 1,
             (Some((latest, _)), Ok(block)) if sieve.line_shift == USUAL_LINE_SHIFT => {
-                told_of_block::<STRIDE, BIG, USUAL_LINE_SHIFT>(block, latest, sieve)
+                selected_of_block::<STRIDE, BIG, USUAL_LINE_SHIFT>(block, latest, sieve)
             }
-            (Some((latest, _)), Ok(block)) => told_of::<STRIDE, BIG>(block, latest, sieve),
-            (Some((latest, _)), Err(_)) => told_of::<STRIDE, BIG>(block, latest, sieve),
+            (Some((latest, _)), Ok(block)) => selected_of::<STRIDE, BIG>(block, latest, sieve),
+            (Some((latest, _)), Err(_)) => selected_of::<STRIDE, BIG>(block, latest, sieve),
         };
         let mut next = 0;
-        while told != 0 {
-            let place = told.trailing_zeros() as usize;
-            told &= told - 1;
-            held_back += place - next;
+        while selected != 0 {
+            let place = selected.trailing_zeros() as usize;
+            selected &= selected - 1;
+            sieved_out += place - next;
             next = place + 1;
             let Some(record) = block.get(place) else { break };
             let (tag, address, size, thread) = access::<STRIDE, BIG>(record);
             if tag & NOT_ACCESS != 0 {
-                teller.hold_back(held_back)?;
+                emitter.report_sieved_out(sieved_out)?;
                 return Ok((first + place) * STRIDE);
             }
-            if teller.latest.is_none_or(|(latest, _)| latest != thread) {
-                teller.hold_back(std::mem::take(&mut held_back))?;
+            if emitter.latest.is_none_or(|(latest, _)| latest != thread) {
+                emitter.report_sieved_out(std::mem::take(&mut sieved_out))?;
             }
-            teller.push(tag, address, size, thread, at.seq + (first + place) as u64)?;
+            emitter.push(tag, address, size, thread, at.seq + (first + place) as u64)?;
         }
-        held_back += block.len() - next;
+        sieved_out += block.len() - next;
     }
-    teller.hold_back(held_back)?;
+    emitter.report_sieved_out(sieved_out)?;
     Ok(records.len() * STRIDE)
 }
 
 /// Takes the accesses a window starts with; returns their bytes.
 fn take_run<const STRIDE: usize, const BIG: bool>(
-    teller: &mut Teller<'_>,
+    emitter: &mut Emitter<'_>,
     window: &[u8],
     at: Place,
 ) -> Result<usize, Error> {
@@ -288,13 +288,13 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
     let mut taken = 0;
     while taken < records.len() {
         let rest = records.get(taken..).unwrap_or_default();
-        match teller.gather::<STRIDE, BIG>(rest)? {
+        match emitter.gather::<STRIDE, BIG>(rest)? {
             Some(gathered) => taken += gathered,
             None => {
                 // Up to a full batch, another thread or something else: a short loop.
-                taken += teller.fill::<STRIDE, BIG>(rest, at.seq + taken as u64);
-                if teller.is_full() {
-                    teller.flush()?;
+                taken += emitter.extend_batch::<STRIDE, BIG>(rest, at.seq + taken as u64);
+                if emitter.is_full() {
+                    emitter.flush()?;
                     continue;
                 }
             }
@@ -304,7 +304,7 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
         if tag & NOT_ACCESS != 0 {
             break;
         }
-        teller.push(tag, address, size, thread, at.seq + taken as u64)?;
+        emitter.push(tag, address, size, thread, at.seq + taken as u64)?;
         taken += 1;
     }
     Ok(taken * STRIDE)
@@ -314,7 +314,7 @@ fn take_run<const STRIDE: usize, const BIG: bool>(
 #[inline(always)]
 fn of_record(tag: u8, address: u64, size: u8, thread: ThreadNumber, seq: u64) -> Access {
     let kind = if tag & 1 == 0 { AccessKind::Read } else { AccessKind::Write };
-    // The two bits stand in the same order as those of the flags.
+    // The two bits are in the same order as those of the flags.
     let flags = AccessFlags((tag & Tag::FLAGS) >> 6);
     Access { address, seq, thread, bytes: u16::from(size), kind, flags }
 }
@@ -328,21 +328,21 @@ mod tests {
     use crate::record::Kind;
     use crate::writer::Writer;
 
-    /// Writes down what it is told.
+    /// Writes down what it receives.
     #[derive(Default)]
-    struct Told {
+    struct Transcript {
         lines: Vec<String>,
-        /// Where it has what is gathered, as long as there is one thread.
+        /// The gatherer, as long as there is one thread.
         gatherer: Option<Gatherer>,
     }
 
-    impl Told {
+    impl Transcript {
         fn push(&mut self, line: String) {
             self.lines.push(line);
         }
     }
 
-    impl AccessSink for Told {
+    impl AccessSink for Transcript {
         fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {
             self.gatherer.as_mut().filter(|_| thread == 0)
         }
@@ -384,18 +384,18 @@ mod tests {
         }
     }
 
-    fn told(records: &[Record<'_>], limits: Limits) -> Vec<String> {
-        told_to(Told::default(), records, limits)
+    fn transcript_of(records: &[Record<'_>], limits: Limits) -> Vec<String> {
+        transcript_into(Transcript::default(), records, limits)
     }
 
-    fn told_to(mut out: Told, records: &[Record<'_>], limits: Limits) -> Vec<String> {
+    fn transcript_into(mut out: Transcript, records: &[Record<'_>], limits: Limits) -> Vec<String> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes, Layout::default());
         records.iter().for_each(|record| writer.write(record).expect("it fits"));
         writer.finish().expect("memory takes it");
         let reader = Reader::new(Input::from_bytes("a.trace", bytes), &OpenOptions::default()).expect("it opens");
         let mut sink = Collect::default();
-        tell(reader, limits, &mut out, &mut sink).expect("it is read");
+        emit(reader, limits, &mut out, &mut sink).expect("it is read");
         out.lines
     }
 
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_and_regions_are_told_in_the_order_of_records() {
+    fn accesses_and_regions_are_emitted_in_the_order_of_records() {
         let remove = Record { tag: Tag(3), address: 4096, thread: 7, body: Body::Remove };
         let records = [
             touch(Kind::Read, 4104, 7),
@@ -419,7 +419,7 @@ mod tests {
             remove,
         ];
         assert_eq!(
-            told(&records, Limits::default()),
+            transcript_of(&records, Limits::default()),
             [
                 "thread 0 = Some(7)",
                 "0 read 4104+8 0 by 0",
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_gathered_is_and_the_order_of_records_stays() {
+    fn ordinary_accesses_are_gathered_and_the_order_of_records_stays() {
         let odd = Record { tag: Tag(0), address: 63, thread: 7, body: Body::Access { size: 2 } };
         let remove = Record { tag: Tag(3), address: 4096, thread: 7, body: Body::Remove };
         let records = [
@@ -449,12 +449,12 @@ mod tests {
             touch(Kind::Write, 64, 9),
             touch(Kind::Read, 320, 7),
         ];
-        let out = Told { gatherer: Some(Gatherer::new(6, 8, 1)), ..Told::default() };
+        let out = Transcript { gatherer: Some(Gatherer::new(6, 8, 1)), ..Transcript::default() };
         assert_eq!(
-            told_to(out, &records, Limits::default()),
+            transcript_into(out, &records, Limits::default()),
             [
                 "thread 0 = Some(7)",
-                // The first of a thread is told, as nothing is known of it before.
+                // The first access of a thread is emitted, because nothing is known of the thread before.
                 "0 read 64+8 0 by 0",
                 "1 + 1 gathered by 0: [131]",
                 "3 read 63+2 0 by 0",
@@ -476,9 +476,12 @@ mod tests {
         let limits = Limits::default().with_distinct_max(2);
         let mut records: Vec<_> = (0..4).map(|thread| touch(Kind::Read, 4104, thread)).collect();
         records.extend([add(4096, 0, b"A"), add(4096, 0, b"B"), add(4096, 0, b"C"), add(4096, 0, b"D")]);
-        let told = told(&records, limits);
-        let others: Vec<_> = told.iter().filter(|line| line.contains("None")).collect();
+        let transcript = transcript_of(&records, limits);
+        let others: Vec<_> = transcript.iter().filter(|line| line.contains("None")).collect();
         assert_eq!(others, ["thread 2 = None", "type 2 = None"]);
-        assert!(told.contains(&"3 read 4104+8 0 by 2".to_owned()) && told.iter().any(|l| l.contains("type 2 by 0")));
+        assert!(
+            transcript.contains(&"3 read 4104+8 0 by 2".to_owned())
+                && transcript.iter().any(|l| l.contains("type 2 by 0"))
+        );
     }
 }

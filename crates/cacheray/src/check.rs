@@ -17,7 +17,7 @@ pub(crate) struct Check {
     rtta: RttaRules,
     mix: MixWatch,
     accesses: u64,
-    /// Zero records that nothing has followed yet.
+    /// Zero records that no other record has followed yet.
     zeros: Option<Zeros>,
     high: Option<(Place, u64)>,
 }
@@ -56,7 +56,7 @@ impl Check {
         }
     }
 
-    /// Reports what is only known at the end.
+    /// Reports violations that are known only at the end.
     pub(crate) fn finish(mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         self.end_zeros(sink)?;
         self.mix.finish(self.accesses, sink)?;
@@ -139,7 +139,7 @@ impl Check {
         Ok(())
     }
 
-    /// Something follows the zero records, so they are no tail.
+    /// Another record follows the zero records, so they are not the tail.
     #[inline]
     fn end_zeros(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         match self.zeros.take() {
@@ -157,7 +157,7 @@ fn report_zeros(zeros: Zeros, layout: Layout, sink: &mut dyn Sink) -> Result<(),
     sink.report(rules::ZERO_RUN.at(from.offset).record(from.seq).found(found))
 }
 
-/// True for accesses that no rule has anything to say about: most of them, in a few operations.
+/// True for accesses that no rule can report: most of them, decided in a few operations.
 #[inline(always)]
 fn is_ordinary<const STRIDE: usize, const BIG: bool>(bytes: &[u8; STRIDE], rtta: &RttaRules) -> bool {
     let (_, address, size, thread) = access::<STRIDE, BIG>(bytes);

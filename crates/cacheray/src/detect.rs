@@ -1,9 +1,9 @@
-//! Which layout a trace has: byte order and pointer width by scoring its first records.
+//! Determines the layout of a trace: byte order and pointer width, by scoring its first records.
 //!
-//! The format has no magic. Each of the four layouts reads the first [`RECORDS_MAX`] records; every
-//! record scores by how plausible its fields are (page of the format, section 1.3). A layout that meets
-//! an unknown tag is out; the best average of the others wins. When all are out, the one that came
-//! furthest with plausible records wins. Ties go to 64-bit little-endian.
+//! The format has no magic. Each of the four layouts reads the first [`RECORDS_MAX`] records; every record scores by
+//! how plausible its fields are (page of the format, section 1.3). A layout that reaches an unknown tag is rejected;
+//! the best average of the others wins. When all are rejected, the one that read furthest with plausible records wins.
+//! Ties go to 64-bit little-endian.
 
 use std::cmp::Ordering;
 
@@ -18,21 +18,21 @@ const RECORDS_MAX: u32 = 2048;
 /// A longer type name rules a layout out.
 const NAME_BYTES_MAX: u64 = 1 << 20;
 
-/// How reading a head in one layout came out.
+/// The result of reading a head in one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Trial {
     layout: Layout,
     records: u32,
     score: i32,
-    /// Neighbouring records whose addresses share their upper half.
+    /// Adjacent records whose addresses share their upper half.
     neighbours: u32,
     end: End,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// At the end of the data, or with more to come.
-    Whole,
+    /// At the end of the data, or with more to follow.
+    Complete,
     /// The data end inside a record.
     Cut,
     /// An unknown tag or an impossible length.
@@ -41,7 +41,7 @@ enum End {
 
 impl Trial {
     fn run(head: &Head<'_>, layout: Layout) -> Self {
-        let mut trial = Self { layout, records: 0, score: 0, neighbours: 0, end: End::Whole };
+        let mut trial = Self { layout, records: 0, score: 0, neighbours: 0, end: End::Complete };
         let mut rest = head.bytes;
         let mut last_high = None;
         while !rest.is_empty() {
@@ -59,7 +59,7 @@ impl Trial {
                     rest = rest.get(used..).unwrap_or_default();
                 }
                 Err(need) => {
-                    trial.end = end_of(need, head.is_whole(), layout);
+                    trial.end = end_of(need, head.is_complete(), layout);
                     break;
                 }
             }
@@ -85,12 +85,12 @@ impl Trial {
     }
 }
 
-fn end_of(need: Need, is_whole: bool, layout: Layout) -> End {
+fn end_of(need: Need, is_complete: bool, layout: Layout) -> End {
     match need {
         Need::Bad(_) => End::Rejected,
         Need::More(bytes) if bytes > NAME_BYTES_MAX + layout.add_bytes() as u64 => End::Rejected,
-        Need::More(_) if is_whole => End::Cut,
-        Need::More(_) => End::Whole,
+        Need::More(_) if is_complete => End::Cut,
+        Need::More(_) => End::Complete,
     }
 }
 
@@ -122,13 +122,13 @@ fn best(head: &Head<'_>) -> Trial {
     rest.into_iter().fold(first, |best, trial| if is_better(&trial, &best) { trial } else { best })
 }
 
-/// True when `new` beats `old`; `old` comes first in [`Layout::ALL`] and keeps ties.
+/// True when `new` beats `old`; `old` precedes it in [`Layout::ALL`] and keeps ties.
 fn is_better(new: &Trial, old: &Trial) -> bool {
     if is_beyond_doubt(new, old) || is_beyond_doubt(old, new) {
         return is_beyond_doubt(new, old);
     }
     let is_rejected = |trial: &Trial| trial.end == End::Rejected;
-    // What came further with plausible records wins among those that failed, else the better average.
+    // Among rejected layouts the one that read further with plausible records wins, else the better average.
     let by_score = match (is_rejected(new), is_rejected(old)) {
         (true, true) => new.score.cmp(&old.score),
         _ => new.compare_average(old),
@@ -141,14 +141,14 @@ fn is_better(new: &Trial, old: &Trial) -> bool {
     by_score.then_with(by_neighbours).is_gt()
 }
 
-/// True when the way reading ended decides for `a`, whatever the averages: what reads to the end beats
-/// what does not, unless its fields are nonsense and those of the other are not.
+/// True when the way reading ended decides for `a`, whatever the averages: a layout that reads to the end beats one
+/// that does not, unless its fields are nonsense and those of the other are not.
 fn is_beyond_doubt(a: &Trial, b: &Trial) -> bool {
     let rank = |trial: &Trial| match trial.end {
         End::Rejected => 0,
         End::Cut => 1,
-        // Less than one record says nothing.
-        End::Whole => 2 * u8::from(trial.records > 0),
+        // Less than one record proves nothing.
+        End::Complete => 2 * u8::from(trial.records > 0),
     };
     let is_nonsense = !a.average_at_least(0) && a.records > 0;
     let is_sound = match b.end {
@@ -165,14 +165,14 @@ pub(crate) fn layout(head: &Head<'_>, is_allowed: impl Fn(Layout) -> bool) -> La
     trials.fold(first, |best, trial| if is_better(&trial, &best) { trial } else { best }).layout
 }
 
-/// The layout that a whole small trace is opened with, where it would not read to its end in it.
+/// The layout in which an entire small trace is opened, if it would not read to its end in it.
 pub(crate) fn misread(bytes: &[u8]) -> Option<Layout> {
     let head = Head { bytes, total_bytes: Some(bytes.len() as u64), name: "", layers: &[] };
     let best = best(&head);
-    (best.end != End::Whole).then_some(best.layout)
+    (best.end != End::Complete).then_some(best.layout)
 }
 
-/// How sure the scores are that a file is a cacheray trace at all; never certain, for want of a magic number.
+/// How sure the scores are that a file is a cacheray trace at all; never certain, because there is no magic number.
 pub(crate) fn probe(head: &Head<'_>) -> Confidence {
     let Some(&first) = head.bytes.first() else { return Confidence::No };
     // A record holds bytes that no text has.
@@ -180,15 +180,15 @@ pub(crate) fn probe(head: &Head<'_>) -> Confidence {
         return Confidence::No;
     }
     let best = best(head);
-    let is_framed = best.end == End::Whole && best.records > 0;
+    let is_framed = best.end == End::Complete && best.records > 0;
     match () {
         () if best.records >= 16 && best.average_at_least(15) => Confidence::Likely,
         () if is_framed && best.records >= 2 && best.average_at_least(15) => Confidence::Likely,
-        // So many tags in a row are no chance, even where half of the fields are nonsense.
+        // That many valid tags in a row are not accidental, even where half of the fields are nonsense.
         () if best.end != End::Rejected && best.records >= 256 && best.average_at_least(0) => Confidence::Likely,
         () if best.records >= 8 && best.average_at_least(10) => Confidence::Maybe,
-        // Odd sizes or zero padding score badly, yet frame to the end.
-        () if best.end == End::Whole => Confidence::Maybe,
+        // Odd sizes or zero padding score badly, but frame to the end.
+        () if best.end == End::Complete => Confidence::Maybe,
         () if best.end == End::Cut && (best.score >= 0 || head.bytes.iter().all(|&b| b == 0)) => Confidence::Maybe,
         () => Confidence::No,
     }

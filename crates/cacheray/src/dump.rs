@@ -14,7 +14,7 @@ use crate::rules;
 /// How much is gathered before it is written.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Prints the records that the options want.
+/// Prints the records that the options select.
 pub(crate) fn dump(
     reader: Reader,
     options: &DumpOptions,
@@ -48,7 +48,7 @@ struct Dump<'a> {
     layout: Layout,
     line: Line,
     selection: Option<&'a Selection>,
-    /// Live regions and whether their type is wanted; followed only for a selection by name.
+    /// Live regions and whether their type is selected; followed only for a selection by name.
     regions: Regions<bool>,
     /// A region was not followed, and that was reported.
     has_unfollowed: bool,
@@ -77,7 +77,7 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// True when the selection wants an access.
+    /// True when the selection includes an access.
     fn wants(&self, record: &Record<'_>, at: Place) -> bool {
         let Some(selection) = self.selection else { return true };
         selection.has_record(at.seq)
@@ -85,7 +85,7 @@ impl Dump<'_> {
             && (selection.name.is_none() || self.regions.find(record.address).is_some_and(|region| region.data))
     }
 
-    /// Follows regions; true when the record's own region is of a wanted type.
+    /// Follows regions; true when the record's own region is of a selected type.
     fn follow(&mut self, record: &Record<'_>, at: Place, sink: &mut dyn Sink) -> Result<bool, Error> {
         let Some(matches) = self.selection.and_then(|selection| selection.name.as_ref()) else { return Ok(true) };
         let Body::Add { elemsize, elemcount, name } = record.body else {

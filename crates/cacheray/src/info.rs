@@ -27,7 +27,7 @@ pub(crate) struct Counts {
     layout: Layout,
     cells: Box<[u64; CELLS]>,
     threads: Tally,
-    /// At most so many thread ids were taken in from others.
+    /// How many thread ids were taken over from others, at most.
     thread_ids: usize,
     thread_ids_max: usize,
     rtta_tags: [u64; 256],
@@ -36,7 +36,7 @@ pub(crate) struct Counts {
     types: TypeTable,
 }
 
-/// What is counted, made ready to be shown.
+/// The counts, ready to be shown.
 #[derive(Debug)]
 pub(crate) struct Sums {
     /// Records by tag, flags included.
@@ -77,7 +77,7 @@ impl Counts {
         }
     }
 
-    /// True when taking `other`'s counts in leaves every thread counted apart, whatever the order.
+    /// True when adding `other`'s counts leaves every thread counted separately, whatever the order.
     pub(crate) fn can_absorb(&mut self, other: &Self) -> bool {
         let (ids, others) = other.threads.clone().finish();
         self.thread_ids += ids.len();
@@ -131,7 +131,7 @@ impl Counts {
         self.threads.add(thread, 1);
     }
 
-    /// Counts an RTTA record, but for its thread.
+    /// Counts an RTTA record, except for its thread.
     pub(crate) fn count_rtta(&mut self, record: &Record<'_>) {
         self.rtta_tags[usize::from(record.tag.0)] += 1;
         match record.body {
@@ -211,13 +211,13 @@ impl Sums {
 
 /// Lowest and highest address accessed, and how many are impossible.
 ///
-/// The hot loop only asks whether addresses lie in the part of that range that is known to be ordinary.
+/// The hot loop only tests whether addresses are in the part of that range that is known to be ordinary.
 #[derive(Debug, Clone, Copy)]
 struct Addresses {
     min: u64,
     max: u64,
     not_canonical: u64,
-    /// The known part: from here, so many. Empty once there are other than user addresses.
+    /// The length of the known part, from here. Empty once there are other than user addresses.
     known: u64,
     known_bytes: u64,
 }
@@ -250,7 +250,7 @@ impl Addresses {
     }
 }
 
-/// What the hot loop keeps at hand.
+/// The state of the hot loop.
 struct Hot<'a> {
     cells: &'a mut [u64; CELLS],
     addresses: Addresses,
@@ -317,12 +317,12 @@ fn count_run<const STRIDE: usize, const BIG: bool>(counts: &mut Counts, window: 
     counts.count_run::<STRIDE, BIG>(window)
 }
 
-/// How many live regions start at each address, and what does not fit.
+/// How many live regions start at each address, and how many do not fit.
 #[derive(Default)]
 pub(crate) struct LiveCounts {
     starts: HashMap<u64, u32>,
     starts_max: usize,
-    /// Regions live now.
+    /// Live regions now.
     pub(crate) live: u64,
     /// Adds at an address where a live region starts.
     pub(crate) added_at_live: u64,
@@ -330,7 +330,7 @@ pub(crate) struct LiveCounts {
     pub(crate) null_removes: u64,
     /// Other removes where no live region starts.
     pub(crate) unmatched_removes: u64,
-    /// Adds that were not followed because too many regions lived.
+    /// Adds that were not followed because there were too many live regions.
     pub(crate) unfollowed_adds: u64,
     /// Removes whose add may be one of these.
     pub(crate) unfollowed_removes: u64,

@@ -7,7 +7,7 @@ use crate::output::{Form, Output};
 use crate::reader::Place;
 use crate::record::{Body, Kind, Layout, Record, Tag, Width};
 
-/// Writes a trace from what `dump --format jsonl` printed.
+/// Writes a trace from the output of `dump --format jsonl`.
 pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Target) -> Result<Outcome, Error> {
     let mut lines = Lines::new(input, options.limits);
     let layout = header_layout(&lines.header(crate::NAME)?)?;

@@ -1,8 +1,8 @@
-//! Cacheray traces: which addresses a program read and wrote, and which types live there.
+//! Cacheray traces: which addresses a program read and wrote, and which types were there.
 //!
-//! Reads, checks, repairs, writes, trims and dumps traces of any byte order and pointer width, in any
-//! state of damage, in one pass and bounded memory. [`Cacheray`] is the door for programs that handle
-//! several formats; [`Reader`], [`Record`] and [`Writer`] are the format's own.
+//! Reads, checks, repairs, writes, trims and dumps traces of any byte order and pointer width, in any state of damage,
+//! in one pass and bounded memory. [`Cacheray`] is the entry point for programs that handle several formats;
+//! [`Reader`], [`Record`] and [`Writer`] are the format's own.
 //!
 //! ```
 //! use anytrace_cacheray::{Body, Reader};
@@ -29,14 +29,14 @@
 
 mod accesses;
 mod check;
+mod damage_start;
 mod detect;
 mod dump;
-mod familiar;
-mod held;
+mod head_check;
 mod info;
 mod jsonl;
+mod likeness;
 mod lines;
-mod lookback;
 mod losses;
 mod mix;
 mod output;

@@ -16,7 +16,7 @@ pub(crate) const LONG_NAME_BYTES: usize = 1 << 16;
 /// How a record is shown on its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// For people, with the byte offset and the record number in front where they are wanted.
+    /// For people, preceded by the byte offset and the record number if selected.
     Text { has_offset: bool, has_seq: bool },
     /// As a JSON object with every field of the wire.
     Jsonl { has_offset: bool },
@@ -36,7 +36,7 @@ impl Line {
         self.push_after_name(out, at);
     }
 
-    /// Writes a record with a long name, so that its escaped form never stands in memory whole.
+    /// Writes a record with a long name, so that its escaped form is never in memory as one piece.
     pub(crate) fn write_long(self, out: &mut dyn Write, record: &Record<'_>, name: &[u8], at: Place) -> io::Result<()> {
         let is_hex = matches!(self, Self::Jsonl { .. }) && std::str::from_utf8(name).is_err();
         let mut line = Vec::new();
@@ -161,7 +161,7 @@ fn push_json(out: &mut Vec<u8>, record: &Record<'_>) {
     }
 }
 
-/// Appends a part of a JSON string: what stands between the quotes.
+/// Appends a part of a JSON string: the text between the quotes.
 fn push_json_piece(out: &mut Vec<u8>, text: &str) {
     let mut quoted = Vec::new();
     push_json_str(&mut quoted, text);
@@ -224,10 +224,10 @@ mod tests {
             let body = Body::Add { elemsize: 8, elemcount: 2, name };
             let record = Record { tag: Tag(2), address: 0x1000, thread: 7, body };
             for line in [Line::Text { has_offset: true, has_seq: true }, Line::Jsonl { has_offset: true }] {
-                let (mut whole, mut pieced) = (Vec::new(), Vec::new());
-                line.push(&mut whole, &record, Place::default());
+                let (mut at_once, mut pieced) = (Vec::new(), Vec::new());
+                line.push(&mut at_once, &record, Place::default());
                 line.write_long(&mut pieced, &record, name, Place::default()).unwrap();
-                assert!(whole == pieced, "{line:?}");
+                assert!(at_once == pieced, "{line:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Counts what a rewrite loses while the complaints pass through, and says it in sentences.
+//! Counts what a rewrite loses while the diagnostics pass through, and states it in sentences.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use anytrace_core::{Diagnostic, Error, Sink};
 
 use crate::rules;
 
-/// Passes diagnostics on and keeps count of them.
+/// Passes diagnostics on and counts them.
 pub(crate) struct Losses<'a> {
     inner: &'a mut dyn Sink,
     /// Times and bytes passed over, by code.
@@ -19,7 +19,7 @@ impl<'a> Losses<'a> {
         Self { inner, counts: BTreeMap::new(), layers: 0 }
     }
 
-    /// What was lost, a sentence each.
+    /// What was lost, one sentence each.
     pub(crate) fn notes(&self) -> Vec<String> {
         let said = [
             (&rules::BAD_TAG, "no record starts there"),

@@ -1,8 +1,8 @@
-//! Finds stretches where implausible accesses stand among plausible ones.
+//! Finds stretches where implausible accesses are mixed with plausible ones.
 //!
-//! The original recorder takes no lock, so two threads interleave the fields of their records; framing
-//! survives and the original checker is content (sample `interleaved-corrupt-real`). What betrays it is
-//! a sudden share of sizes, addresses and thread ids that no program has.
+//! The original recorder takes no lock, so two threads interleave the fields of their records; framing survives and the
+//! original checker reports nothing (sample `interleaved-corrupt-real`). The symptom is a sudden share of sizes,
+//! addresses and thread ids that no program has.
 
 use anytrace_core::{Error, Sink};
 
@@ -15,7 +15,7 @@ const WINDOW: u64 = 256;
 /// Share of a window that counts: an eighth.
 const SHARE: u64 = 8;
 
-/// Fewest implausible accesses worth a word, at the ragged end.
+/// Fewest implausible accesses that are reported, at the ragged end.
 const COUNT_MIN: u64 = 4;
 
 /// Watches the share of implausible accesses, window by window.
@@ -41,7 +41,7 @@ struct Stretch {
     last_index: u64,
     implausible: u64,
     accesses: u64,
-    /// One that starts the trace waits until something plausible follows.
+    /// One at the start of the trace is kept back until something plausible follows.
     is_reported: bool,
 }
 
@@ -59,7 +59,7 @@ impl MixWatch {
         Ok(())
     }
 
-    /// The trace ends after so many accesses.
+    /// The trace ends after this many accesses.
     pub(crate) fn finish(&mut self, accesses: u64, sink: &mut dyn Sink) -> Result<(), Error> {
         let seen = self.window.map_or(0, |count| (accesses - count.index * WINDOW).min(WINDOW));
         self.close(seen, sink)?;
@@ -96,7 +96,7 @@ impl MixWatch {
             (first, implausible, accesses) = (before.first, implausible + before.implausible, seen + WINDOW);
         }
         self.stretch = Some(Stretch { first, last_index: index, implausible, accesses, is_reported: false });
-        // What came before was plausible: that is enough to say it while the place is near.
+        // Earlier accesses were plausible: that is enough to report while the place is near.
         if index > 0 { self.report(sink) } else { Ok(()) }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_broken_records_only_stands_out_from_the_rest() {
+    fn a_stretch_of_broken_records_differs_from_the_rest() {
         let report = found(|n| (16_841..36_841).contains(&n), 40_000);
         assert_eq!(report, [(16_841, "55 implausible accesses among 256 from here on".to_owned())]);
         let at_start = [(0, "600 implausible accesses among 768 from here on".to_owned())];
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_trace_is_judged_by_what_it_has() {
+    fn a_short_trace_is_judged_by_its_few_records() {
         assert_eq!(found(|n| n % 2 == 0, 20), [(0, "10 implausible accesses among 20 from here on".to_owned())]);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Reads the target options; what they leave open stays as it is in the source.
+    /// Reads the target options; those left open stay as in the source.
     pub(crate) fn new(target: &TargetOptions, source: Layout) -> Result<Self, Error> {
         target.only(crate::NAME, &["to-endian", "to-pointer-width"])?;
         let width = match target.pointer_width {
@@ -68,7 +68,7 @@ impl<'a> Output<'a> {
         Self { out, source, form, buffer, records: 0 }
     }
 
-    /// Writes whole accesses, one after another, as they stand in the source.
+    /// Writes complete accesses, one after another, with the bytes of the source.
     pub(crate) fn accesses(&mut self, run: &[u8], at: Place) -> Result<(), Error> {
         let stride = self.source.access_bytes();
         if self.form == Form::Trace(self.source) {
@@ -83,7 +83,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes a record; `at` is its place in the source, for complaints.
+    /// Writes a record; `at` is its place in the source, for diagnostics.
     pub(crate) fn record(&mut self, record: &Record<'_>, at: Place) -> Result<(), Error> {
         let long_name = match record.body {
             Body::Add { name, .. } if name.len() > LONG_NAME_BYTES => Some(name),
@@ -118,7 +118,7 @@ impl<'a> Output<'a> {
         self.spill()
     }
 
-    /// Writes what is gathered; returns how many records were written.
+    /// Writes the buffered records; returns how many records were written.
     pub(crate) fn finish(mut self) -> Result<u64, Error> {
         self.out.write_all(&self.buffer)?;
         self.buffer.clear();

@@ -11,15 +11,15 @@ use crate::info::Counts;
 use crate::parse::parse;
 use crate::reader::{Passed, Reader, zeros_after};
 use crate::record::Layout;
-use crate::resync::{self, Found, Trust};
+use crate::resync::{self, Resume, Trust};
 
 /// Largest and smallest part of a thread.
 const PART_BYTES: std::ops::Range<usize> = 2 << 20..32 << 20;
 
-/// Most accesses counted between two looks at what comes next.
+/// Most accesses counted before the following record is examined.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Counts as much as can be counted side by side, and moves the reader past it.
+/// Counts as much as can be counted in parallel, and moves the reader past it.
 pub(crate) fn count(reader: &mut Reader, counts: &mut Counts, threads: usize, limits: Limits) -> Result<(), Error> {
     count_parts(reader, counts, threads.min(64), limits, PART_BYTES)
 }
@@ -33,13 +33,13 @@ fn count_parts(
 ) -> Result<(), Error> {
     let trust = reader.trust();
     reader.bring_at_hand();
-    // The last good part is not counted until another follows: the reader starts with it, and so knows
-    // what stands before damage.
-    let mut held: Option<(usize, Part)> = None;
+    // The last good part is not counted until another follows: the reader starts with it, and so knows the records
+    // before damage.
+    let mut pending: Option<(usize, Part)> = None;
     while let Some(all) = reader.rest_in_memory() {
-        let start = held.as_ref().map_or(0, |(length, _)| *length);
+        let start = pending.as_ref().map_or(0, |(length, _)| *length);
         let rest = all.get(start..).unwrap_or_default();
-        // The end of the trace is left to the reader: it knows how traces end.
+        // The end of the trace is left to the reader, which handles the ways traces end.
         let usable = rest.len().saturating_sub(part_bytes.start.max(resync::WINDOW_BYTES));
         let bytes = (usable / threads.max(1)).min(part_bytes.end);
         let Some(bounds) = (bytes >= part_bytes.start).then(|| bounds(rest, bytes, threads, &trust)).flatten() else {
@@ -48,10 +48,10 @@ fn count_parts(
         let parts: Vec<&[u8]> = bounds.windows(2).filter_map(|pair| rest.get(*pair.first()?..*pair.last()?)).collect();
         let counted = count_all(&parts, trust.layout, limits).into_iter().map_while(|part| part);
         let good: Vec<_> = parts.iter().map(|part| part.len()).zip(counted).collect();
-        let is_whole = good.len() == parts.len();
+        let is_complete = good.len() == parts.len();
         let mut passed = Passed::default();
         for next in good {
-            let Some((length, part)) = held.replace(next) else { continue };
+            let Some((length, part)) = pending.replace(next) else { continue };
             let bytes = usize::try_from(passed.bytes).ok().and_then(|at| all.get(at..)).unwrap_or_default();
             if !counts.can_absorb(&part.counts) {
                 return reader.pass(passed);
@@ -66,20 +66,20 @@ fn count_parts(
             }
         }
         reader.pass(passed)?;
-        if !is_whole {
+        if !is_complete {
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// Where parts of about so many bytes begin, and where the last one ends.
+/// Where parts of about this many bytes begin, and where the last one ends.
 fn bounds(rest: &[u8], bytes: usize, threads: usize, trust: &Trust) -> Option<Vec<usize>> {
     let mut bounds = vec![0];
     for n in 1..=threads {
         let at = n * bytes;
         let window = rest.get(at..at + resync::WINDOW_BYTES)?;
-        let Found::At(found) = resync::find(window, 0, false, trust) else { return None };
+        let Resume::At(found) = resync::find(window, 0, false, trust) else { return None };
         bounds.push(at + found);
     }
     bounds.is_sorted().then_some(bounds)
@@ -169,7 +169,7 @@ mod tests {
         bytes
     }
 
-    /// What is counted, by parts of 150 kB or without, and how many bytes were counted side by side.
+    /// The counts, by parts of 150 kB or without, and how many bytes were counted in parallel.
     fn counted(bytes: &[u8], threads: usize) -> (String, u64) {
         let limits = Limits::default();
         let input = Input::from_bytes("x", bytes.to_vec());

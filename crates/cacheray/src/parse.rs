@@ -8,9 +8,9 @@ use crate::record::{Body, Kind, Layout, Record, Tag, Width};
 /// Why a record could not be read from a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// The record goes on past the window: so many bytes are needed from its start.
+    /// The record extends past the window: this many bytes are needed from its start.
     More(u64),
-    /// The first byte is no known tag.
+    /// The first byte is not a known tag.
     Bad(u8),
 }
 
@@ -29,7 +29,7 @@ pub fn parse(window: &[u8], layout: Layout) -> Result<(Record<'_>, usize), Need>
     }
 }
 
-/// Reads the record at the start of a window as one of `kind`, whatever its tag says.
+/// Reads the record at the start of a window as one of `kind`, whatever its tag.
 pub(crate) fn parse_as(window: &[u8], layout: Layout, kind: Kind) -> Option<(Record<'_>, usize)> {
     let tag = Tag(kind.base());
     match kind {
@@ -99,22 +99,22 @@ const TAGS_AT_ONCE: usize = 16;
 /// Bits that no tag of an access has.
 pub(crate) const NOT_ACCESS: u8 = !(Tag::FLAGS | 1);
 
-/// Whole accesses at the start of a window, one after another: how many bytes they take.
+/// The length of the run of complete accesses at the start of a window.
 ///
 /// Several tags are tested at once: all other bits than flags and the lowest must be clear.
 #[inline]
 pub(crate) fn access_run<const STRIDE: usize>(window: &[u8]) -> usize {
     let (records, _) = window.as_chunks::<STRIDE>();
-    let mut whole = 0;
+    let mut tested = 0;
     for block in records.as_chunks::<TAGS_AT_ONCE>().0 {
         if block.iter().fold(0, |tags, record| tags | record[0]) & NOT_ACCESS != 0 {
             break;
         }
-        whole += TAGS_AT_ONCE;
+        tested += TAGS_AT_ONCE;
     }
-    let rest = records.get(whole..).unwrap_or_default();
+    let rest = records.get(tested..).unwrap_or_default();
     let more = rest.iter().take_while(|record| record[0] & NOT_ACCESS == 0).count();
-    (whole + more) * STRIDE
+    (tested + more) * STRIDE
 }
 
 /// The fields of the access in `bytes`, which holds exactly one: the hot loops' decoder.
@@ -151,11 +151,11 @@ mod tests {
     #[test]
     fn each_kind_says_how_much_it_needs_and_reads_when_it_is_there() {
         for layout in Layout::ALL {
-            for (tag, whole) in [(0_u8, layout.access_bytes()), (3, layout.remove_bytes()), (2, layout.add_bytes())] {
-                let mut bytes = vec![0; whole];
+            for (tag, length) in [(0_u8, layout.access_bytes()), (3, layout.remove_bytes()), (2, layout.add_bytes())] {
+                let mut bytes = vec![0; length];
                 bytes[0] = tag;
-                assert_eq!(parse(&bytes, layout).unwrap().1, whole);
-                assert_eq!(parse(&bytes[..whole - 1], layout), Err(more(whole)));
+                assert_eq!(parse(&bytes, layout).unwrap().1, length);
+                assert_eq!(parse(&bytes[..length - 1], layout), Err(more(length)));
             }
         }
         assert_eq!(parse(&[], Layout::default()), Err(Need::More(1)));

@@ -2,21 +2,21 @@
 
 use anytrace_core::{Cursor, Diagnostic, Error, Input, OpenOptions, Sink};
 
+use crate::damage_start::{self, Before};
 use crate::detect;
-use crate::familiar::Familiar;
-use crate::lookback::{self, Before};
+use crate::likeness::Likeness;
 use crate::parse::{Need, access_run, parse};
 use crate::record::{Layout, Record, Tag, Width};
 use crate::resync::{self, Trust};
 use crate::rules;
 
-/// Most accesses handed out at once: what fits a first-level cache.
+/// Most accesses handed out at once: as many as fit a first-level cache.
 const RUN_RECORDS_MAX: usize = 1024;
 
 /// Records are framed this far ahead of the place where they are handed out: damage shows late.
-const AHEAD_BYTES: usize = lookback::BYTES + 64;
+const AHEAD_BYTES: usize = damage_start::BYTES + 64;
 
-/// Where a record stands.
+/// The place of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     /// Record number, from 0.
@@ -32,10 +32,10 @@ impl Place {
     }
 }
 
-/// What a verb does with what the reader finds. Static dispatch: nothing virtual happens per record.
+/// The work of a verb on the records that the reader finds. Static dispatch: nothing virtual happens per record.
 pub(crate) trait Visit {
-    /// Takes the accesses a window starts with, as many as stand there one after another, and returns
-    /// how many bytes they have. A window that starts with another record, or a part of one, gives 0.
+    /// Takes accesses from the start of a window, as many as follow each other, and returns their length in bytes. A
+    /// window that starts with another record, or a part of one, yields 0.
     fn run(&mut self, window: &[u8], at: Place, sink: &mut dyn Sink) -> Result<usize, Error>;
 
     /// Takes an RTTA record and its bytes.
@@ -59,25 +59,25 @@ pub(crate) fn run_of(window: &[u8], layout: Layout) -> &[u8] {
     window.get(..bytes).unwrap_or_default()
 }
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Whole records read.
+    /// Complete records read.
     pub records: u64,
     /// Bytes of the (decompressed) trace.
     pub bytes: u64,
-    /// Bytes that belong to no whole record.
+    /// Bytes that belong to no complete record.
     pub bytes_lost: u64,
 }
 
 /// What is known about the bytes after the current position.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ahead {
-    /// So many bytes are whole records.
+    /// This many bytes are complete records.
     framed: usize,
-    /// After so many bytes records cannot be handed out as they are framed.
+    /// After this many bytes records cannot be handed out as framed.
     stop: Option<usize>,
-    /// From there so many records were misread.
+    /// From there this many records were misread.
     misread: usize,
 }
 
@@ -89,15 +89,15 @@ pub struct Reader {
     record_bytes_max: u64,
     seq: u64,
     bytes_lost: u64,
-    /// What records looked like before the latest damage.
-    familiar: Familiar,
+    /// The appearance of records before the latest damage.
+    likeness: Likeness,
     ahead: Ahead,
     /// Where the zero records that the trace ended in so far begin.
     zeros: Option<Place>,
 }
 
 impl Reader {
-    /// Finds the layout by the head, as far as the options do not give it.
+    /// Determines the layout from the head, as far as the options do not give it.
     ///
     /// # Errors
     /// Usage, for a pointer width other than 4 and 8.
@@ -118,7 +118,7 @@ impl Reader {
             record_bytes_max: options.limits.record_bytes_max.max(64),
             seq: 0,
             bytes_lost: 0,
-            familiar: Familiar::default(),
+            likeness: Likeness::default(),
             ahead: Ahead::default(),
             zeros: None,
         })
@@ -129,7 +129,7 @@ impl Reader {
         self.layout
     }
 
-    /// True when the options said byte order or pointer width.
+    /// True when the options give byte order or pointer width.
     pub(crate) fn is_layout_given(&self) -> bool {
         self.is_layout_given
     }
@@ -141,7 +141,7 @@ impl Reader {
 
     /// What plausible records are measured by.
     pub(crate) fn trust(&self) -> Trust {
-        Trust { layout: self.layout, familiar: self.familiar.clone() }
+        Trust { layout: self.layout, likeness: self.likeness.clone() }
     }
 
     /// Maps the trace where it is a file.
@@ -154,7 +154,7 @@ impl Reader {
         self.cursor.as_slice()?.get(usize::try_from(self.cursor.offset()).ok()?..)
     }
 
-    /// Moves past whole records that were read in [`Self::rest_in_memory`]; the last one is not zero.
+    /// Skips complete records that were read in [`Self::rest_in_memory`]; the last one is not zero.
     pub(crate) fn pass(&mut self, passed: Passed) -> Result<(), Error> {
         self.seq += passed.records;
         self.zeros = None;
@@ -164,7 +164,7 @@ impl Reader {
     /// Reads every record; damage goes to the sink and the records after it are read.
     ///
     /// # Errors
-    /// I/O, what the sink returns, and what `visit` returns.
+    /// I/O, errors of the sink, and errors of `visit`.
     pub fn read(
         self,
         sink: &mut dyn Sink,
@@ -212,8 +212,8 @@ impl Reader {
         self.ahead.stop = self.ahead.stop.map(|stop| stop - used);
     }
 
-    /// Frames what comes next. Records that start before the returned distance can be handed out; 0 is damage
-    /// right here, or the end.
+    /// Frames the following bytes. Records that start before the returned distance can be handed out; 0 is damage right
+    /// here, or the end.
     fn look_ahead(&mut self) -> Result<usize, Error> {
         let chunk = RUN_RECORDS_MAX * self.layout.access_bytes();
         loop {
@@ -221,7 +221,7 @@ impl Reader {
                 return Ok(stop);
             }
             if self.ahead.framed >= AHEAD_BYTES {
-                return Ok(self.ahead.framed - lookback::BYTES);
+                return Ok(self.ahead.framed - damage_start::BYTES);
             }
             let rest = self.cursor.window().get(self.ahead.framed..).unwrap_or_default();
             let run = run_of(rest.get(..chunk).unwrap_or(rest), self.layout).len();
@@ -230,7 +230,7 @@ impl Reader {
                 continue;
             }
             match parse(rest, self.layout) {
-                // Also where the window happens to show all of it: the window's size decides nothing.
+                // Also where the window happens to contain all of it: results must not depend on the window's size.
                 Ok((_, used)) if used as u64 <= self.record_bytes_max => self.ahead.framed += used,
                 Err(Need::More(need)) if need <= self.record_bytes_max => {
                     // Bounded by the limit on records just above.
@@ -245,7 +245,7 @@ impl Reader {
         }
     }
 
-    /// Framing ends after what is framed: at damage, whose start may lie before it, or at the end of the data.
+    /// Framing ends after the framed bytes: at damage, whose start may be before it, or at the end of the data.
     fn stop_ahead(&mut self, is_damage: bool) -> Result<(), Error> {
         let end = self.ahead.framed;
         self.ahead.stop = Some(end);
@@ -254,19 +254,19 @@ impl Reader {
         }
         let wanted = end + resync::WINDOW_BYTES;
         let is_end = self.fill(wanted)? < wanted;
-        // The same bytes decide whatever the window shows beyond them.
+        // The same bytes decide, whatever else the window contains.
         let window = self.cursor.window();
         let window = window.get(..wanted).unwrap_or(window);
         let before = Before::of(window, end, self.layout);
-        let found = before.out_of_step(window, end, is_end, self.layout, &self.familiar);
+        let found = before.out_of_step(window, end, is_end, self.layout, &self.likeness);
         let stop = found.map_or(end, |(at, _)| at);
-        before.teach(&mut self.familiar, window, stop, self.layout);
+        before.teach(&mut self.likeness, window, stop, self.layout);
         self.ahead.stop = Some(stop);
         self.ahead.misread = found.map_or(0, |(_, misread)| misread);
         Ok(())
     }
 
-    /// Deals with what stands where framing ends. True when nothing can follow.
+    /// Handles the place where framing ends. True when nothing can follow.
     fn pass_stop<V: Visit>(&mut self, visit: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
         if self.ahead.misread > 0 {
             return self.pass_out_of_step(sink).map(|()| false);
@@ -364,7 +364,7 @@ impl Reader {
         self.report_gap(report, skipped, has_resumed, sink)
     }
 
-    /// Passes over damage at the current position and reports it.
+    /// Skips damage at the current position and reports it.
     fn recover(&mut self, report: Diagnostic, sink: &mut dyn Sink) -> Result<(), Error> {
         let skipped = self.find_resumption()?;
         let has_resumed = !self.cursor.window().is_empty();
@@ -398,11 +398,11 @@ impl Reader {
             let have = self.fill(resync::WINDOW_BYTES)?;
             let is_end = have < resync::WINDOW_BYTES;
             match resync::find(self.cursor.window(), from, is_end, &trust) {
-                resync::Found::At(at) => {
+                resync::Resume::At(at) => {
                     self.cursor.advance(at);
                     break;
                 }
-                resync::Found::NotBefore(next) => self.cursor.advance(next.min(have)),
+                resync::Resume::NotBefore(next) => self.cursor.advance(next.min(have)),
             }
             if is_end {
                 break;

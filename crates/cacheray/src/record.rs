@@ -1,7 +1,7 @@
-//! What stands on the wire: three records, in one of four layouts.
+//! Records on the wire: three kinds, in one of four layouts.
 //!
-//! A cacheray trace has no header: byte order and pointer width are those of the machine that ran the
-//! program. [`Layout`] carries them; [`crate::detect`] finds them.
+//! A cacheray trace has no header: byte order and pointer width are those of the machine that ran the program.
+//! [`Layout`] contains them; [`crate::detect`] determines them.
 
 use anytrace_core::Endian;
 
@@ -24,7 +24,7 @@ impl Width {
         }
     }
 
-    /// The width of so many bytes, if there is one.
+    /// The width with this many bytes, if there is one.
     pub const fn from_bytes(bytes: u8) -> Option<Self> {
         match bytes {
             4 => Some(Self::Four),
@@ -33,7 +33,7 @@ impl Width {
         }
     }
 
-    /// The highest address there is.
+    /// The highest possible address.
     pub const fn address_max(self) -> u64 {
         match self {
             Self::Four => u32::MAX as u64,
@@ -52,7 +52,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Every layout there is; the first is the one that wins a tie.
+    /// Every layout; the first one wins a tie.
     pub const ALL: [Self; 4] = [
         Self { endian: Endian::Little, width: Width::Eight },
         Self { endian: Endian::Big, width: Width::Eight },
@@ -103,7 +103,7 @@ impl Kind {
         }
     }
 
-    /// Reads the name that [`Self::name`] gives.
+    /// Reads a name returned by [`Self::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -160,7 +160,7 @@ impl Tag {
     }
 }
 
-/// One record, as it stands on the wire; the type name borrows from the window it was read from.
+/// One record, as on the wire; the type name borrows from the window it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Kind and flags; flags on RTTA records are kept though the document forbids them.
@@ -169,7 +169,7 @@ pub struct Record<'a> {
     pub address: u64,
     /// Thread id; the original recorder always writes 0.
     pub thread: u64,
-    /// What depends on the kind.
+    /// The fields that depend on the kind.
     pub body: Body<'a>,
 }
 
@@ -212,7 +212,7 @@ pub(crate) const fn is_usual_size(size: u8) -> bool {
     matches!(size, 1 | 2 | 4 | 8 | 16)
 }
 
-/// True when bits 63 to 47 of an address are all equal: what a 64-bit machine of today can have.
+/// True when bits 63 to 47 of an address are all equal, as on all 64-bit machines of today.
 #[inline]
 pub(crate) const fn is_canonical(address: u64) -> bool {
     address.wrapping_add(1 << 47) >> 48 == 0

@@ -1,15 +1,16 @@
-//! Live RTTA regions: the latest add that contains a byte wins, a remove drops the latest region that
-//! starts exactly there, and what it covered shows again (page of the format, section 1.4).
+//! Live RTTA regions: the latest add that contains a byte wins, a remove drops the latest region that starts exactly
+//! there, and what it covered becomes visible again (page of the format, section 1.4).
 //!
-//! Regions that overlap lie in layers: each region is in a higher layer than every region it overlapped
-//! when it was added, and inside a layer nothing overlaps. So the first hit from the top is the latest.
+//! Overlapping regions are in layers: each region is in a higher layer than every region it overlapped when it was
+//! added, and inside a layer nothing overlaps. So the first hit from the top is the latest.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use anytrace_core::Limits;
 
-/// Regions followed for each key that is counted apart: by default 2^24, as many as the engines of `sim --types` follow.
+/// Regions followed for each key that is counted separately: by default 2^24, as many as the engines of `sim --types`
+/// follow.
 const REGIONS_PER_KEY: usize = 256;
 
 /// Most live regions followed under these limits.
@@ -28,11 +29,11 @@ const SINKS_MAX: usize = 256;
 pub(crate) struct Region<T> {
     /// First address.
     pub(crate) start: u64,
-    /// Bytes; 0 is possible, and more than the address space has.
+    /// Length in bytes; 0 is possible, and more than the address space.
     pub(crate) bytes: u64,
     /// Record number of the add.
     pub(crate) seq: u64,
-    /// What the caller keeps with it.
+    /// Data of the caller.
     pub(crate) data: T,
 }
 
@@ -47,10 +48,10 @@ impl<T> Region<T> {
     }
 }
 
-/// How a new region lies over a live one.
+/// How a new region overlaps a live one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Overlap {
-    /// One lies inside the other.
+    /// One is inside the other.
     Nested,
     /// They share some bytes and each has its own.
     Partial,
@@ -122,9 +123,9 @@ impl<T> Regions<T> {
         removed
     }
 
-    /// Lets regions above a gap in a layer sink, so that layers stay as few as regions lie over each other.
+    /// Lets regions above a gap in a layer sink, so that the number of layers stays the depth of the overlaps.
     ///
-    /// At most [`SINKS_MAX`] are looked at: higher than needed is still right.
+    /// At most [`SINKS_MAX`] are examined: a higher layer than necessary is still correct.
     fn sink(&mut self, layer: usize, range: RangeInclusive<u64>) {
         let mut gaps = vec![(layer, range)];
         let mut left = SINKS_MAX;
@@ -140,7 +141,7 @@ impl<T> Regions<T> {
         }
     }
 
-    /// Moves a region down as far as it goes; returns the gap it leaves.
+    /// Moves a region down as far as possible; returns the gap it leaves.
     fn sink_one(&mut self, from: usize, start: u64) -> Option<(usize, RangeInclusive<u64>)> {
         let last = self.layers.get(from)?.get(&start)?.last()?;
         let below = self.layers.get(..from)?.iter().rposition(|layer| rightmost(layer, start..=last).is_some());
@@ -161,7 +162,7 @@ impl<T> Regions<T> {
         })
     }
 
-    /// How a region would lie over those that live now: the worst case.
+    /// How a region would overlap the live ones: the worst case.
     pub(crate) fn overlap(&self, start: u64, last: u64) -> Option<Overlap> {
         let ends = self.layers.iter().flat_map(|layer| {
             let left = layer.range(..=start).next_back().map(|(_, region)| region).filter(|r| r.contains(start));
@@ -184,7 +185,7 @@ impl<T> Regions<T> {
         self.layers.iter().flat_map(BTreeMap::values).chain(self.empty.values().flatten())
     }
 
-    /// How many live.
+    /// Number of live regions.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_add_wins_and_what_it_covered_shows_again() {
+    fn the_latest_add_wins_and_the_region_it_covered_becomes_visible_again() {
         let mut regions = Regions::new(100);
         for (seq, start, bytes) in [(0, 100, 100), (1, 150, 10), (2, 155, 100)] {
             assert!(regions.add(region(seq, start, bytes)));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_are_told_apart() {
+    fn kinds_of_overlap_are_distinguished() {
         let mut regions = Regions::new(100);
         regions.add(region(0, 100, 100));
         let over = |start, last| regions.overlap(start, last);

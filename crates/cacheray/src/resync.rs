@@ -1,12 +1,12 @@
 //! Where records resume after damage.
 //!
-//! The format has no markers, so every offset is tried: records resume where the next sixteen parse
-//! and nearly all of them are plausible, or where whole plausible records lead exactly to the end of
-//! the data. It is a guess, made the same way whatever the window's size.
+//! The format has no markers, so every offset is tried: records resume where the next sixteen parse and nearly all of
+//! them are plausible, or where complete plausible records lead exactly to the end of the data. It is a guess, made the
+//! same way whatever the window's size.
 
 use std::cmp::Ordering;
 
-use crate::familiar::{Familiar, LIKE_OTHERS, NAME_BYTES_MAX};
+use crate::likeness::{LIKE_OTHERS, Likeness, NAME_BYTES_MAX};
 use crate::parse::{parse, parse_as};
 use crate::record::{Kind, Layout};
 
@@ -19,41 +19,41 @@ pub(crate) const ODD_MAX: usize = 3;
 /// How far a candidate looks ahead: sixteen adds with names just below the longest.
 const LOOK_BYTES: usize = RECORDS * (29 + NAME_BYTES_MAX);
 
-/// What [`find`] wants to see: a candidate, its rivals within one record, and their look ahead.
+/// The bytes that [`find`] examines: a candidate, its rivals within one record, and their look-ahead.
 pub(crate) const WINDOW_BYTES: usize = 2 * LOOK_BYTES;
 
 /// Records before a rival that score less than this on average are none (half points).
 const PREFIX_MIN: u32 = 7;
 
-/// What a plausible record is measured by.
+/// The measure of a plausible record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trust {
     pub(crate) layout: Layout,
-    /// What the records before the damage look like.
-    pub(crate) familiar: Familiar,
+    /// The appearance of the records before the damage.
+    pub(crate) likeness: Likeness,
 }
 
 /// Where records resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Resume {
     /// At this offset of the window.
     At(usize),
-    /// Not before this offset; the window does not show what follows.
+    /// Not before this offset; the window does not contain what follows.
     NotBefore(usize),
 }
 
 /// Tries every offset of `window` from `from` on. `is_end` says that the data end with the window.
 /// With `from` above 0 the window starts with the damaged record.
-pub(crate) fn find(window: &[u8], from: usize, is_end: bool, trust: &Trust) -> Found {
+pub(crate) fn find(window: &[u8], from: usize, is_end: bool, trust: &Trust) -> Resume {
     if from > 0
         && let Some(at) = after_bad_tag(window, trust)
     {
-        return Found::At(at);
+        return Resume::At(at);
     }
     let rivals = trust.layout.access_bytes();
     for at in from..window.len() {
         if !is_end && window.len() - at < LOOK_BYTES + rivals {
-            return Found::NotBefore(at);
+            return Resume::NotBefore(at);
         }
         let Some(mut best) = Chain::from(window, at, trust) else { continue };
         // A neighbour may fit better: classic 32-bit addresses, shifted by a byte, look like records too.
@@ -62,18 +62,18 @@ pub(crate) fn find(window: &[u8], from: usize, is_end: bool, trust: &Trust) -> F
                 best = chain;
             }
         }
-        return Found::At(best.at());
+        return Resume::At(best.at());
     }
-    Found::NotBefore(window.len())
+    Resume::NotBefore(window.len())
 }
 
-/// The end of the record at the window's start, where it is like others in all but its tag and records follow it.
+/// The end of the record at the window's start, if only its tag differs from the others and records follow it.
 fn after_bad_tag(window: &[u8], trust: &Trust) -> Option<usize> {
     let mut best: Option<(u32, Chain)> = None;
     for kind in [Kind::Read, Kind::RttaRemove, Kind::RttaAdd] {
         let Some((record, used)) = parse_as(window, trust.layout, kind) else { continue };
-        // The flag tells that misaligned accesses are as good as others: the true one is lost.
-        let score = trust.familiar.score(&record, trust.layout);
+        // With the flag, misaligned accesses score as well as others: the true flag is lost.
+        let score = trust.likeness.score(&record, trust.layout);
         if score + 1 < LIKE_OTHERS || used >= LOOK_BYTES {
             continue;
         }
@@ -101,8 +101,8 @@ impl Chain {
     /// `None` where no records resume.
     fn from(window: &[u8], at: usize, trust: &Trust) -> Option<Self> {
         let all = window.get(at..)?;
-        // The same bytes decide whatever the window shows beyond them.
-        let (near, is_whole) = match all.get(..LOOK_BYTES) {
+        // The same bytes decide, whatever else the window contains.
+        let (near, is_complete) = match all.get(..LOOK_BYTES) {
             Some(near) if all.len() > LOOK_BYTES => (near, false),
             _ => (all, true),
         };
@@ -112,7 +112,7 @@ impl Chain {
         while let Some(slot) = chain.records.get_mut(chain.count) {
             match parse(rest, trust.layout) {
                 Ok((record, used)) => {
-                    let score = trust.familiar.score(&record, trust.layout);
+                    let score = trust.likeness.score(&record, trust.layout);
                     odd += usize::from(score == 0);
                     if odd > ODD_MAX || (chain.count == 0 && odd > 0) {
                         return None;
@@ -123,7 +123,7 @@ impl Chain {
                 }
                 Err(_) => {
                     let ends_well = rest.is_empty() || (chain.count > 1 && is_cut_record(rest, trust.layout));
-                    return (is_whole && chain.count > 0 && odd == 0 && ends_well).then_some(chain);
+                    return (is_complete && chain.count > 0 && odd == 0 && ends_well).then_some(chain);
                 }
             }
         }
@@ -156,7 +156,7 @@ impl Chain {
     fn is_better(&self, earlier: &Self) -> bool {
         let is_part = earlier.records().iter().any(|(at, _)| *at == self.at());
         if is_part {
-            // What stands before it is lost with it: only rubbish may be.
+            // Everything before it is lost with it: that must be rubbish only.
             let (count, sum) = earlier.before(self.at());
             return sum * 2 < count * PREFIX_MIN;
         }
@@ -198,7 +198,7 @@ mod tests {
                 bytes[0] = 0x3f;
                 let stride = layout.access_bytes();
                 let trust = Trust { layout, ..Trust::default() };
-                assert_eq!(find(&bytes, 1, true, &trust), Found::At(stride), "{layout:?} {thread}");
+                assert_eq!(find(&bytes, 1, true, &trust), Resume::At(stride), "{layout:?} {thread}");
             }
         }
     }
@@ -206,16 +206,16 @@ mod tests {
     #[test]
     fn zeros_and_rubbish_are_no_records() {
         let trust = Trust::default();
-        assert_eq!(find(&[0; 500], 0, true, &trust), Found::NotBefore(500));
-        assert_eq!(find(&[0xff; 500], 0, true, &trust), Found::NotBefore(500));
-        assert_eq!(find(&[], 0, true, &trust), Found::NotBefore(0));
+        assert_eq!(find(&[0; 500], 0, true, &trust), Resume::NotBefore(500));
+        assert_eq!(find(&[0xff; 500], 0, true, &trust), Resume::NotBefore(500));
+        assert_eq!(find(&[], 0, true, &trust), Resume::NotBefore(0));
     }
 
     #[test]
-    fn without_the_end_in_sight_only_what_can_be_judged_is_judged() {
+    fn without_the_end_in_the_window_only_complete_candidates_are_judged() {
         let trust = Trust::default();
         let window = vec![0xff; WINDOW_BYTES];
-        let Found::NotBefore(at) = find(&window, 0, false, &trust) else { panic!("rubbish") };
+        let Resume::NotBefore(at) = find(&window, 0, false, &trust) else { panic!("rubbish") };
         assert!(at > 0 && at + LOOK_BYTES + 18 >= WINDOW_BYTES);
     }
 
@@ -224,6 +224,6 @@ mod tests {
         let layout = Layout::default();
         let mut bytes = vec![0xff; 18];
         bytes.extend(accesses(layout, 1, 0x5555_dead_b008, 0));
-        assert_eq!(find(&bytes, 1, true, &Trust::default()), Found::At(18));
+        assert_eq!(find(&bytes, 1, true, &Trust::default()), Resume::At(18));
     }
 }

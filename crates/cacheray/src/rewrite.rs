@@ -5,7 +5,7 @@ use std::io::Write;
 use anytrace_core::{Collect, Error, Input, OpenOptions, Outcome, Plan, Sink, Target};
 
 use crate::detect;
-use crate::held::Held;
+use crate::head_check::HeadCheck;
 use crate::losses::{Losses, in_places};
 use crate::output::{Form, Output};
 use crate::parse::parse;
@@ -25,15 +25,17 @@ pub(crate) fn rewrite(
     let form = Form::new(plan.target(), layout)?;
     let may_change = matches!(plan, Plan::Repair(_)) && form.is_trace() && !reader.is_layout_given();
     let mut out = out;
-    let mut held = Held::new(&mut out, may_change);
+    let mut checked = HeadCheck::new(&mut out, may_change);
     let mut outcome = match plan {
-        Plan::Convert(_) => convert(reader, Output::new(&mut held, layout, form), sink)?,
-        Plan::Repair(_) => repair(reader, form, &mut held, sink)?,
-        Plan::Trim(selection, _) => trim::trim(reader, selection, limits, Output::new(&mut held, layout, form), sink)?,
+        Plan::Convert(_) => convert(reader, Output::new(&mut checked, layout, form), sink)?,
+        Plan::Repair(_) => repair(reader, form, &mut checked, sink)?,
+        Plan::Trim(selection, _) => {
+            trim::trim(reader, selection, limits, Output::new(&mut checked, layout, form), sink)?
+        }
     };
     match form {
-        Form::Trace(layout) => outcome.notes.extend(held.finish(layout)?),
-        // It was passed on as it came.
+        Form::Trace(layout) => outcome.notes.extend(checked.finish(layout)?),
+        // It was passed on unchanged.
         Form::Jsonl(_) => {}
     }
     Ok(outcome)
@@ -69,11 +71,11 @@ impl Visit for Copy<'_> {
     }
 }
 
-fn repair(reader: Reader, form: Form, held: &mut Held<'_>, sink: &mut dyn Sink) -> Result<Outcome, Error> {
-    let mut outcome = repair_once(reader, form, held, sink)?;
-    let Some(bytes) = held.whole() else { return Ok(outcome) };
-    // A few implausible records may look like another layout once the damage around them is gone; who
-    // opens the result would find errors again. Every turn drops bytes, so this ends.
+fn repair(reader: Reader, form: Form, checked: &mut HeadCheck<'_>, sink: &mut dyn Sink) -> Result<Outcome, Error> {
+    let mut outcome = repair_once(reader, form, checked, sink)?;
+    let Some(bytes) = checked.buffered() else { return Ok(outcome) };
+    // A few implausible records may look like another layout once the damage around them is gone; opening the result
+    // would then find errors again. Every iteration drops bytes, so this ends.
     while let Some(layout) = detect::misread(bytes) {
         let reader = Reader::new(Input::from_bytes("", bytes.clone()), &OpenOptions::default())?;
         let mut again = Vec::new();
@@ -116,7 +118,7 @@ fn repair_once(reader: Reader, form: Form, out: &mut dyn Write, sink: &mut dyn S
 struct Repair<'a> {
     output: Output<'a>,
     layout: Layout,
-    /// Zero records held back until something follows: the first one's place and their number.
+    /// Zero records buffered until something follows: the first one's place and their number.
     zeros: Option<(Place, u64)>,
     zero_tail_bytes: u64,
     stripped: u64,

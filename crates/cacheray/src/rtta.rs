@@ -14,7 +14,7 @@ use crate::types::shown_name;
 /// The original checker copies names into 257 bytes and crashes beyond (samples `name-257`, `name-4096`).
 const NAME_BYTES_SAFE: usize = 256;
 
-/// RTTA state: live regions, what was removed, element sizes by type; all bounded.
+/// RTTA state: live regions, removed regions, element sizes by type; all bounded.
 pub(crate) struct RttaRules {
     layout: Layout,
     regions: Regions<()>,
@@ -24,11 +24,11 @@ pub(crate) struct RttaRules {
     sizes: HashMap<u64, u32>,
     distinct_max: usize,
     regions_max: usize,
-    /// Once true, a region may live that is not followed: what would be a breach without it is none.
+    /// Once true, there may be a live region that is not followed: then apparent violations may be valid.
     has_unfollowed: bool,
     /// Of these, one that starts at address 0.
     has_unfollowed_null: bool,
-    /// A limit on what is remembered of removed regions or of types was met, and reported.
+    /// A limit on removed regions or types was reached and reported.
     is_removed_full: bool,
     is_sizes_full: bool,
 }
@@ -75,7 +75,7 @@ impl RttaRules {
     pub(crate) fn access(&self, address: u64, size: u8, at: Place, sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(beyond) = u64::from(size).checked_sub(1) else { return Ok(()) };
         if self.has_unfollowed {
-            // One of those may lie over the region that is known.
+            // One of those may cover the known region.
             return Ok(());
         }
         let Some(last) = self.regions.find(address).and_then(Region::last) else { return Ok(()) };
@@ -213,8 +213,8 @@ fn judge_name(name: &[u8], at: Place, sink: &mut dyn Sink) -> Result<(), Error> 
 
 /// Where regions may end inside an aligned access: a set of 16-byte granules with false positives.
 ///
-/// An aligned access of up to 16 bytes lies in one granule, and an end that is a multiple of its size
-/// is not inside it. Most regions end well aligned, and then the hot loop never looks at the set.
+/// An aligned access of up to 16 bytes is in one granule, and an end that is a multiple of its size is not inside it.
+/// Most regions end well aligned, and then the hot loop never queries the set.
 #[derive(Debug)]
 struct EndFilter {
     /// All ends are multiples of this; 16 where all are multiples of 16.

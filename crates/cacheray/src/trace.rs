@@ -1,4 +1,4 @@
-//! The doors: what other crates call.
+//! The entry points: what other crates call.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::rules::RULES;
 use crate::types::{TypeTable, name_value};
 use crate::{NAME, accesses, detect, dump, jsonl, parallel, rewrite};
 
-/// The format, for [`anytrace_core`]'s doors.
+/// The format, for [`anytrace_core`]'s entry points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cacheray;
 
@@ -123,11 +123,11 @@ impl Trace for Opened {
     }
 
     fn accesses(self: Box<Self>, out: &mut dyn AccessSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
-        accesses::tell(self.reader, self.limits, out, sink)
+        accesses::emit(self.reader, self.limits, out, sink)
     }
 }
 
-/// What only this format has: figures of the corpus expectations, as far as they are bounded.
+/// Figures that only this format has: those of the corpus expectations, as far as they are bounded.
 fn details(sums: &Sums, layout: Layout) -> Vec<(&'static str, Value)> {
     let mut details = vec![
         ("pointer_width", json!(layout.width.bytes())),

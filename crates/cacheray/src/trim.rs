@@ -1,4 +1,4 @@
-//! `trim`: a part that stands on its own.
+//! `trim`: a part that is a valid trace by itself.
 
 use anytrace_core::{Error, Limits, Outcome, Selection, Sink};
 
@@ -9,10 +9,10 @@ use crate::reader::{Place, Reader, Visit, run_of};
 use crate::record::{Body, Layout, Record};
 use crate::regions::{Region, Regions, regions_max};
 
-/// Most bytes of add records kept for the part's front.
+/// Most bytes of add records kept for the beginning of the part.
 const CARRIED_BYTES_MAX: usize = 16 << 20;
 
-/// Writes the records that a selection wants, after the regions that live where it starts.
+/// Writes the records that a selection includes, after the regions that are live where it starts.
 pub(crate) fn trim(
     reader: Reader,
     selection: &Selection,
@@ -56,23 +56,23 @@ struct Trim<'o, 's> {
     selection: &'s Selection,
     regions: Regions<Carried>,
     carried_bytes: usize,
-    /// True once the first record of the range was met.
+    /// True once the first record of the range was reached.
     has_started: bool,
     is_done: bool,
     carried: u64,
     missed: u64,
 }
 
-/// What is kept of a live region.
+/// The carried part of a live region.
 struct Carried {
     /// Its add record, as long as the part has not started.
     raw: Vec<u8>,
-    /// True when its type is wanted.
+    /// True when its type is selected.
     is_wanted: bool,
 }
 
 impl Trim<'_, '_> {
-    /// Learns which record comes next; true when the part holds it.
+    /// Takes the number of the next record; true when it is in the part.
     fn begin(&mut self, seq: u64) -> Result<bool, Error> {
         let Some(range) = &self.selection.records else {
             self.has_started = true;
@@ -89,7 +89,7 @@ impl Trim<'_, '_> {
         Ok(true)
     }
 
-    /// Writes the adds of the regions that live now, in their order.
+    /// Writes the adds of the live regions, in their order.
     fn carry(&mut self) -> Result<(), Error> {
         let mut live: Vec<_> = self.regions.iter().filter(|region| region.data.is_wanted).collect();
         live.sort_by_key(|region| region.seq);

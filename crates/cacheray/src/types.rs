@@ -1,4 +1,4 @@
-//! The types a trace names: how often, with which element size.
+//! The type names in a trace: how often each occurs, with which element size.
 
 use std::collections::HashMap;
 

@@ -34,10 +34,10 @@ impl<W: Write> Writer<W> {
         Self { out, layout, buffer: Vec::with_capacity(BUFFER_BYTES + 64), records: 0 }
     }
 
-    /// Writes a record; flags on RTTA tags are written as they stand.
+    /// Writes a record; flags on RTTA tags are written unchanged.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Unsupported`] when the layout cannot hold the record, I/O.
+    /// [`anytrace_core::Kind::Unsupported`] when the layout cannot represent the record, I/O.
     pub fn write(&mut self, record: &Record<'_>) -> Result<(), Error> {
         encode(record, self.layout, &mut self.buffer)
             .map_err(|unfit| unfit.error(format_args!("record {}", self.records)))?;
@@ -49,7 +49,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes what is left and says how many records were written.
+    /// Writes the rest and returns how many records were written.
     ///
     /// # Errors
     /// I/O.
@@ -89,7 +89,7 @@ fn encode(record: &Record<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Appends a record but for its name.
+/// Appends a record except for its name.
 #[inline]
 pub(crate) fn encode_head(record: &Record<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let endian = layout.endian;
@@ -131,7 +131,7 @@ mod tests {
     use crate::record::{Kind, Tag};
 
     #[test]
-    fn what_is_written_reads_back_in_every_layout() {
+    fn written_records_read_back_in_every_layout() {
         let bodies = [
             (Kind::Read, Body::Access { size: 255 }),
             (Kind::RttaAdd, Body::Add { elemsize: 1, elemcount: u32::MAX, name: b"a\0b" }),

@@ -4,7 +4,7 @@ use anytrace_cacheray::Cacheray;
 use anytrace_core::Format;
 
 #[test]
-fn every_code_stands_in_the_chapter_with_its_severity() {
+fn every_code_is_in_the_chapter_with_its_severity() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/formats/cacheray.md");
     let chapter = std::fs::read_to_string(path).unwrap();
     for rule in Cacheray.rules() {

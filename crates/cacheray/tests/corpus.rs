@@ -97,7 +97,7 @@ fn assert_counts(name: &str, info: &Info, expected: &Value) {
     for (ours, theirs) in pairs {
         assert_eq!(*detail(info, ours), expected[theirs], "{name}: {ours}");
     }
-    // The independent reader keeps one region an address; by the rule to adopt, two adds take two removes.
+    // The independent reader keeps one region per address; by the adopted rule, two adds need two removes.
     let unmatched =
         if name.ends_with("overlap-same-start") { Value::from(0) } else { expected["remove_without_add"].clone() };
     assert_eq!(*detail(info, "rtta_remove_without_add"), unmatched, "{name}");
@@ -117,7 +117,7 @@ fn byte_order_and_pointer_width_are_found_for_every_sample() {
 }
 
 #[test]
-fn thirty_two_bit_samples_hold_what_their_64_bit_twins_hold() {
+fn thirty_two_bit_samples_contain_the_same_as_their_64_bit_counterparts() {
     let wide = examine(&Cacheray, &common::sample("traces/packed.up14-O0"));
     for name in ["broken/ptr32-le.packed.up14-O0", "broken/ptr32-be.packed.up14-O0"] {
         let narrow = examine(&Cacheray, &common::sample(name));

@@ -1,4 +1,4 @@
-//! What the verbs say about a few samples, word for word. `UPDATE_GOLDENS=1` rewrites the files.
+//! The exact output of the verbs for a few samples. `UPDATE_GOLDENS=1` rewrites the files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
 

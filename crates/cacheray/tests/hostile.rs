@@ -1,5 +1,5 @@
-//! Cuts, flips and mutations of every small sample: nothing panics or hangs, damage has a place,
-//! whole records before a cut are kept, and what is repaired checks.
+//! Cuts, flips and mutations of every small sample: nothing panics or hangs, damage has a place, complete records
+//! before a cut are kept, and repaired traces pass `check`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
 
@@ -16,7 +16,7 @@ fn small(bytes_max: usize) -> Vec<(String, Vec<u8>)> {
     all.filter(|(_, bytes)| (1..=bytes_max).contains(&bytes.len())).collect()
 }
 
-/// Starts of the whole records of a good trace.
+/// Starts of the complete records of a good trace.
 fn starts(bytes: &[u8]) -> Vec<usize> {
     let mut starts = vec![0];
     while let Ok((_, used)) = parse(&bytes[*starts.last().unwrap()..], Layout::default()) {
@@ -26,7 +26,7 @@ fn starts(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn every_cut_keeps_all_whole_records_before_it() {
+fn every_cut_keeps_all_complete_records_before_it() {
     for (name, bytes) in small(1500) {
         let is_good = examine(&Cacheray, &bytes).info.1.is_empty();
         let starts = starts(&bytes);
@@ -38,11 +38,11 @@ fn every_cut_keeps_all_whole_records_before_it() {
             let mut sink = Collect::default();
             let info = trace.info(&mut sink).unwrap();
             assert!(sink.0.iter().all(|d| d.offset <= cut as u64), "{name} cut at {cut}");
-            // One or two records, the last one cut, may read as well with narrow pointers.
+            // One or two records, the last one cut, may read equally well with narrow pointers.
             let is_clear = cut >= if name.contains("access-size") { 200 } else { 60 };
             if is_good && is_clear && !name.contains("ptr32") {
-                let whole = starts.iter().filter(|&&start| start <= cut).count() - 1;
-                assert_eq!(info.records, whole as u64, "{name} cut at {cut}");
+                let complete = starts.iter().filter(|&&start| start <= cut).count() - 1;
+                assert_eq!(info.records, complete as u64, "{name} cut at {cut}");
                 assert_eq!(sink.errors(), usize::from(!starts.contains(&cut)), "{name} cut at {cut}");
             }
             let repaired = assert_repairs(&Cacheray, part, &format!("{name} cut at {cut}"));
@@ -73,13 +73,13 @@ fn every_bit_flip_is_survived_and_repaired() {
 #[test]
 fn one_flipped_tag_costs_one_record_of_a_real_trace() {
     let bytes = common::sample("traces/packed.up14-O0");
-    let whole = examine(&Cacheray, &bytes).info.0.records;
+    let undamaged = examine(&Cacheray, &bytes).info.0.records;
     for at in starts(&bytes).into_iter().skip(100).step_by(97).take(12) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 0x20;
         let exam = examine(&Cacheray, &flipped);
         assert_eq!(exam.error_codes(), ["cacheray/bad-tag"]);
-        assert_eq!((exam.errors()[0].offset, exam.info.0.records), (at as u64, whole - 1));
+        assert_eq!((exam.errors()[0].offset, exam.info.0.records), (at as u64, undamaged - 1));
     }
 }
 
@@ -98,7 +98,7 @@ fn rubbish_of_valid_tags_ends_in_time() {
     // Every byte is a tag, so every offset parses; none of it is plausible.
     let bytes: Vec<u8> = (0..100_000_u32).map(|n| [0, 1, 0x40, 0xc1][(n % 4) as usize]).collect();
     examine(&Cacheray, &bytes);
-    // Adds whose names reach past the end, again and again, each with a plausible record behind it.
+    // Adds whose names extend past the end, again and again, each followed by a plausible record.
     let mut trace = Trace::new();
     for _ in 0..400 {
         trace = trace.ordinary(17).add_raw(2, common::HEAP, 0, (8, 1), 10 << 20, b"");

@@ -19,7 +19,7 @@ impl Dice {
     }
 }
 
-/// Three hundred records of three threads on a page, with regions that come and go.
+/// Three hundred records of three threads on a page, with regions that are added and removed.
 fn program(seed: u64, (is_big, pointer): (bool, usize)) -> Trace {
     let mut dice = Dice(seed);
     let mut trace = Trace::of(is_big, pointer);
@@ -52,7 +52,7 @@ fn repaired(bytes: &[u8]) -> Vec<u8> {
     rewrite(&Cacheray, bytes, &Plan::Repair(TargetOptions::default())).unwrap().0
 }
 
-/// Calls `test` with traces of every layout, the number of a record in the midst, and dice.
+/// Calls `test` with traces of every layout, the number of a record in the middle, and random numbers.
 fn each_program(seeds: u64, mut test: impl FnMut(&Trace, usize, &mut Dice, &str)) {
     for seed in 0..seeds {
         for layout in LAYOUTS {
@@ -98,7 +98,7 @@ fn bytes_lost_inside_a_record_are_found_where_they_are_missing() {
         let lost = 1 + dice.below((next - at) as u64 - 1) as usize;
         let bytes = [&trace.bytes[..at], &trace.bytes[at + lost..]].concat();
         let result = repaired(&bytes);
-        // The rest of the record may read as another that ends well; what follows is never lost.
+        // The rest of the record may read as another that ends well; later records are never lost.
         let head = &trace.bytes[..at];
         let kept = result.starts_with(head) && result.len().abs_diff(trace.bytes.len()) < 160;
         assert!(kept, "{what}, {lost} bytes lost: {} of {} left", result.len(), trace.bytes.len());

@@ -4,25 +4,25 @@
 
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Found, Parts, Reuse, ReuseOptions, Sample};
+use anytrace_analysis::reuse::{Parts, Reuse, ReuseOptions, ReuseResults, Sample};
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::{dripping, shared_corpus};
 use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions};
 use serde_json::{Map, Value, json};
 
-fn found(input: Input, options: ReuseOptions) -> Found {
+fn found(input: Input, options: ReuseOptions) -> ReuseResults {
     let trace = Cacheray.open(input, &OpenOptions::default()).unwrap();
     let mut reuse = Reuse::new(options);
     let summary = trace.accesses(&mut reuse, &mut Collect::default()).unwrap();
     reuse.finish(summary.records)
 }
 
-fn of_file(path: &Path, options: ReuseOptions) -> Found {
+fn of_file(path: &Path, options: ReuseOptions) -> ReuseResults {
     found(Input::open(path, InputOptions::default()).unwrap(), options)
 }
 
 /// The object of the corpus' expectations.
-fn reuse64(found: &Found) -> Value {
+fn reuse64(found: &ReuseResults) -> Value {
     let curve = &found.curve;
     let histogram: Map<_, _> = curve.distances.iter().map(|(d, n)| (d.to_string(), (*n).into())).collect();
     let misses: Map<_, _> = curve.sizes().iter().map(|c| (c.to_string(), curve.misses(*c).into())).collect();
@@ -66,7 +66,7 @@ fn curves_of_the_samples_are_those_expected() {
 }
 
 #[test]
-fn damaged_and_odd_traces_give_curves_of_what_can_be_read() {
+fn damaged_and_odd_traces_give_curves_of_their_readable_records() {
     let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/broken");
     for entry in std::fs::read_dir(broken).unwrap() {
         let path = entry.unwrap().path();
@@ -116,7 +116,7 @@ fn a_sample_of_a_small_trace_is_as_good_as_all_of_it() {
 
 #[test]
 fn how_the_bytes_come_decides_nothing() {
-    // Long enough that accesses are held back between bursts.
+    // Long enough that accesses are left out between bursts.
     let mut bytes = Vec::new();
     let mut state = 1_u64;
     for n in 0..400_000_u64 {
@@ -130,9 +130,13 @@ fn how_the_bytes_come_decides_nothing() {
     for parts in [Parts::Thread, Parts::PrivateThread, Parts::Type] {
         for sample in [None, Some(Sample::Rate(0.01)), Some(Sample::Lines(100))] {
             let options = ReuseOptions { parts, sample, has_windows: true, ..ReuseOptions::default() };
-            let whole = found(Input::from_bytes("a.trace", bytes.clone()), options.clone());
+            let expected = found(Input::from_bytes("a.trace", bytes.clone()), options.clone());
             for at_once in [4096, 100_001] {
-                assert_eq!(found(dripping("a.trace", &bytes, at_once), options.clone()), whole, "{parts:?} {sample:?}");
+                assert_eq!(
+                    found(dripping("a.trace", &bytes, at_once), options.clone()),
+                    expected,
+                    "{parts:?} {sample:?}"
+                );
             }
         }
     }

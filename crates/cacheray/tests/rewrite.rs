@@ -144,7 +144,7 @@ fn wrong_json_lines_are_refused_with_line_and_field() {
 }
 
 #[test]
-fn convert_of_a_damaged_trace_writes_every_whole_record_and_says_what_is_lost() {
+fn convert_of_a_damaged_trace_writes_every_complete_record_and_reports_losses() {
     let good = Trace::new().ordinary(30);
     let bytes = [good.bytes.as_slice(), &[0xff; 7], &good.bytes, &[1, 2, 3]].concat();
     let (copy, outcome, sink) = rewrite(&Cacheray, &bytes, &Plan::Convert(TargetOptions::default())).unwrap();
@@ -167,7 +167,7 @@ fn repair_cuts_drops_and_strips_and_keeps_the_rest_byte_for_byte() {
     assert_eq!((outcome.bytes_lost, outcome.records_written), (33 + 18 * 6 + 5, 62));
     assert_eq!(outcome.notes.len(), 4, "{:?}", outcome.notes);
     assert_repairs(&Cacheray, &bytes, "a bit of everything");
-    // Zeros with records behind them are no tail: they are kept.
+    // Zeros followed by records are not a tail: they are kept.
     let run = [head.bytes.as_slice(), &[0; 36], &head.bytes].concat();
     assert_eq!(assert_repairs(&Cacheray, &run, "zeros inside"), run);
 }
@@ -203,9 +203,9 @@ fn a_part_by_records_starts_with_the_regions_that_live_there() {
 }
 
 #[test]
-fn every_range_of_a_real_trace_checks_as_well_as_the_whole() {
+fn every_range_of_a_real_trace_checks_as_well_as_the_entire_trace() {
     let bytes = common::sample("broken/trunc-add-after-1");
-    let whole = examine(&Cacheray, &bytes);
+    let entire = examine(&Cacheray, &bytes);
     for start in (0..800).step_by(37) {
         let records = Some(start..start + 120);
         let (part, outcome, _) = rewrite(
@@ -217,7 +217,7 @@ fn every_range_of_a_real_trace_checks_as_well_as_the_whole() {
         let exam = examine(&Cacheray, &part);
         assert_eq!(exam.error_codes(), Vec::<&str>::new());
         assert_eq!(exam.info.0.records, outcome.records_written);
-        let known: Vec<_> = whole.check.iter().map(|d| d.code()).collect();
+        let known: Vec<_> = entire.check.iter().map(|d| d.code()).collect();
         assert!(exam.check.iter().all(|d| known.contains(&d.code())), "from {start}: {:?}", exam.check);
     }
 }
@@ -241,7 +241,7 @@ fn by_name(name: &'static [u8], records: Option<std::ops::Range<u64>>) -> Select
 }
 
 #[test]
-fn a_part_by_type_keeps_what_the_latest_region_of_a_byte_says() {
+fn a_part_by_type_follows_the_latest_region_of_a_byte() {
     let trace = Trace::new()
         .add(HEAP, 64, 1, b"A")
         .read(HEAP, 8)
@@ -289,7 +289,7 @@ fn text_has_a_line_a_record_and_positions_only_where_wanted() {
 }
 
 #[test]
-fn a_dump_prints_what_the_selection_wants() {
+fn a_dump_prints_the_selected_records() {
     let trace = Trace::new().add(HEAP, 64, 1, b"A").access(0, HEAP, 8, 1).access(0, HEAP + 72, 8, 2).remove(HEAP);
     let lines = |selection| dump(&trace.bytes, &DumpOptions { selection, ..DumpOptions::default() });
     let seqs = |selection| -> Vec<String> {
@@ -306,8 +306,8 @@ fn a_part_that_does_not_show_its_layout_says_how_to_open_it() {
     let trace = Trace::of(true, 4).add(heap(4), 4, 1, b"int").ordinary(40).access(0, 0x1000_1000, 1, 0);
     let plan =
         |records| Plan::Trim(Selection { records: Some(records), ..Selection::default() }, TargetOptions::default());
-    let (_, whole, _) = rewrite(&Cacheray, &trace.bytes, &plan(0..u64::MAX)).unwrap();
-    assert_eq!(whole.notes, Vec::<String>::new());
+    let (_, entire, _) = rewrite(&Cacheray, &trace.bytes, &plan(0..u64::MAX)).unwrap();
+    assert_eq!(entire.notes, Vec::<String>::new());
     let no_regions = Trace::of(true, 4).access(0, 0x1000_1000, 1, 0).bytes;
     let given = OpenOptions { endian: Some(Endian::Big), pointer_width: Some(4), ..OpenOptions::default() };
     let (part, outcome, _) = rewrite_with(&Cacheray, &given, &no_regions, &plan(0..1)).unwrap();
@@ -316,7 +316,7 @@ fn a_part_that_does_not_show_its_layout_says_how_to_open_it() {
 }
 
 #[test]
-fn repair_with_a_given_layout_drops_nothing_that_is_whole() {
+fn repair_with_a_given_layout_drops_no_complete_record() {
     for (is_big, pointer) in LAYOUTS {
         let odd = Trace::of(is_big, pointer).access(0, 7, 3, u64::MAX).access(1, 1, 0, 1 << 63).bytes;
         let endian = Some(if is_big { Endian::Big } else { Endian::Little });

@@ -15,7 +15,7 @@ fn found(trace: &Trace) -> Vec<(&'static str, Option<u64>, u64)> {
     exam.check.iter().map(|d| (d.code().strip_prefix("cacheray/").unwrap(), d.record, d.offset)).collect()
 }
 
-/// Asserts that a trace breaks one rule, at the last record that was built, when it stands after good ones.
+/// Asserts that a trace breaks one rule, at the last record that was built, when it follows good ones.
 fn assert_rule(code: &str, severity: Severity, build: impl Fn(Trace, u64) -> Trace) {
     for (is_big, pointer) in LAYOUTS {
         let base = heap(pointer);
@@ -49,7 +49,7 @@ fn accesses_past_the_last_address_wrap_in_either_width() {
 }
 
 #[test]
-fn addresses_no_machine_has_and_kernel_addresses_are_told_apart() {
+fn impossible_addresses_and_kernel_addresses_are_distinguished() {
     let odd = Trace::new().ordinary(40).read(0x0000_8000_0000_0000, 8);
     assert_eq!(found(&odd), [("address-not-canonical", Some(40), 720)]);
     let kernel = Trace::new().ordinary(40).read(0xffff_8881_0000_0000, 8).ordinary(2).read(0xffff_8881_0000_0008, 8);
@@ -61,7 +61,7 @@ fn addresses_no_machine_has_and_kernel_addresses_are_told_apart() {
 }
 
 #[test]
-fn removes_say_what_is_wrong_with_them() {
+fn removes_report_the_rule_they_break() {
     use Severity::{Note, Warning};
     assert_rule("remove-without-add", Warning, |t, base| t.remove(base + 0x1000));
     assert_rule("remove-twice", Warning, |t, base| t.remove(base).remove(base));
@@ -161,13 +161,13 @@ fn rubbish_to_the_end_is_one_error() {
 }
 
 #[test]
-fn a_cut_record_is_named_with_what_is_left() {
-    let whole = Trace::new().ordinary(30);
+fn a_cut_record_is_reported_with_its_remaining_bytes() {
+    let trace = Trace::new().ordinary(30);
     let cuts = [
-        ("read", whole.clone().read(HEAP, 8), 18),
-        ("write", whole.clone().write(HEAP, 8), 18),
-        ("rtta_remove", whole.clone().remove(HEAP), 17),
-        ("rtta_add", whole.add(HEAP, 8, 1, b""), 29),
+        ("read", trace.clone().read(HEAP, 8), 18),
+        ("write", trace.clone().write(HEAP, 8), 18),
+        ("rtta_remove", trace.clone().remove(HEAP), 17),
+        ("rtta_add", trace.add(HEAP, 8, 1, b""), 29),
     ];
     for (kind, trace, length) in cuts {
         for left in 1..length {
@@ -257,7 +257,7 @@ fn interleaved_fields_are_one_mix_with_its_place() {
     assert_eq!(Some(mixes[0].offset), first_odd);
 }
 
-/// Live regions followed where one key is counted apart.
+/// Live regions followed where one key is counted separately.
 const FOLLOWED_MAX: u64 = 256;
 
 fn examine_with_one_key(trace: &Trace) -> Exam {
@@ -271,7 +271,7 @@ fn codes(exam: &Exam) -> Vec<&'static str> {
     exam.check.iter().map(|d| d.code()).collect()
 }
 
-/// So many regions that live at once, each removed once; then all of them again.
+/// This many regions that are live at once, each removed once; then all of them again.
 fn rounds(regions: u64) -> Trace {
     let mut trace = Trace::new().ordinary(40);
     for _ in 0..2 {
@@ -287,7 +287,7 @@ fn a_limit_of_live_regions_makes_no_breach_of_a_trace_without_one() {
         [(FOLLOWED_MAX - 1, &[][..]), (FOLLOWED_MAX, &[]), (FOLLOWED_MAX + 1, &["cacheray/state-limit"])]
     {
         let exam = examine_with_one_key(&rounds(regions));
-        // Beyond it the addresses of removed regions are too many to keep as well.
+        // Beyond it there are too many addresses of removed regions to keep as well.
         let mut found = codes(&exam);
         found.dedup();
         assert_eq!(found, expected, "{regions}");
@@ -308,10 +308,10 @@ fn breaches_before_a_limit_are_found_and_none_is_made_up_behind_it() {
     let before = examine_with_one_key(&full(breach(Trace::new().ordinary(40))));
     let breaches = ["cacheray/remove-twice", "cacheray/remove-without-add"];
     assert_eq!(codes(&before), [&breaches[..], &["cacheray/state-limit"]].concat());
-    // Behind it the second remove may be of a region that is not followed.
+    // After it the second remove may be of a region that is not followed.
     let behind = examine_with_one_key(&breach(full(Trace::new().ordinary(40))));
     assert_eq!(codes(&behind), ["cacheray/state-limit"]);
-    // As the end of a region may be that of one that is not followed, which lies over it.
+    // The end of a region may be that of one that is not followed and covers it.
     let over = full(Trace::new().ordinary(40)).add(HEAP + 0x10_0000, 64, 1, b"T").access(0x80, HEAP + 0x10_000c, 8, 0);
     assert_eq!(codes(&examine_with_one_key(&over)), ["cacheray/state-limit", "cacheray/overlap-same-start"]);
 }
@@ -328,7 +328,7 @@ fn more_regions_over_each_other_than_are_followed_are_no_breach() {
 }
 
 #[test]
-fn removes_that_cannot_be_told_apart_any_more_are_not_judged() {
+fn removes_that_can_no_longer_be_distinguished_are_not_judged() {
     // More addresses than are kept, one after the other.
     let one_by_one = |count: u64| {
         (0..count)
@@ -341,8 +341,8 @@ fn removes_that_cannot_be_told_apart_any_more_are_not_judged() {
 }
 
 #[test]
-fn a_damaged_gzip_layer_is_an_error_and_what_came_out_is_read() {
-    // A gzip member with one stored block of a trace, then nothing: no trailer.
+fn a_damaged_gzip_layer_is_an_error_and_the_decompressed_part_is_read() {
+    // A gzip member with one stored block of a trace, without a trailer.
     let trace = Trace::new().ordinary(30).bytes;
     let length = u16::try_from(trace.len()).unwrap();
     let mut gzip = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 0];
@@ -355,7 +355,7 @@ fn a_damaged_gzip_layer_is_an_error_and_what_came_out_is_read() {
 }
 
 #[test]
-fn options_override_what_the_scores_say() {
+fn options_override_the_scores() {
     let trace = Trace::of(true, 4).add(heap(4), 4, 1, b"int").ordinary(40);
     let open = |endian, pointer_width| {
         let options = OpenOptions { endian, pointer_width, ..OpenOptions::default() };

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anytrace_analysis::sharing::{Found, Pair, Sharing, SharingOptions};
+use anytrace_analysis::sharing::{Pair, Sharing, SharingOptions, SharingResults};
 use anytrace_cacheray::Cacheray;
 use anytrace_core::testing::shared_corpus;
 use anytrace_core::{Collect, Format, Input, InputOptions, OpenOptions};
 use serde_json::{Map, Value, json};
 
-fn found(path: &Path) -> Found {
+fn found(path: &Path) -> SharingResults {
     let input = Input::open(path, InputOptions::default()).unwrap();
     let trace = Cacheray.open(input, &OpenOptions::default()).unwrap();
     let mut sharing = Sharing::new(SharingOptions::default(), None);
@@ -20,7 +20,7 @@ fn found(path: &Path) -> Found {
 }
 
 /// The counts by name, and the lines by address, as the corpus has them.
-fn mesi(found: &Found) -> (Value, BTreeMap<String, Value>) {
+fn mesi(found: &SharingResults) -> (Value, BTreeMap<String, Value>) {
     let s = &found.stats;
     let stats = json!({
         "read_hits": s.read_hits, "read_misses": s.read_misses, "write_hits": s.write_hits,
@@ -52,7 +52,7 @@ fn own() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/curves")
 }
 
-fn compare(found: &Found, expected: &Value, name: &str) {
+fn compare(found: &SharingResults, expected: &Value, name: &str) {
     let (stats, lines) = mesi(found);
     assert_eq!(stats, expected["stats"], "{name}");
     let wanted = expected["contended_lines"].as_array().unwrap().iter();
@@ -79,7 +79,7 @@ fn contended_lines_of_the_corpus_are_those_expected() {
     }
 }
 
-fn threads_and_fields(found: &Found, pair: &Pair) -> Vec<(u64, String)> {
+fn threads_and_fields(found: &SharingResults, pair: &Pair) -> Vec<(u64, String)> {
     let thread = |core| found.threads_of(core).next().unwrap().unwrap();
     pair.sides.iter().map(|side| (thread(side.core), side.field.to_string())).collect()
 }
@@ -94,7 +94,7 @@ fn the_counters_that_share_a_line_are_named_with_their_threads() {
 }
 
 #[test]
-fn what_a_producer_and_a_consumer_hand_over_is_named() {
+fn a_field_handed_from_producer_to_consumer_is_named() {
     let found = found(&own().join("prodcons.rh19-O1.trace.gz"));
     let named: Vec<_> = found.pairs.iter().filter(|p| p.has_atomics).map(|p| threads_and_fields(&found, p)).collect();
     for field in ["struct.Ring 0+4", "struct.Ring 4+4"] {
@@ -104,7 +104,7 @@ fn what_a_producer_and_a_consumer_hand_over_is_named() {
 }
 
 #[test]
-fn damaged_and_odd_traces_are_told_as_far_as_they_can_be_read() {
+fn damaged_and_odd_traces_are_analyzed_as_far_as_they_can_be_read() {
     let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/broken");
     for entry in std::fs::read_dir(broken).unwrap() {
         let path = entry.unwrap().path();

@@ -1,9 +1,9 @@
-//! Lane 2 of memory accesses: which addresses were read and written, by which thread, and what lives there; what the
-//! cache simulation, miss-ratio curves and sharing analyses work on.
+//! Lane 2 of memory accesses: which addresses were read and written, by which thread, and which typed region was there.
+//! The cache simulation, miss-ratio curves and sharing analyses work on it.
 //!
-//! A format tells its trace as batches of [`Access`]es in the order of records. Between batches it tells what changes
-//! the meaning of addresses: regions of typed memory that come and go. Threads and types are numbers that are told
-//! before their first use.
+//! A format emits its trace as batches of [`Access`]es in the order of records. Between batches it reports what changes
+//! the meaning of addresses: regions of typed memory that are added and removed. Threads and types are numbers that are
+//! announced before their first use.
 
 mod data_only;
 pub mod gather;
@@ -16,8 +16,8 @@ pub use gather::Gatherer;
 /// Most accesses in one batch: what fits a first-level cache.
 pub const BATCH_ACCESSES: usize = 1024;
 
-/// Most lines have 2 to the power of this many bytes: loops know it as a constant, as a shift that the compiler does not
-/// know takes longer than all the rest of some of them.
+/// Most lines have 2 to the power of this many bytes. Loops use it as a constant: in some of them a shift that the
+/// compiler does not know takes longer than everything else.
 pub const USUAL_LINE_SHIFT: u32 = 6;
 
 /// Number of a thread, from 0, in order of first appearance.
@@ -58,7 +58,7 @@ impl AccessFlags {
     pub const NONE: Self = Self(0);
     /// Atomic.
     pub const ATOMIC: Self = Self(1);
-    /// The compiler could not prove it aligned; says nothing about the address.
+    /// The compiler could not prove that it is aligned; this implies nothing about the address.
     pub const UNALIGNED: Self = Self(2);
 
     /// True when all bits of `other` are set.
@@ -75,7 +75,7 @@ pub struct Access {
     pub address: u64,
     /// Number of the record, from 0.
     pub seq: u64,
-    /// Who.
+    /// Its thread.
     pub thread: ThreadNumber,
     /// Bytes; 0 is possible.
     pub bytes: u16,
@@ -99,20 +99,20 @@ impl Access {
     }
 }
 
-/// Typed memory that begins to live.
+/// Typed memory whose lifetime begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegionAdded {
     /// Number of the record.
     pub seq: u64,
     /// First address.
     pub address: u64,
-    /// Bytes of an element, as the trace says: those of all elements where it was recorded by `malloc`.
+    /// Bytes of an element, as recorded: the bytes of all elements where `malloc` recorded it.
     pub element_bytes: u64,
     /// Elements.
     pub elements: u64,
     /// Type of an element.
     pub type_number: TypeNumber,
-    /// Who.
+    /// Its thread.
     pub thread: ThreadNumber,
 }
 
@@ -132,12 +132,12 @@ pub struct RegionRemoved {
     pub seq: u64,
     /// First address of the region.
     pub address: u64,
-    /// Who.
+    /// Its thread.
     pub thread: ThreadNumber,
 }
 
-/// Which lines a sampling sink wants to see: those whose hash lies below a bound. Equal lines are kept or held back
-/// together, always (spatial sampling: Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015).
+/// Which lines a sampling sink wants to see: those whose hash is below a bound. Accesses to one line are either all
+/// kept or all left out (spatial sampling: Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sieve {
     /// Bytes of a line are 2 to the power of this; at most 63.
@@ -147,10 +147,10 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    /// The hash that decides about a line: evenly spread over all 64 bits, the same in every run, so that a sampled
-    /// figure can be repeated. A trace can therefore be made whose lines all pass or all fail: then the sampled curve
-    /// tells of that trace what the sample says, not the truth. Its cost cannot exceed that of the exact curve, for no
-    /// table is addressed by this hash (those have secrets, see [`crate::hash`]). Who distrusts a trace samples nothing.
+    /// The hash that decides about a line: evenly spread over all 64 bits and the same in every run, so that a sampled
+    /// figure can be repeated. A trace can therefore be crafted so that all of its lines pass or all fail; the sampled
+    /// curve then describes the sample, not the trace. Its cost cannot exceed that of the exact curve, because no table
+    /// is indexed by this hash (tables have secrets, see [`crate::hash`]). For untrusted traces, do not sample.
     #[inline(always)]
     pub const fn hash(line: u64) -> u64 {
         // Both halves of the product of 128 bits (the mixing step of wyhash), with digits of pi and the golden ratio.
@@ -158,7 +158,7 @@ impl Sieve {
         (product >> 64) as u64 ^ product as u64
     }
 
-    /// True for an access that must be told: one to a line that passes, or to more or fewer lines than one.
+    /// True for an access that must be emitted: one to a line that passes, or to more or fewer lines than one.
     #[inline(always)]
     pub const fn passes(self, address: u64, bytes: u16) -> bool {
         let offset = address & ((1 << self.line_shift) - 1);
@@ -170,29 +170,29 @@ impl Sieve {
 
 /// Receives a trace as accesses, in the order of records.
 pub trait AccessSink {
-    /// What the sink wants to see of the [`BATCH_ACCESSES`] records from number `seq` on; `None` is all. A format may
-    /// hold back accesses that do not pass, and tells their number by [`Self::held_back`]. It may tell too much, or
-    /// never ask; the sink's results are the same.
+    /// What the sink wants to see of the [`BATCH_ACCESSES`] records from number `seq` on; `None` is all of them. A
+    /// format may leave out accesses that do not pass, and reports their number by [`Self::sieved_out`]. It may emit
+    /// more than asked for, or never ask; the results of the sink are the same.
     fn sieve(&self, _seq: u64) -> Option<Sieve> {
         None
     }
 
-    /// So many accesses of a thread were held back, each to one line.
+    /// This many accesses of a thread were left out, each to one line.
     ///
     /// # Errors
     /// Whatever ends the pass.
-    fn held_back(&mut self, _accesses: u64, _thread: ThreadNumber) -> Result<(), Error> {
+    fn sieved_out(&mut self, _accesses: u64, _thread: ThreadNumber) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Where accesses of a thread may be put instead of being told, as long as all that counts of them is which lines
-    /// they touch. A format may put a block there, and tells so by [`Self::gathered`] at once; it may never ask, and the
-    /// sink's results are the same.
+    /// Where accesses of a thread may be put instead of being emitted, as long as all that counts is which lines they
+    /// touch. A format may put a block there and then calls [`Self::gathered`] at once. It may also never ask; the
+    /// results of the sink are the same.
     fn gatherer(&mut self, _thread: ThreadNumber) -> Option<&mut Gatherer> {
         None
     }
 
-    /// A block of a thread's accesses was put where [`Self::gatherer`] says.
+    /// A block of a thread's accesses was put into the [`Self::gatherer`].
     ///
     /// # Errors
     /// Whatever ends the pass.
@@ -200,21 +200,21 @@ pub trait AccessSink {
         Ok(())
     }
 
-    /// A thread and its id in the trace; numbers are told in order. `None` stands for all threads beyond
-    /// [`crate::Limits::distinct_max`].
+    /// A thread and its id in the trace; numbers are announced in order. `None` is the thread that represents all
+    /// threads beyond [`crate::Limits::distinct_max`].
     ///
     /// # Errors
     /// Whatever ends the pass, here and below.
     fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error>;
 
-    /// A type and its name as the trace has it: UTF-8 is not promised; numbers are told in order. `None` stands for all
-    /// types beyond [`crate::Limits::distinct_max`].
+    /// A type and its name as the trace has it, possibly not UTF-8; numbers are announced in order. `None` is the type
+    /// that represents all types beyond [`crate::Limits::distinct_max`].
     ///
     /// # Errors
     /// As [`Self::thread`].
     fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error>;
 
-    /// A region begins to live.
+    /// The lifetime of a region begins.
     ///
     /// # Errors
     /// As [`Self::thread`].

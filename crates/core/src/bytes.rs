@@ -1,6 +1,6 @@
 //! Byte order as a value, and fixed-width integers in either order.
 
-/// Byte order of a trace: found at the start, carried as a value.
+/// Byte order of a trace: determined at its start, carried as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Endian {
     /// Least significant byte first.
@@ -57,7 +57,7 @@ impl Endian {
         }
     }
 
-    /// Reads the name that [`Self::name`] gives.
+    /// Reads a name returned by [`Self::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "little" => Some(Self::Little),

@@ -1,4 +1,4 @@
-//! A moving window over any input; the one place that refills.
+//! A moving window over any input; the only place that refills.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::file::{FileMap, OpenFile};
 use crate::input::{Body, Input};
 use crate::{Error, Layer, Sink};
 
-/// How far a window over memory reaches at once: small enough for progress and caches, large enough
-/// that refilling costs nothing.
+/// How far a window over memory reaches at once: small enough for progress reports and caches, large enough that
+/// refilling costs nothing.
 const STEP_BYTES: usize = 1 << 20;
 
 /// How much is read from a stream at once.
@@ -31,7 +31,7 @@ pub struct Cursor {
     start: usize,
     end: usize,
     base: u64,
-    is_drained: bool,
+    is_ended: bool,
     layers: Vec<Layer>,
     progress: Option<Arc<AtomicU64>>,
 }
@@ -69,25 +69,25 @@ impl Cursor {
                 }
             },
         };
-        let mut cursor = Self { body, start: 0, end, base: 0, is_drained: false, layers, progress };
+        let mut cursor = Self { body, start: 0, end, base: 0, is_ended: false, layers, progress };
         cursor.extend_in_memory(STEP_BYTES);
         cursor
     }
 
-    /// Starts over a source of the caller's, such as a container's decoder.
+    /// Starts over a source supplied by the caller, such as a container's decoder.
     pub fn from_refill(refill: Box<dyn Refill>) -> Self {
         Self {
             body: Source::Stream { buffer: Vec::new(), refill },
             start: 0,
             end: 0,
             base: 0,
-            is_drained: false,
+            is_ended: false,
             layers: Vec::new(),
             progress: None,
         }
     }
 
-    /// The bytes at hand, from the current position on. May be empty before the first [`Self::fill`].
+    /// The bytes of the window, from the current position on. May be empty before the first [`Self::fill`].
     #[inline]
     pub fn window(&self) -> &[u8] {
         &self.all()[self.start..self.end]
@@ -117,16 +117,16 @@ impl Cursor {
         }
         self.extend_in_memory(need.max(STEP_BYTES));
         if let Source::Stream { buffer, .. } | Source::File { buffer, .. } = &mut self.body {
-            // At the end of the data nothing more can come, so nothing need be moved: a reader that asks
-            // again and again there must not cost a copy each time.
-            if self.end - self.start < need && self.start > 0 && !self.is_drained {
+            // At the end of the data nothing more can follow, so nothing is moved: a reader that asks again and again
+            // there must not cost a copy each time.
+            if self.end - self.start < need && self.start > 0 && !self.is_ended {
                 buffer.copy_within(self.start..self.end, 0);
                 self.base += self.start as u64;
                 self.end -= self.start;
                 self.start = 0;
             }
         }
-        while self.end - self.start < need && !self.is_drained {
+        while self.end - self.start < need && !self.is_ended {
             let got = match &mut self.body {
                 Source::Stream { buffer, refill } => refill.refill(buffer, self.end)?,
                 Source::File { buffer, file } => {
@@ -138,13 +138,13 @@ impl Cursor {
                 }
                 Source::Map(_) | Source::Bytes(_) => break,
             };
-            self.is_drained = got == 0;
+            self.is_ended = got == 0;
             self.end += got;
         }
         Ok(self.end - self.start)
     }
 
-    /// Moves forward by any distance, refilling on the way; returns how far it came before the end.
+    /// Moves forward by any distance, refilling on the way; returns the distance moved, less at the end.
     ///
     /// # Errors
     /// As [`Self::fill`].
@@ -166,11 +166,11 @@ impl Cursor {
         match &self.body {
             Source::Map(map) => self.end == map.len(),
             Source::Bytes(bytes) => self.end == bytes.len(),
-            Source::File { .. } | Source::Stream { .. } => self.is_drained,
+            Source::File { .. } | Source::Stream { .. } => self.is_ended,
         }
     }
 
-    /// Reports how the compression layers ended, where that was not well. Call it when all was read.
+    /// Reports compression layers that did not end cleanly. Call it after everything was read.
     ///
     /// # Errors
     /// What the sink returns.
@@ -186,8 +186,8 @@ impl Cursor {
         &self.layers
     }
 
-    /// Brings all bytes at hand where the input is a file that can be mapped; the position stays. True when
-    /// [`Self::as_slice`] has them now. See [`Input::at_hand`] for what that means.
+    /// Maps the input where it is a file that can be mapped; the position stays. True when [`Self::as_slice`] now has
+    /// all bytes. See [`Input::at_hand`] for the consequences.
     pub fn bring_at_hand(&mut self) -> bool {
         if let Source::File { .. } = self.body {
             let offset = self.offset();
@@ -207,19 +207,19 @@ impl Cursor {
         self.as_slice().is_some()
     }
 
-    /// All bytes of the input, where they are at hand, whatever the position: in memory, mapped, or of a file or stream
-    /// that was read to its end without letting go of its first bytes.
+    /// All bytes of the input, whatever the position, if they are in memory: of an input in memory, a mapped file, or a
+    /// file or stream that was read to its end without discarding its first bytes.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.body {
             Source::Map(map) => Some(map),
             Source::Bytes(bytes) => Some(bytes),
             Source::File { buffer, .. } | Source::Stream { buffer, .. } => {
-                buffer.get(..self.end).filter(|_| self.is_drained && self.base == 0)
+                buffer.get(..self.end).filter(|_| self.is_ended && self.base == 0)
             }
         }
     }
 
-    /// Goes back to the first byte; false where that was let go of, and then nothing changes.
+    /// Returns to the first byte; false where that was discarded, and then nothing changes.
     pub fn rewind(&mut self) -> bool {
         if self.base == 0 {
             self.start = 0;
@@ -228,19 +228,19 @@ impl Cursor {
         self.seek(0)
     }
 
-    /// True when [`Self::rewind`] will go back, however far was read.
+    /// True when [`Self::rewind`] will succeed, however far was read.
     pub fn can_rewind(&self) -> bool {
         !matches!(self.body, Source::Stream { .. })
     }
 
-    /// Goes to any offset of a file or of an input in memory; false, and nothing changes, for streams and behind the
+    /// Moves to any offset of a file or of an input in memory; false, and nothing changes, for streams and past the
     /// end.
     pub fn seek(&mut self, offset: u64) -> bool {
         if let Source::File { file, .. } = &mut self.body {
             if !file.seek(offset) {
                 return false;
             }
-            (self.base, self.start, self.end, self.is_drained) = (offset, 0, 0, false);
+            (self.base, self.start, self.end, self.is_ended) = (offset, 0, 0, false);
             return true;
         }
         let length = match &self.body {
@@ -262,7 +262,7 @@ impl Cursor {
         }
     }
 
-    /// For inputs in memory: lets the window reach `bytes` further, where there are so many.
+    /// For inputs in memory: extends the window by `bytes`, or by as many as there are.
     fn extend_in_memory(&mut self, bytes: usize) {
         let length = match &self.body {
             Source::Map(map) => map.len(),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_held_to_its_end_is_a_slice_and_can_be_read_again() {
+    fn a_stream_buffered_to_its_end_is_a_slice_and_can_be_read_again() {
         let bytes: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
         let mut cursor = Cursor::new(Input::from_read("x", Box::new(io::Cursor::new(bytes.clone())), None).unwrap());
         assert!(cursor.as_slice().is_none());

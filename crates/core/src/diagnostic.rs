@@ -1,4 +1,4 @@
-//! Complaints with a place: what is wrong, where, in which field, expected and found.
+//! Diagnostics: what is wrong, where, in which field, what was expected and what was found.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,9 +27,9 @@ impl Severity {
     }
 }
 
-/// One rule of a format: the stable code of a complaint and what it means.
+/// One rule of a format: the stable code of a diagnostic and what it means.
 ///
-/// Each format lists its rules in a table; SARIF output and the book are made from it.
+/// Each format lists its rules in a table; SARIF output and the book are generated from it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Kebab-case, format first: `heph/string-overrun`. Never changes once published.
@@ -38,38 +38,38 @@ pub struct Rule {
     pub severity: Severity,
     /// One line, third person, no full stop: "a string is longer than its packet".
     pub summary: &'static str,
-    /// What an error of this rule means for who reads the trace.
+    /// What an error of this rule means for the reader of the trace.
     pub effect: Effect,
 }
 
-/// What an error means for who reads the trace.
+/// What an error means for the reader of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Records, or parts of them, could not be read.
     Loss,
     /// Everything could be read; the trace is not as it should be.
     Breach,
-    /// Everything could be read and is as it should be; the traced program did what it must not do.
+    /// Everything could be read and is as it should be; the traced program did something it must not do.
     Program,
 }
 
 impl Rule {
-    /// A rule whose breach is an error: something is lost.
+    /// A rule whose violation is an error: something is lost.
     pub const fn error(code: &'static str, summary: &'static str) -> Self {
         Self { code, severity: Severity::Error, summary, effect: Effect::Loss }
     }
 
-    /// A rule whose breach is an error, but everything can be read.
+    /// A rule whose violation is an error although everything can be read.
     pub const fn breach(code: &'static str, summary: &'static str) -> Self {
         Self { code, severity: Severity::Error, summary, effect: Effect::Breach }
     }
 
-    /// A rule that traced programs have to keep.
+    /// A rule that traced programs must obey.
     pub const fn program(code: &'static str, summary: &'static str) -> Self {
         Self { code, severity: Severity::Error, summary, effect: Effect::Program }
     }
 
-    /// A rule whose breach is a warning.
+    /// A rule whose violation is a warning.
     pub const fn warning(code: &'static str, summary: &'static str) -> Self {
         Self { code, severity: Severity::Warning, summary, effect: Effect::Breach }
     }
@@ -99,7 +99,7 @@ impl Rule {
     }
 }
 
-/// One complaint about a trace.
+/// One problem in a trace.
 ///
 /// Text form:
 ///
@@ -123,9 +123,9 @@ pub struct Diagnostic {
     pub record: Option<u64>,
     /// The field that is wrong.
     pub field: Option<Cow<'static, str>>,
-    /// What should stand there.
+    /// What the format requires there.
     pub expected: Option<Cow<'static, str>>,
-    /// What stands there.
+    /// What the trace contains there.
     pub found: Option<Cow<'static, str>>,
     /// What the user can do, or why it matters.
     pub help: Option<Cow<'static, str>>,
@@ -194,7 +194,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says which stream the offset counts in.
+    /// Sets the stream that the offset counts in.
     pub fn within(mut self, stream: &'static str) -> Self {
         self.within = Some(stream);
         self
@@ -253,10 +253,10 @@ impl fmt::Display for Diagnostic {
 
 /// Receives diagnostics as they are found.
 ///
-/// Lenient readers report and go on; a strict caller returns the error and the reader stops. There
-/// is one code path, and only the sink differs.
+/// Lenient readers report and continue; with a strict caller the sink returns the error and the reader stops. There is
+/// one code path, and only the sink differs.
 pub trait Sink {
-    /// Takes one complaint. An error returned here ends the reading and is returned to the caller.
+    /// Takes one diagnostic. An error returned here ends the reading and is returned to the caller.
     fn report(&mut self, diagnostic: Diagnostic) -> Result<(), Error>;
 }
 

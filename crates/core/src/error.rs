@@ -1,4 +1,4 @@
-//! The one error type, sorted by whose fault it is.
+//! The one error type, sorted by whose fault the error is.
 
 use std::fmt;
 use std::io;
@@ -11,9 +11,9 @@ use crate::Diagnostic;
 pub enum Kind {
     /// The bytes break the format's rules. [`Error::diagnostic`] says where.
     Malformed,
-    /// Well-formed, but something this version of the library does not do, or the target form cannot hold.
+    /// Well-formed, but not supported by this version of the library, or not expressible in the target form.
     Unsupported,
-    /// A limit of [`crate::Limits`] was met.
+    /// A limit of [`crate::Limits`] was reached.
     Limit,
     /// The caller asked for something that makes no sense.
     Usage,
@@ -51,7 +51,7 @@ impl Error {
         Self::new(Kind::Unsupported, message.into())
     }
 
-    /// A limit was met: names the limit and its value.
+    /// A limit was reached: states the limit and its value.
     #[cold]
     pub fn limit(message: impl Into<String>) -> Self {
         Self::new(Kind::Limit, message.into())
@@ -63,7 +63,7 @@ impl Error {
         Self::new(Kind::Usage, message.into())
     }
 
-    /// An operating-system error, with what was being done.
+    /// An operating-system error, with the operation that failed.
     #[cold]
     pub fn io(doing: impl fmt::Display, error: io::Error) -> Self {
         let mut made = Self::new(Kind::Io, format!("{doing}: {error}"));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_io_error_keeps_its_kind_and_says_what_was_done() {
+    fn an_io_error_keeps_its_kind_and_names_the_operation() {
         let error = Error::io("reading x", io::Error::from(io::ErrorKind::NotFound));
         assert_eq!(error.kind(), Kind::Io);
         assert_eq!(error.io_kind(), Some(io::ErrorKind::NotFound));

@@ -1,8 +1,8 @@
 //! Regular files: read from the first byte to the last, or mapped for readers that need all bytes at once.
 //!
-//! A file that is read in order is read into a window, never mapped: what another program does to it meanwhile can change
-//! what is read, and nothing else. A file that becomes shorter than it was when it was opened is an error that names the
-//! first byte that was lost.
+//! A file that is read in order is read into a window, never mapped: changes that another program makes to it during
+//! the read can change what is read, and nothing else. A file that becomes shorter than it was when it was opened is an
+//! error that gives the first lost byte.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub(crate) static CUT_SHORT: Rule = Rule::error("input/cut-short", "the file bec
 pub(crate) struct OpenFile {
     name: String,
     file: File,
-    /// Bytes it had when it was opened: what is appended later is not read.
+    /// Its length when it was opened: bytes appended later are not read.
     length: u64,
     at: u64,
 }
@@ -27,7 +27,7 @@ impl OpenFile {
         Self { name: name.to_owned(), file, length, at: 0 }
     }
 
-    /// Where it ends now.
+    /// Its present end.
     fn cut(&self) -> Cut {
         Cut { name: self.name.clone(), at: self.at, length: self.length }
     }
@@ -36,7 +36,7 @@ impl OpenFile {
         self.length
     }
 
-    /// Reads on; 0 is the end of the file.
+    /// Reads the next bytes; 0 is the end of the file.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let left = usize::try_from(self.length.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let Some(buffer) = buffer.get_mut(..left.min(buffer.len())).filter(|buffer| !buffer.is_empty()) else {
@@ -57,7 +57,7 @@ impl OpenFile {
         }
     }
 
-    /// Goes to an offset; false where the file has none such.
+    /// Moves to an offset; false where the file has no such offset.
     pub(crate) fn seek(&mut self, offset: u64) -> bool {
         let is_there = offset <= self.length && self.file.seek(SeekFrom::Start(offset)).is_ok();
         if is_there {
@@ -66,21 +66,21 @@ impl OpenFile {
         is_there
     }
 
-    /// Maps it, for a reader that needs all bytes at hand. The error gives the file back.
+    /// Maps the file, for a reader that needs random access. The error returns the file.
     pub(crate) fn map(self) -> Result<FileMap, Self> {
         let Ok(length) = usize::try_from(self.length) else { return Err(self) };
         if length == 0 {
             return Err(self);
         }
         let Ok(map) = map(&self.file, length) else { return Err(self) };
-        // Without a guard a file that is cut short would end the process.
+        // Without a guard, truncating the file would end the process.
         let Some(guard) = guard::Guard::new(&map) else { return Err(self) };
         Ok(FileMap::new(self.name, self.file, map, guard))
     }
 }
 
-/// For readers of the standard library's kind. What stands between, a decompressor for one, may make something else of
-/// the error, so it is remembered.
+/// For readers of `std::io`. The error is also recorded, because a reader in between, such as a decompressor, may turn
+/// it into another error.
 impl Read for OpenFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Self::read(self, buffer).map_err(|error| match error.io_kind() {
@@ -101,7 +101,7 @@ struct Cut {
     length: u64,
 }
 
-/// The first file that became shorter while it was read, and whose reader may not have said so.
+/// The first file that became shorter while it was read and whose reader may not have reported so.
 static FIRST_CUT: Mutex<Option<Cut>> = Mutex::new(None);
 
 /// Files that are mapped now.
@@ -119,9 +119,9 @@ impl Cut {
     }
 }
 
-/// The name and the error of the first input file of this process that became shorter while it was read, if there is one that its
-/// reader did not return itself: of a mapped file, or of one that was decompressed. What was made of its bytes is not to
-/// be kept.
+/// The name and the error of the first input file of this process that became shorter while it was read, if its own
+/// reader did not return the error: a mapped file, or one that was decompressed. Output made from its bytes must not be
+/// kept.
 pub fn cut_short() -> Option<(String, Error)> {
     let mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
     mapped.iter().filter_map(|file| file.cut()).for_each(|cut| cut.remember());
@@ -147,8 +147,8 @@ struct Mapped {
 }
 
 impl Mapped {
-    /// The guard knows of pages that were read and lost; the file's length of bytes in its last page, which read as
-    /// zeros.
+    /// The guard knows which lost pages were read; the length of the file shows lost bytes in its last page, which read
+    /// as zeros.
     fn cut(&self) -> Option<Cut> {
         let length = self.file.metadata().map_or(self.length, |meta| meta.len());
         let at = self.guard.lost_at().unwrap_or(self.length).min(length);
@@ -192,12 +192,12 @@ impl AsRef<[u8]> for FileMap {
 
 /// Maps the first `length` bytes of a file for reading.
 fn map(file: &File, length: usize) -> io::Result<memmap2::Mmap> {
-    // SAFETY: a map is a shared slice, and its bytes must not change while it lives. That nobody writes to the file
-    // cannot be enforced by this process; it is the condition under which files are mapped, which the book states with
-    // `--no-mmap` as the way around it, and only readers that must have all bytes at hand map a file. Of what breaks the
-    // condition, the common case is made harmless: where the file is cut short the guard puts zeros in place of the lost
-    // pages, so that reading them is neither a signal nor a read of memory that is not there, and `cut_short` makes the
-    // command fail. Bytes that are overwritten in place are the rest: no reader trusts a byte that it read before.
+    // SAFETY: a map is a shared slice, and its bytes must not change during its lifetime. This process cannot stop
+    // others from writing to the file; that nobody does is the condition for mapping, which the book states, with
+    // `--no-mmap` as the way around it. Only readers that need random access map a file. The most common violation is
+    // made harmless: where the file is truncated, the guard puts zeros in place of the lost pages, so that reading them
+    // is neither a signal nor an access to absent memory, and `cut_short` makes the command fail. Bytes overwritten in
+    // place remain possible: no reader trusts a byte that it read before.
     #[expect(unsafe_code, reason = "the one file map of the project, see SAFETY above")]
     let map = unsafe { memmap2::MmapOptions::new().len(length).map(file) }?;
     #[cfg(unix)]
@@ -207,7 +207,7 @@ fn map(file: &File, length: usize) -> io::Result<memmap2::Mmap> {
 
 #[cfg(not(unix))]
 mod guard {
-    /// A system that does not let a mapped file be cut short needs none.
+    /// Systems that do not allow a mapped file to be truncated need no guard.
     #[derive(Debug)]
     pub(super) struct Guard;
 
@@ -248,7 +248,7 @@ mod guard {
 
     static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
-    /// What was done at SIGBUS before: the runtime's own handler, or the system's default.
+    /// The previous action for SIGBUS: the runtime's own handler, or the system's default.
     static PREVIOUS: Previous = Previous(std::cell::UnsafeCell::new(None));
 
     struct Previous(std::cell::UnsafeCell<Option<libc::sigaction>>);
@@ -261,7 +261,7 @@ mod guard {
     pub(super) struct Guard(usize);
 
     impl Guard {
-        /// Guards a map; `None` where there are too many, or the handler cannot be installed.
+        /// Guards a map; `None` where there are too many, or where the handler cannot be installed.
         pub(super) fn new(map: &[u8]) -> Option<Self> {
             static INSTALLED: Once = Once::new();
             static IS_ON: AtomicUsize = AtomicUsize::new(0);
@@ -279,7 +279,7 @@ mod guard {
             Some(Self(at))
         }
 
-        /// Offset of the first page that was read and is lost.
+        /// Offset of the first lost page that was read.
         pub(super) fn lost_at(&self) -> Option<u64> {
             let lost = SLOTS.get(self.0)?.lost_at.load(Ordering::Acquire);
             (lost != usize::MAX).then_some(lost as u64)
@@ -319,7 +319,7 @@ mod guard {
         }
     }
 
-    /// Puts zeros in place of a guarded map's lost pages; anything else is left to what was there before.
+    /// Puts zeros in place of a guarded map's lost pages; passes any other signal to the previous action.
     ///
     /// Only atomics and system calls: it may run at any point of any thread.
     extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -332,8 +332,8 @@ mod guard {
                 continue;
             }
             let page = address & !(page_bytes - 1);
-            // SAFETY: the range is the rest of a map that is alive, as a thread just read from it; its first page has no
-            // memory behind it, and neither has any after it, since the file ends before.
+            // SAFETY: the range is the rest of a map that exists, since a thread has just read from it. No memory backs
+            // its first page nor any page after it, since the file ends before.
             let made = unsafe {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
                 libc::mmap(page as *mut libc::c_void, end - page, libc::PROT_READ, flags, -1, 0)
@@ -343,8 +343,8 @@ mod guard {
                 return;
             }
         }
-        // SAFETY: `PREVIOUS` was written before this handler was installed and is not written again. The instruction is
-        // run again after this returns, and meets the action of before.
+        // SAFETY: `PREVIOUS` was written before this handler was installed and is not written again. The instruction
+        // runs again after this returns and then gets the previous action.
         unsafe {
             if let Some(previous) = &*PREVIOUS.0.get() {
                 libc::sigaction(signal, previous, std::ptr::null_mut());
@@ -357,7 +357,7 @@ mod guard {
 mod tests {
     use super::*;
 
-    /// A file of so many bytes under a name of the test's own.
+    /// A file with this many bytes, under a name used by one test only.
     fn file(name: &str, bytes: usize) -> (std::path::PathBuf, OpenFile) {
         let path = std::env::temp_dir().join(format!("anytrace-{name}-{}", std::process::id()));
         std::fs::write(&path, vec![7; bytes]).unwrap();

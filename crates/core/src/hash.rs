@@ -1,11 +1,12 @@
 //! Hash tables for keys that come from input.
 //!
-//! A trace can be made whose keys all meet in one place of a table with a hash that is the same in every run: a few
-//! megabytes then keep a reader busy for minutes. Here every process draws its hashes anew from the system's source of
-//! randomness, so who made the input cannot know where its keys lie. [`Map`] and [`Set`] are the only fast tables of
-//! the workspace (`clippy.toml` forbids hashers without a seed); [`Key`] is for tables written by hand.
+//! A trace can be crafted so that, with a hash that is the same in every run, all of its keys share one place of a
+//! table: a few megabytes then keep a reader busy for minutes. Here every process draws its hashes anew from the
+//! system's source of randomness, so the author of the input cannot know the places of its keys. [`Map`] and [`Set`]
+//! are the only fast tables of the workspace (`clippy.toml` forbids hashers without a seed); [`Key`] is for tables
+//! written by hand.
 //!
-//! The order of such a table differs from run to run: what is shown must be sorted, or listed by something else.
+//! The order of such a table differs from run to run: sort it before printing, or iterate over something else.
 //!
 //! ```
 //! use anytrace_core::hash::Map;
@@ -28,8 +29,8 @@ pub type Map<K, V> = HashMap<K, V, Seeded>;
 /// A set whose members may come from input.
 pub type Set<K> = HashSet<K, Seeded>;
 
-/// Makes hashers with a seed that was drawn when the process first needed one, and another one for each table: filling
-/// one table in the order of another must not meet the same places again.
+/// Makes hashers with a seed drawn when the process first needed one, and another for each table: filling one table in
+/// the order of another must not lead to the same places again.
 #[derive(Debug, Clone)]
 pub struct Seeded(SeedableRandomState);
 
@@ -55,16 +56,16 @@ fn shared() -> &'static SharedSeed {
     SHARED.get_or_init(|| SharedSeed::from_u64(random()))
 }
 
-/// A number that differs in each process and each call. The standard library asks the system once a thread.
+/// A number that differs in each process and each call. The standard library asks the system once per thread.
 fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
 }
 
-/// The secret of a table written by hand: which place a number belongs to.
+/// The secret of a table written by hand: it decides which place a number belongs to.
 ///
 /// Numbers are mixed by a multiplication to 128 bits whose halves are folded. Seed and multiplier are both drawn at
 /// random: with a known multiplier, numbers could be chosen whose differences vanish in the product; with an unknown
-/// one, two given numbers meet in one of `n` places about once in `n` draws, whatever the numbers are.
+/// one, two given numbers share one of `n` places about once in `n` draws, whatever the numbers are.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     seed: u64,
@@ -78,7 +79,7 @@ impl Key {
         Self { seed: random(), multiplier: random() | 1 << 63 | 1 }
     }
 
-    /// The hash of a number; all its bits are good.
+    /// The hash of a number; all of its bits are well mixed.
     #[inline(always)]
     pub const fn hash(self, number: u64) -> u64 {
         let product = ((number ^ self.seed) as u128) * (self.multiplier as u128);
@@ -86,7 +87,7 @@ impl Key {
     }
 
     /// The place of a number among 2 to the power of `bits`: the high bits of one short product, for the hottest loops.
-    /// With an odd multiplier drawn at random, two given numbers meet about as seldom as at random.
+    /// With an odd multiplier drawn at random, two given numbers collide about as seldom as at random.
     #[inline(always)]
     pub const fn place(self, number: u64, bits: u32) -> usize {
         (number.wrapping_mul(self.multiplier) >> (64 - bits)) as usize
@@ -95,7 +96,7 @@ impl Key {
     /// The hash of two numbers, the first of which may be a hash.
     #[inline(always)]
     pub const fn hash_pair(self, first: u64, second: u64) -> u64 {
-        // The second takes part in a product of its own; otherwise pairs with the same difference would meet.
+        // The second number enters a product of its own; otherwise pairs with the same difference would collide.
         self.hash(first.rotate_left(32) ^ second.wrapping_mul(self.multiplier))
     }
 
@@ -119,7 +120,7 @@ impl Default for Key {
 mod tests {
     use super::*;
 
-    /// How many of these numbers the fullest of 4,096 places gets.
+    /// How many of these numbers are in the fullest of 4,096 places.
     fn fullest(numbers: impl Iterator<Item = u64>, hash: impl Fn(u64) -> u64, shift: u32) -> usize {
         let mut places = vec![0_usize; 4096];
         for number in numbers {

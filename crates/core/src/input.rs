@@ -1,4 +1,4 @@
-//! Where bytes come from: a file, a pipe, memory; compression removed on the way.
+//! Where bytes come from: a file, a pipe or memory. Compression is removed on the way.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,18 +13,18 @@ use crate::{Error, Head};
 /// How much of the start a probe may look at.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Most layers of compression removed; a file that unpacks to itself must not go on for ever.
+/// Most layers of compression removed; bounds a file that unpacks to itself.
 const LAYERS_MAX: usize = 4;
 
 /// Options for [`Input::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InputOptions {
-    /// Never map the file, but treat it as a stream: for files that other programs write to meanwhile. Readers that need all bytes
-    /// at hand then copy the file, or hold it in memory.
+    /// Treat the file as a stream and never map it: for files that other programs write to at the same time. Readers
+    /// that need random access then copy the file or load it into memory.
     pub no_map: bool,
 }
 
-/// An opened source of bytes, with its first 64 KiB at hand for probing.
+/// An opened source of bytes, with its first 64 KiB buffered for probing.
 pub struct Input {
     name: String,
     file_bytes: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Input {
 pub(crate) enum Body {
     Map(FileMap),
     Bytes(Vec<u8>),
-    /// A file's first bytes, which were read for probing, and the file behind them.
+    /// A file's first bytes, which were read for probing, and the file itself.
     File {
         head: Vec<u8>,
         file: OpenFile,
@@ -88,10 +88,11 @@ impl Input {
         })
     }
 
-    /// The input with all bytes at hand ([`Self::as_slice`]) where it is a file that can be mapped; else as it is.
+    /// Maps the input where it is a file that can be mapped, so that [`Self::as_slice`] has all bytes; otherwise
+    /// returns it unchanged.
     ///
-    /// For readers that must go to and fro in the bytes. What another program does to a mapped file is felt here: where
-    /// it is cut short, the lost bytes read as zeros, and [`crate::cut_short`] has the error.
+    /// For readers that need random access. Changes that another program makes to a mapped file are visible here: where
+    /// the file is truncated, the lost bytes read as zeros, and [`crate::cut_short`] has the error.
     pub fn at_hand(self) -> Self {
         let Self { body: Body::File { head, file }, .. } = self else { return self };
         let body = match file.map() {
@@ -106,7 +107,7 @@ impl Input {
         !matches!(self.body, Body::Stream { .. })
     }
 
-    /// Maps a file as it is on disk, compressed or not: for what is measured or sought in file bytes.
+    /// Maps a file as it is on disk, compressed or not, for measurements and searches in the bytes of the file itself.
     ///
     /// # Errors
     /// [`crate::Kind::Io`] when the file cannot be opened or mapped, as pipes and empty files cannot.
@@ -122,13 +123,13 @@ impl Input {
         Ok(Self { name, file_bytes, layers, progress, body: Body::Map(map), drip_bytes: None })
     }
 
-    /// Takes the bytes of a file in memory as they stand, compressed or not.
+    /// Takes the bytes of a file in memory without decompressing them.
     pub fn from_bytes_as_is(name: &str, bytes: Vec<u8>) -> Self {
         let (layers, progress, file_bytes) = (Vec::new(), Arc::default(), Some(bytes.len() as u64));
         Self { name: name.to_owned(), file_bytes, layers, progress, body: Body::Bytes(bytes), drip_bytes: None }
     }
 
-    /// The input from an offset in its bytes on, as if it began there: compression layers are recognised and removed.
+    /// The input from an offset on, as if it began there: compression layers are recognised and removed.
     ///
     /// # Errors
     /// As [`Self::from_read`].
@@ -167,7 +168,7 @@ impl Input {
         Self::from_bytes_as_is(name, bytes)
     }
 
-    /// Takes any reader; compression layers are removed. `file_bytes` is the length where it is known.
+    /// Takes any reader; compression layers are removed. `file_bytes` is the length, if known.
     ///
     /// # Errors
     /// [`crate::Kind::Io`] when the first bytes cannot be read.
@@ -190,18 +191,18 @@ impl Input {
                 });
             };
             let (layer, decoder) =
-                Layer::wrap(compression, Box::new(io::Cursor::new(head).chain(rest))).map_err(failed)?;
+                Layer::decode(compression, Box::new(io::Cursor::new(head).chain(rest))).map_err(failed)?;
             layers.push(layer);
             rest = decoder;
         }
     }
 
-    /// What the input is called: the path as given, or `-`.
+    /// The name of the input: the path as given, or `-`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Length of the file on disk, compressed as it may be; unknown for pipes.
+    /// Length of the file on disk, compressed or not; unknown for pipes.
     pub fn file_bytes(&self) -> Option<u64> {
         self.file_bytes
     }
@@ -211,7 +212,7 @@ impl Input {
         &self.layers
     }
 
-    /// A counter of file bytes consumed, for a progress bar. Shared; stays valid after the input is gone.
+    /// A counter of file bytes consumed, for a progress bar. It is shared and stays valid after the input is dropped.
     pub fn progress(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.progress)
     }
@@ -228,7 +229,7 @@ impl Input {
         Head { bytes, total_bytes, name: &self.name, layers: &self.layers }
     }
 
-    /// All bytes, where they are at hand (in memory, or mapped by [`Self::at_hand`]): for readers that split the file.
+    /// All bytes, where they are in memory or mapped by [`Self::at_hand`]: for readers that split the file.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.body {
             Body::Map(map) => Some(map),

@@ -1,7 +1,7 @@
-//! JSON lines: the text twin of every format, read back by `convert`.
+//! JSON lines: a text form of every format, which `convert` reads back.
 //!
 //! The first line is a header, `{"anytrace":"jsonl","version":1,"format":"xray",…}` (Heph has none);
-//! each further line is one record. Bytes that are not UTF-8 stand as `{"hex":"…"}`.
+//! each further line is one record. Bytes that are not UTF-8 are written as `{"hex":"…"}`.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -12,7 +12,7 @@ use crate::{Diagnostic, Error, Input, Limits, Rule, text};
 static BAD_LINE: Rule = Rule::error("jsonl/bad-line", "a line is no JSON object");
 static BAD_FIELD: Rule = Rule::error("jsonl/bad-field", "a field is missing or has the wrong type or range");
 
-/// The rules a line of JSON may break.
+/// The rules that a line of JSON may break.
 pub fn rules() -> &'static [&'static Rule] {
     static RULES: [&Rule; 2] = [&BAD_LINE, &BAD_FIELD];
     &RULES
@@ -21,9 +21,9 @@ pub fn rules() -> &'static [&'static Rule] {
 /// Version of the header line.
 pub const VERSION: u64 = 1;
 
-/// The format a head of JSON lines names in its header line, if it has one.
+/// The format that the header line of JSON lines names, if there is a header line.
 pub fn header_format(head: &[u8]) -> Option<String> {
-    // Whatever an editor did to the spacing or the order of keys.
+    // An editor may have changed the spacing or the order of keys.
     let first = head.iter().position(|b| !b.is_ascii_whitespace())?;
     let line = head.get(first..)?.split(|&b| b == b'\n').next()?;
     if !line.starts_with(b"{") {
@@ -65,17 +65,17 @@ impl Lines {
         }
     }
 
-    /// Refuses lines of more values than this: each takes about a hundred bytes of memory, whatever its length.
+    /// Refuses lines with more values than this: each value takes about a hundred bytes of memory, whatever its length.
     #[must_use]
     pub fn with_values_max(mut self, values: usize) -> Self {
         self.values_max = values;
         self
     }
 
-    /// The next object; empty lines are passed over. `None` at the end.
+    /// Returns the next object, or `None` at the end. Empty lines are skipped.
     ///
     /// # Errors
-    /// Malformed when a line is no JSON object, limit when it is too long, I/O.
+    /// Malformed when a line is not a JSON object, limit when it is too long, I/O.
     #[expect(clippy::should_implement_trait, reason = "fallible, and an iterator adapter would hide the error")]
     pub fn next(&mut self) -> Result<Option<Object>, Error> {
         loop {
@@ -110,7 +110,7 @@ impl Lines {
     /// The header line, which must name the format.
     ///
     /// # Errors
-    /// Malformed when the first line is no header of this format and version.
+    /// Malformed when the first line is not a header of this format and version.
     pub fn header(&mut self, format: &str) -> Result<Object, Error> {
         let Some(header) = self.next()? else {
             return Err(Error::malformed(BAD_LINE.at(0).line(1, 1).expected("a header line").found("nothing")));
@@ -125,7 +125,7 @@ impl Lines {
     }
 }
 
-/// True when a line of JSON holds more values than this, found without parsing it.
+/// True when a line of JSON holds more values than this; counted without parsing the line.
 pub fn has_more_values(line: &[u8], values_max: usize) -> bool {
     if line.len() <= values_max {
         return false;
@@ -151,12 +151,12 @@ struct Place {
 
 impl Place {
     #[cold]
-    fn error(self, rule: &'static Rule, column: u64, fill: impl FnOnce(Diagnostic) -> Diagnostic) -> Error {
-        Error::malformed(fill(rule.at(self.offset).line(self.line, column).record(self.line - 1)))
+    fn error(self, rule: &'static Rule, column: u64, complete: impl FnOnce(Diagnostic) -> Diagnostic) -> Error {
+        Error::malformed(complete(rule.at(self.offset).line(self.line, column).record(self.line - 1)))
     }
 }
 
-/// One line: a JSON object whose getters complain with line and field.
+/// One line: a JSON object whose getters report errors with line and field.
 #[derive(Debug)]
 pub struct Object {
     map: Map<String, Value>,
@@ -169,17 +169,17 @@ impl Object {
         self.place.error(&BAD_FIELD, 1, |d| d.field(field.to_owned()).expected(expected.into()).found(found.into()))
     }
 
-    /// The raw value of a field, if it is there.
+    /// The raw value of a field, if it is present.
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.map.get(field)
     }
 
-    /// True when the field is there.
+    /// True when the field is present.
     pub fn has(&self, field: &str) -> bool {
         self.map.contains_key(field)
     }
 
-    /// All fields, in the order of their names.
+    /// All fields, ordered by name.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.map.iter().map(|(key, value)| (key.as_str(), value))
     }

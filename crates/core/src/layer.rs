@@ -1,14 +1,14 @@
 //! Transparent decompression: gzip and zstd around any trace, recognised by their magic.
 //!
-//! A layer never fails loudly while records are being read: a truncated or corrupt layer ends the
-//! data, and [`LayerEnd`] says afterwards how it ended, so that every byte before the damage counts.
+//! Damage to a layer is not an error while records are being read: a truncated or corrupt layer ends the data, and
+//! [`LayerEnd`] then says how it ended, so that every byte before the damage counts.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::{Diagnostic, Rule};
 
-/// A compression that wraps a whole file.
+/// A compression applied to an entire file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// RFC 1952, any number of members.
@@ -57,11 +57,11 @@ pub enum LayerEnd {
 pub struct Layer {
     /// Which compression.
     pub compression: Compression,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LayerState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LayerState {
     end: LayerEnd,
     compressed_bytes: u64,
     decompressed_bytes: u64,
@@ -69,7 +69,7 @@ struct State {
 }
 
 impl Layer {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LayerState> {
         // A poisoned lock only means that another thread panicked between two plain stores.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -84,25 +84,25 @@ impl Layer {
         self.state().compressed_bytes
     }
 
-    /// Decompressed bytes given out so far.
+    /// Decompressed bytes returned so far.
     pub fn decompressed_bytes(&self) -> u64 {
         self.state().decompressed_bytes
     }
 
-    /// Says that the layer began inside its data, behind so many compressed and decompressed bytes: offsets count from the
-    /// start.
+    /// Marks the layer as begun inside its data, after this many compressed and decompressed bytes: offsets count from
+    /// the start.
     pub fn begins_behind(&self, compressed_bytes: u64, decompressed_bytes: u64) {
         let mut state = self.state();
         state.compressed_bytes = state.compressed_bytes.saturating_add(compressed_bytes);
         state.decompressed_bytes = state.decompressed_bytes.saturating_add(decompressed_bytes);
     }
 
-    /// The last 16 compressed bytes read (zero-padded in front): where a seekable zstd file has its footer.
+    /// The last 16 compressed bytes read, zero-padded in front: where a seekable zstd file has its footer.
     pub fn tail(&self) -> [u8; 16] {
         self.state().tail
     }
 
-    /// The diagnostic for a layer that did not end well. The offset counts compressed bytes.
+    /// The diagnostic for a layer that did not end cleanly. The offset counts compressed bytes.
     pub fn damage(&self) -> Option<Diagnostic> {
         let state = self.state();
         let (rule, found) = match (&state.end, self.compression) {
@@ -116,8 +116,8 @@ impl Layer {
         Some(rule.at(state.compressed_bytes).found(found).help(help))
     }
 
-    /// Wraps `inner` in a decoder of this compression.
-    pub(crate) fn wrap(
+    /// Puts a decoder of this compression around `inner`.
+    pub(crate) fn decode(
         compression: Compression,
         inner: Box<dyn Read + Send>,
     ) -> io::Result<(Self, Box<dyn Read + Send>)> {
@@ -150,7 +150,7 @@ static GZIP_CORRUPT: Rule = Rule::error("container/gzip-corrupt", "the gzip data
 static ZSTD_TRUNCATED: Rule = Rule::error("container/zstd-truncated", "the zstd data end too early");
 static ZSTD_CORRUPT: Rule = Rule::error("container/zstd-corrupt", "the zstd data are damaged");
 
-/// Counts compressed bytes, keeps the last sixteen and remembers real I/O errors apart from decoder errors.
+/// Counts compressed bytes, keeps the last sixteen, and records real I/O errors apart from decoder errors.
 struct Counted {
     inner: Box<dyn Read + Send>,
     layer: Layer,
@@ -180,7 +180,7 @@ impl Read for Counted {
     }
 }
 
-/// Turns a decoder's error into the end of the data, noted in the layer's state.
+/// Turns a decoder's error into the end of the data, recorded in the layer's state.
 struct Watched {
     decoder: Box<dyn Read + Send>,
     layer: Layer,
@@ -242,7 +242,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
             if skip_zeros(&mut rest)? {
                 return Ok(0);
             }
-            // A first byte is there, for `skip_zeros` did not meet the end.
+            // There is a first byte, because `skip_zeros` did not reach the end.
             if rest.fill_buf()?.first() != Some(&0x1f) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn read(compression: Compression, bytes: Vec<u8>) -> (Vec<u8>, Layer) {
-        let (layer, mut reader) = Layer::wrap(compression, Box::new(io::Cursor::new(bytes))).unwrap();
+        let (layer, mut reader) = Layer::decode(compression, Box::new(io::Cursor::new(bytes))).unwrap();
         let mut out = Vec::new();
         reader.read_to_end(&mut out).unwrap();
         (out, layer)
@@ -299,13 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_layer_gives_its_whole_part_and_says_truncated() {
-        let whole: Vec<u8> = (0..40_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    fn a_truncated_layer_yields_its_intact_part_and_is_reported() {
+        let plain: Vec<u8> = (0..40_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         for (compression, bytes) in
-            [(Compression::Gzip, gzip(&whole)), (Compression::Zstd, zstd::encode_all(&whole[..], 1).unwrap())]
+            [(Compression::Gzip, gzip(&plain)), (Compression::Zstd, zstd::encode_all(&plain[..], 1).unwrap())]
         {
             let (out, layer) = read(compression, bytes[..bytes.len() / 2].to_vec());
-            assert!(!out.is_empty() && whole.starts_with(&out), "{compression:?}");
+            assert!(!out.is_empty() && plain.starts_with(&out), "{compression:?}");
             assert_eq!(layer.end(), LayerEnd::Truncated, "{compression:?}");
             assert!(layer.damage().unwrap().code().ends_with("-truncated"));
         }

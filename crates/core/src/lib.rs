@@ -1,8 +1,8 @@
-//! The floor of anytrace: the words that every format, verb and engine share.
+//! The lowest layer of anytrace: the types that every format, verb and engine shares.
 //!
-//! It names no format. A format crate implements [`Format`] and [`Trace`]; the command line and
-//! other programs use formats through these two doors. Inside a format crate nothing is virtual:
-//! a [`Cursor`] hands out windows of bytes, pure parsers turn them into borrowed records.
+//! It names no format. A format crate implements [`Format`] and [`Trace`]; the command line and other programs use
+//! formats through these two entry points. Inside a format crate nothing is virtual: a [`Cursor`] hands out windows of
+//! bytes, and pure parsers turn them into borrowed records.
 //!
 //! ```
 //! use anytrace_core::{Cursor, Input};
@@ -19,7 +19,7 @@ pub mod access;
 pub mod bytes;
 mod cursor;
 mod diagnostic;
-mod doors;
+mod entry;
 mod error;
 mod file;
 pub mod hash;
@@ -41,7 +41,7 @@ pub use access::{Access, AccessSink};
 pub use bytes::Endian;
 pub use cursor::{Cursor, Refill};
 pub use diagnostic::{Collect, Diagnostic, Effect, Rule, Severity, Sink, Strict};
-pub use doors::{Format, ImportOptions, Trace};
+pub use entry::{Format, ImportOptions, Trace};
 pub use error::{Error, Kind};
 pub use file::cut_short;
 pub use input::{Input, InputOptions};

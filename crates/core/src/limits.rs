@@ -1,4 +1,4 @@
-//! Limits that stand between a length read from input and memory, loops and recursion.
+//! Limits that bound the memory, loops and recursion that a length read from input can cause.
 
 /// The limits a reader obeys. All have safe defaults and may be raised by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,8 +8,8 @@ pub struct Limits {
     pub record_bytes_max: u64,
     /// Deepest nesting of values or parentheses. Default 64.
     pub depth_max: u32,
-    /// Most distinct keys (threads, signatures, names) counted apart; the rest are counted together.
-    /// Default 65,536.
+    /// Most distinct keys (threads, signatures, names) counted separately; the rest are counted together. Default
+    /// 65,536.
     pub distinct_max: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Results that every format gives in the same shape.
+//! Results that every format returns in the same shape.
 
 use std::collections::BTreeMap;
 
 use crate::{Endian, Layer};
 
-/// What `anytrace info` says about one file.
+/// What `anytrace info` reports about one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Info {
     /// The format's name: `xray`.
@@ -17,13 +17,14 @@ pub struct Info {
     pub container: Option<String>,
     /// Which of several habits of real files this one follows.
     pub dialect: Option<String>,
-    /// Bytes of the trace as the format reads it: the file without gzip or zstd around it.
+    /// Bytes of the trace as the format reads it, without an outer gzip or zstd layer.
     pub bytes: u64,
     /// Records on the wire.
     pub records: u64,
     /// Records by kind; they add up to [`Self::records`]. Kinds that do not occur are left out.
     pub kinds: Vec<(String, u64)>,
-    /// Records by thread (for Heph: by stream), by number; "other" is last, past the limit of distinct keys.
+    /// Records by thread (for Heph: by stream), by number; the last row is "other", for keys beyond the limit of
+    /// distinct keys.
     pub threads: Vec<(String, u64)>,
     /// First and last time, where the format has a clock and the trace a time.
     pub time: Option<TimeRange>,
@@ -72,11 +73,11 @@ pub struct TimeRange {
     pub unit: &'static str,
     /// Ticks a second, for `tick`, where known.
     pub per_second: Option<u64>,
-    /// What the unit counts from: nanoseconds since 1970 of the zero, where the trace says so.
+    /// Nanoseconds from 1970 to the zero of the unit, where the trace contains it.
     pub epoch_ns: Option<u64>,
 }
 
-/// What a pass over the records came to.
+/// The result of a pass over the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Records read.
@@ -85,7 +86,7 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// What a rewrite came to.
+/// The result of a rewrite.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Records read.
@@ -94,11 +95,11 @@ pub struct Outcome {
     pub records_written: u64,
     /// Bytes of the input that could not be carried over because they were damaged.
     pub bytes_lost: u64,
-    /// What was lost, changed or made up, a sentence each, for people.
+    /// What was lost, changed or made up: one sentence each, for people.
     pub notes: Vec<String>,
 }
 
-/// Counts by key, with a bound on distinct keys and a small cache in front, fast enough for a hot loop.
+/// Counts by key, with a bound on distinct keys and a small cache in front of the map; fast enough for a hot loop.
 #[derive(Debug, Clone)]
 pub struct Tally {
     cache: Box<[(u64, u64); CACHE_SLOTS]>,

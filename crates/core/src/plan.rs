@@ -22,7 +22,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Refuses options that a format does not have. `known` holds names of options without dashes.
+    /// Refuses options that a format does not have. `known` contains names of options without dashes.
     ///
     /// # Errors
     /// [`crate::Kind::Usage`], naming the option.
@@ -64,7 +64,7 @@ pub struct DumpOptions {
     pub form: DumpForm,
     /// Show byte offsets.
     pub offsets: bool,
-    /// Leave out what only says where a record stands (offset, size of what is before it, call number), so that equal
+    /// Omit fields that only state where a record is (offset, size of the previous record, call number), so that equal
     /// records give equal lines: for `diff`.
     pub without_positions: bool,
     /// Which records.
@@ -81,7 +81,7 @@ pub enum DumpForm {
     Jsonl,
 }
 
-/// Decides by a record's name: function, description, call, type or transition.
+/// A predicate on a record's name: function, description, call, type or transition.
 pub type NameMatch = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// A part of a trace. Empty means all; several conditions must all hold.
@@ -141,12 +141,12 @@ impl Selection {
         refuse(format, known, &given)
     }
 
-    /// True when the record number is wanted.
+    /// True when the record number is selected.
     pub fn has_record(&self, seq: u64) -> bool {
         self.records.as_ref().is_none_or(|range| range.contains(&seq))
     }
 
-    /// True when the thread is wanted.
+    /// True when the thread is selected.
     pub fn has_thread(&self, thread: u64) -> bool {
         self.threads.is_empty() || self.threads.contains(&thread)
     }
@@ -163,12 +163,12 @@ pub enum TimeBound {
     Open,
 }
 
-/// What a rewrite is for and into what.
+/// What a rewrite does and which form it writes.
 #[derive(Debug)]
 pub enum Plan {
-    /// Write every record, in the form asked for; the default is the same bytes again.
+    /// Write every record, in the form asked for; by default the same bytes again.
     Convert(TargetOptions),
-    /// Write a valid trace of what can be saved.
+    /// Write a valid trace of what can be salvaged.
     Repair(TargetOptions),
     /// Write a valid trace of a part.
     Trim(Selection, TargetOptions),
@@ -183,7 +183,7 @@ impl Plan {
     }
 }
 
-/// The form a rewrite writes; what is `None` stays as it is in the source.
+/// The form a rewrite writes; fields that are `None` stay as in the source.
 #[derive(Debug, Clone, Default)]
 pub struct TargetOptions {
     /// One of [`crate::Format::targets`]; `None` is the source's own form.
@@ -205,8 +205,8 @@ pub struct TargetOptions {
 }
 
 impl TargetOptions {
-    /// Refuses options that a format does not have. `known` holds names of options without dashes, as the
-    /// command line spells them (`to-endian`).
+    /// Refuses options that a format does not have. `known` contains names of options without dashes, as the command
+    /// line spells them (`to-endian`).
     ///
     /// # Errors
     /// [`crate::Kind::Usage`], naming the option.

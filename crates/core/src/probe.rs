@@ -1,17 +1,17 @@
-//! What a probe sees and answers.
+//! The input and the result of a probe.
 
 use crate::Layer;
 
-/// How sure a format is that a file is one of its own.
+/// How sure a format is that a file is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Not this format.
     No,
-    /// Possible; all that a file name alone can give.
+    /// Possible; the most a file name alone can give.
     Maybe,
-    /// The content looks like it.
+    /// The content looks like this format.
     Likely,
-    /// A magic number and a header that fits it, or as good as that.
+    /// A magic number and a header that fits it, or equally strong evidence.
     Certain,
 }
 
@@ -29,12 +29,12 @@ pub struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// True when [`Self::bytes`] is all there is.
-    pub fn is_whole(&self) -> bool {
+    /// True when [`Self::bytes`] is all of the data.
+    pub fn is_complete(&self) -> bool {
         self.total_bytes == Some(self.bytes.len() as u64)
     }
 
-    /// True when the name ends in one of the extensions (no dots), a `.gz` or `.zst` after it allowed.
+    /// True when the name ends in one of the extensions (without dots), optionally followed by `.gz` or `.zst`.
     pub fn has_extension(&self, extensions: &[&str]) -> bool {
         let name = self.name.strip_suffix(".gz").or_else(|| self.name.strip_suffix(".zst")).unwrap_or(self.name);
         extensions.iter().any(|e| name.strip_suffix(e).is_some_and(|stem| stem.ends_with('.')))

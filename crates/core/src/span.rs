@@ -1,8 +1,8 @@
-//! Lane 2 of intervals: what began and ended when, on which track; what span engines and timeline outputs work on.
+//! Lane 2 of intervals: what began and ended when, on which track. Span engines and timeline outputs work on it.
 //!
-//! A format tells its trace as [`Edge`]s: a begin and an end for each interval, properly nested on each track, in
-//! batches. That is the one form that streams through every consumer: outputs need a parent before its children,
-//! engines need a child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
+//! A format emits its trace as [`Edge`]s: a begin and an end for each interval, properly nested on each track, in
+//! batches. Only this form streams through every consumer: outputs need a parent before its children, engines need a
+//! child before its parent's end. `anytrace-analysis` pairs edges into [`Span`]s.
 
 mod items;
 
@@ -20,26 +20,26 @@ pub type TrackId = u32;
 /// Number of a name, from 0, in order of first appearance. Names of spans and keys of attributes share the numbers.
 pub type NameId = u32;
 
-/// No processor is known: the value of [`Edge::cpu`] then.
+/// The value of [`Edge::cpu`] where the processor is unknown.
 pub const NO_CPU: u16 = u16::MAX;
 
-/// What times count.
+/// The unit of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Nanoseconds.
     Nanoseconds,
-    /// Ticks; how many a second, where that is known (0 is not).
+    /// Ticks; how many per second, where that is known (0 is not).
     Ticks {
-        /// Ticks a second; `None` where unknown.
+        /// Ticks per second; `None` where unknown.
         per_second: Option<u64>,
     },
-    /// The format has no clock: times are places in the order of records.
+    /// The format has no clock: a time is the number of a record.
     Order,
 }
 
 impl TimeUnit {
-    /// Nanoseconds of a number of units, rounded to the nearest, and picoseconds beyond that cut: exact in 128 bits.
-    /// `None` where the unit is of no known length.
+    /// Converts a number of units to nanoseconds, rounded to the nearest, and picoseconds beyond that cut: exact in 128
+    /// bits. `None` where the length of the unit is unknown.
     #[inline]
     pub fn to_ns(self, units: u64) -> Option<u64> {
         match self {
@@ -62,21 +62,21 @@ impl TimeUnit {
     }
 }
 
-/// What is known of the whole before the first edge.
+/// What is known of the source before the first edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanSource {
     /// The format's name.
     pub format: &'static str,
-    /// What times count.
+    /// The unit of times.
     pub unit: TimeUnit,
-    /// A time at or near the earliest, for outputs that count from a start. Edges before it occur where the input
-    /// cannot be looked at twice.
+    /// A time at or near the earliest, for outputs that count from a start. Earlier edges occur where the input cannot
+    /// be read twice.
     pub origin: u64,
-    /// Nanoseconds since 1970 of time 0, where the trace says so.
+    /// Nanoseconds from 1970 to time 0, where the trace contains it.
     pub epoch_ns: Option<i128>,
 }
 
-/// A thread, a task, a lane: what spans nest on.
+/// A row on which spans nest: a thread, a task, a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Track {
     /// Process id; 0 where unknown.
@@ -91,7 +91,7 @@ pub struct Track {
     pub process_name: Option<String>,
 }
 
-/// Where a name is in source code.
+/// A place in source code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Location {
     /// Source file.
@@ -100,20 +100,20 @@ pub struct Location {
     pub line: u32,
 }
 
-/// What an [`Edge`] is.
+/// The kind of an [`Edge`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeKind {
     /// A span begins.
     Begin,
     /// The innermost open span of the track ends; the edge carries that span's name.
     End,
-    /// Something of no length.
+    /// An instant.
     Instant,
     /// A number at a time: the first attribute is its value.
     Counter,
-    /// An arrow leaves here; the first attribute is the number that both ends share.
+    /// An arrow begins here; the first attribute is the number that both ends share.
     FlowOut,
-    /// An arrow arrives here.
+    /// An arrow ends here.
     FlowIn,
 }
 
@@ -124,19 +124,19 @@ pub struct EdgeFlags(pub u8);
 impl EdgeFlags {
     /// Nothing.
     pub const NONE: Self = Self(0);
-    /// End: the function left by a jump to another.
+    /// End: the function was left by a jump to another.
     pub const TAIL: Self = Self(1);
-    /// End: nothing on the wire says so; an outer span ended (exception, longjmp, lost record).
+    /// End: no record of it; an outer span ended (exception, longjmp, lost record).
     pub const DEDUCED: Self = Self(2);
-    /// End: still open where the trace ends. Its length is that to the last time of the track.
+    /// End: still open at the end of the trace. Its length extends to the last time of the track.
     pub const UNFINISHED: Self = Self(4);
     /// Instant: an end whose beginning is not in the trace.
     pub const ORPHAN: Self = Self(8);
     /// Begin: entered by a jump from the span around it (`--tail-chains`).
     pub const CHAINED: Self = Self(16);
-    /// Begin: the span is told whole. No end follows, and the first attribute is the time it ends. Only for a sink that
-    /// takes spans so ([`SpanSink::takes_whole`]).
-    pub const WHOLE: Self = Self(128);
+    /// Begin: a complete span. No end follows; the first attribute is its end time. Only for a sink that takes such
+    /// spans ([`SpanSink::takes_complete`]).
+    pub const COMPLETE: Self = Self(128);
 
     /// True when all bits of `other` are set.
     #[inline]
@@ -222,17 +222,17 @@ enum Stored {
     Array(u32, u32),
 }
 
-/// Edges with their attributes; filled by a format, drained into a sink, reused.
+/// Edges with their attributes; built by a format, emitted to a sink, then reused.
 #[derive(Debug, Clone, Default)]
 pub struct EdgeBatch {
     edges: Vec<Edge>,
-    /// What identifies edges, where it was told: number of the edge, its identity, that of its parent.
+    /// Identities of edges that have one: number of the edge, its identity, that of its parent.
     identities: Vec<(u32, u64, Option<u64>)>,
     attributes: Vec<(NameId, Stored)>,
     arena: Vec<u8>,
 }
 
-/// A batch is drained when its attributes take this much room.
+/// A batch is flushed when its attributes take this much room.
 const ARENA_BYTES_MAX: usize = 256 * 1024;
 
 impl EdgeBatch {
@@ -247,7 +247,7 @@ impl EdgeBatch {
         self.edges.is_empty()
     }
 
-    /// True when it should go to its sink before another edge comes.
+    /// True when the batch must go to its sink before another edge is added.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.edges.len() >= BATCH_EDGES
@@ -262,7 +262,7 @@ impl EdgeBatch {
         self.edges.push(Edge { attributes: (start, 0), ..edge });
     }
 
-    /// Adds an attribute to the last edge. More than 65,535 of one edge are left out.
+    /// Adds an attribute to the last edge. An edge keeps at most 65,535; the rest are left out.
     pub fn attribute(&mut self, key: NameId, value: Value<'_>) {
         let Some(edge) = self.edges.last_mut() else { return };
         let Some(count) = edge.attributes.1.checked_add(1) else { return };
@@ -294,18 +294,18 @@ impl EdgeBatch {
         self.attributes.push((key, stored));
     }
 
-    /// Says what identifies the last edge's span wherever it is met, and the span around it. Only for a sink that wants
-    /// it ([`SpanSink::wants_identities`]).
+    /// Sets the identity of the last edge's span, by which it is recognised elsewhere, and that of the span around it.
+    /// Only for a sink that wants identities ([`SpanSink::wants_identities`]).
     pub fn identify(&mut self, own: u64, parent: Option<u64>) {
         let Some(last) = self.edges.len().checked_sub(1).and_then(|at| u32::try_from(at).ok()) else { return };
         self.identities.push((last, own, parent));
     }
 
-    /// Edges with their identity and their parent's, where they were told.
+    /// Edges with their identity and their parent's, where they have one.
     pub fn identified(&self) -> impl Iterator<Item = (&Edge, Option<(u64, Option<u64>)>)> {
-        let mut told = self.identities.iter().peekable();
+        let mut identities = self.identities.iter().peekable();
         (0..).zip(&self.edges).map(move |(at, edge)| {
-            let own = told.next_if(|(of, ..)| *of == at).map(|&(_, own, parent)| (own, parent));
+            let own = identities.next_if(|(of, ..)| *of == at).map(|&(_, own, parent)| (own, parent));
             (edge, own)
         })
     }
@@ -331,7 +331,7 @@ impl EdgeBatch {
         }
     }
 
-    /// Forgets all edges; keeps the room.
+    /// Removes all edges; keeps the memory.
     pub fn clear(&mut self) {
         self.edges.clear();
         self.identities.clear();
@@ -340,7 +340,7 @@ impl EdgeBatch {
     }
 }
 
-/// Receives a trace as edges. Each track and name is told before the first edge that uses it.
+/// Receives a trace as edges. Each track and name is announced before the first edge that uses it.
 pub trait SpanSink {
     /// What is known before the first edge; called once, first.
     ///
@@ -348,29 +348,29 @@ pub trait SpanSink {
     /// Whatever ends the pass, here and below.
     fn source(&mut self, source: &SpanSource) -> Result<(), Error>;
 
-    /// True when attributes of spans are used; formats may leave them out otherwise, where they take time to make.
+    /// True when attributes of spans are used; otherwise formats may omit those that take time to make.
     fn wants_attributes(&self) -> bool {
         true
     }
 
-    /// True when spans may be told whole, by [`EdgeFlags::WHOLE`], where the source knows their ends at their
-    /// beginnings: half the edges. On each track the order stays that of beginnings.
-    fn takes_whole(&self) -> bool {
+    /// True when spans may arrive complete, as one edge with [`EdgeFlags::COMPLETE`], where the source knows the end of
+    /// a span at its beginning: half as many edges. On each track they are still ordered by beginning.
+    fn takes_complete(&self) -> bool {
         false
     }
 
-    /// True when what identifies a span in its format (Heph: stream and counter) is used: [`EdgeBatch::identify`].
+    /// True when the identity of a span in its format (Heph: stream and counter) is used: [`EdgeBatch::identify`].
     fn wants_identities(&self) -> bool {
         false
     }
 
-    /// A track; ids are told in order.
+    /// Announces a track; ids are announced in order.
     ///
     /// # Errors
     /// As [`Self::source`].
     fn track(&mut self, id: TrackId, track: &Track) -> Result<(), Error>;
 
-    /// A name; ids are told in order. Bytes are as the trace has them: UTF-8 is not promised.
+    /// Announces a name; ids are announced in order. The bytes are those of the trace, possibly not UTF-8.
     ///
     /// # Errors
     /// As [`Self::source`].
@@ -383,30 +383,30 @@ pub trait SpanSink {
     fn edges(&mut self, batch: &EdgeBatch) -> Result<(), Error>;
 }
 
-/// How a trace is told as spans.
+/// How a trace is turned into spans.
 #[derive(Default)]
 pub struct SpanOptions {
-    /// Spans that were left by a jump enclose what was jumped to.
+    /// Spans that were left by a jump enclose the function that was jumped to.
     pub tail_chains: bool,
     /// Names from outside the trace, from [`crate::Format::symbols`].
     pub symbols: Option<Box<dyn Symbols>>,
 }
 
-/// Names that a trace has only numbers for.
+/// Names for what a trace has only numbers for.
 pub trait Symbols: Send + Sync {
-    /// Name and place of a function number of the trace.
+    /// Name and location of a function number of the trace.
     fn symbol(&self, id: u64) -> Option<(&str, Option<&Location>)>;
 
-    /// What of their files could not be read, and what that means; a line each.
+    /// What could not be read of the files, and what that means; one line each.
     fn notes(&self) -> &[String] {
         &[]
     }
 }
 
-/// A file that names what a trace has only numbers for: a program, a library, a map.
+/// A file with names for what a trace has only numbers for: a program, a library, a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolSource {
-    /// Which of several objects of the program the file is (XRay: object number); `None` is the first, 0.
+    /// The object of the program that the file belongs to (XRay: object number); `None` is the first, 0.
     pub object: Option<u32>,
     /// The file.
     pub path: PathBuf,
@@ -417,14 +417,14 @@ pub struct SymbolSource {
 pub enum Mangling {
     /// C++ and Rust names are shown as written in the source.
     Demangled,
-    /// As the linker has them.
+    /// As in the symbol table.
     AsIs,
 }
 
-/// A whole span with its place in the call tree: what engines that want lengths work on.
+/// A complete span with its place in the call tree: for engines that need lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Record of its beginning.
+    /// Record number of its beginning.
     pub seq: u64,
     /// Begin, in the source's unit.
     pub start: u64,
@@ -436,13 +436,13 @@ pub struct Span {
     pub track: TrackId,
     /// Name.
     pub name: NameId,
-    /// Its stack: a number of the engine's stack table.
+    /// Its stack: a number in the engine's stack table.
     pub stack: u32,
     /// Spans open around it.
     pub depth: u32,
     /// What is special about its end (and [`EdgeFlags::CHAINED`] of its beginning).
     pub flags: EdgeFlags,
-    /// Processor it began on; [`NO_CPU`] where unknown.
+    /// Processor on which it began; [`NO_CPU`] where unknown.
     pub cpu: u16,
 }
 

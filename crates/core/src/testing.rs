@@ -1,4 +1,4 @@
-//! What every format's tests do to every sample: cut it, flip it, read it through slow pipes.
+//! What the tests of every format do to every sample: truncate it, flip its bits, read it through slow pipes.
 //!
 //! Only behind the feature `testing`. Panics are this module's way to fail a test.
 
@@ -10,8 +10,8 @@ use crate::{
     OpenOptions, Outcome, Plan, Severity, TargetOptions,
 };
 
-/// The shared corpus of a format: `$ANYTRACE_CORPUS/NAME`, else `../shared/corpus/NAME` beside the
-/// project. Says on stderr that a test is skipped when it is not there.
+/// The shared corpus of a format: `$ANYTRACE_CORPUS/NAME`, else `../shared/corpus/NAME` beside the project. Reports on
+/// stderr that a test is skipped when it is absent.
 pub fn shared_corpus(format: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("ANYTRACE_CORPUS") {
         Some(root) => PathBuf::from(root),
@@ -63,7 +63,7 @@ pub fn dripping(name: &str, bytes: &[u8], at_once: usize) -> Input {
     input
 }
 
-/// Everything the reading verbs say about one input.
+/// Everything the reading verbs report about one input.
 #[derive(Debug, PartialEq)]
 pub struct Exam {
     /// `info` and what it reported.
@@ -88,7 +88,7 @@ impl Exam {
     }
 }
 
-/// Runs `info`, `check` and both dumps; `make` gives a fresh input each time.
+/// Runs `info`, `check` and both dumps; `make` returns a fresh input each time.
 ///
 /// # Panics
 /// When a verb fails outright: damage must be reported, not returned.
@@ -116,12 +116,12 @@ pub fn examine(format: &dyn Format, bytes: &[u8]) -> Exam {
     examine_with(format, &OpenOptions::default(), &|| Input::from_bytes("sample", bytes.to_vec()))
 }
 
-/// Asserts that reading through windows of 1, 7 and 4,096 bytes gives what reading a slice gives.
+/// Asserts that reading through windows of 1, 7 and 4,096 bytes yields the same as reading a slice.
 pub fn assert_windows_agree(format: &dyn Format, bytes: &[u8]) {
-    let whole = examine(format, bytes);
+    let expected = examine(format, bytes);
     for at_once in [1, 7, 4096] {
         let dripped = examine_with(format, &OpenOptions::default(), &|| dripping("sample", bytes, at_once));
-        assert_eq!(dripped, whole, "windows of {at_once} bytes");
+        assert_eq!(dripped, expected, "windows of {at_once} bytes");
     }
 }
 
@@ -205,8 +205,8 @@ pub fn bit_flips(bytes: &[u8], all_below: usize, mut visit: impl FnMut(usize, &[
     }
 }
 
-/// Changes bytes in `rounds` seeded ways (bytes set, swapped, cut, doubled, lengths made extreme) and runs
-/// `visit` on each: a deterministic stand-in for a fuzzer where none is installed.
+/// Changes bytes in `rounds` seeded ways (bytes set, swapped, removed, doubled, lengths made extreme) and runs `visit`
+/// on each: a deterministic substitute for a fuzzer.
 pub fn mutations(bytes: &[u8], seed: u64, rounds: usize, mut visit: impl FnMut(&[u8])) {
     let mut state = seed | 1;
     let mut random = move |below: usize| {
@@ -258,8 +258,8 @@ pub fn fuzz_parse(format: &dyn Format, bytes: &[u8]) {
     assert_repairs(format, bytes, "fuzz input");
 }
 
-/// The body of the fuzz targets `roundtrip_*`: what reads without error is written back unchanged by
-/// `convert`, and JSON lines lead to what `convert` writes. `equal` says what "unchanged" means.
+/// The body of the fuzz targets `roundtrip_*`: `convert` must write input that it reads without error back unchanged,
+/// and JSON lines must lead to the same output. `equal` defines "unchanged".
 pub fn fuzz_roundtrip(format: &dyn Format, bytes: &[u8], equal: &dyn Fn(&[u8], &[u8]) -> bool) {
     let plan = Plan::Convert(TargetOptions::default());
     let Ok((copy, _, sink)) = rewrite(format, bytes, &plan) else { return };
@@ -276,7 +276,7 @@ pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     a == b
 }
 
-/// Equality for [`fuzz_roundtrip`] where a format also has a text form whose layout may differ: the same bytes, for
+/// Equality for [`fuzz_roundtrip`] where a format also has a text form whose layout may differ: the same bytes, or for
 /// text the same records.
 pub fn same_bytes_or_text_records(format: &dyn Format, a: &[u8], b: &[u8]) -> bool {
     let is_text = |bytes: &[u8]| bytes.iter().take(64).all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace());

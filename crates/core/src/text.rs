@@ -1,7 +1,7 @@
 //! Fast, safe text: numbers, escaped strings and JSON pieces appended to a byte buffer.
 //!
-//! Everything that prints a record a line uses these, so that a control character in a trace can
-//! never reach a terminal and every JSON line is valid.
+//! Every verb that prints one record per line uses these, so that a control character in a trace can never reach a
+//! terminal and every JSON line is valid.
 
 /// Appends a decimal number.
 #[inline]
@@ -113,8 +113,8 @@ pub fn escaped(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Text for people with what could move, hide or reorder it on a terminal written as `\u{hex}`; quotes and
-/// backslashes stay.
+/// Text for people, in which characters that could move, hide or reorder it on a terminal are written as `\u{hex}`;
+/// quotes and backslashes stay.
 pub fn printable(text: &str) -> String {
     if !text.contains(is_unsafe_char) {
         return text.to_owned();
@@ -139,7 +139,7 @@ pub fn xml_characters(text: &str) -> String {
 }
 
 /// Text for XML, SVG and HTML, in elements and in quoted attributes: markup as entities, and characters as in
-/// [`xml_characters`]. Whatever the text, a document with it in such a place is well-formed.
+/// [`xml_characters`]. A document with this text in such a place is well-formed, whatever the text.
 pub fn xml(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         match c {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_width_or_turns_the_direction_is_unsafe_and_letters_are_not() {
+    fn characters_without_width_or_that_turn_the_direction_are_unsafe_and_letters_are_not() {
         let bad = "\u{0}\u{7}\u{1b}\u{7f}\u{80}\u{9b}\u{9f}\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{202e}\u{2066}\u{2069}\u{3164}\u{feff}\u{e0041}";
         assert!(bad.chars().all(is_unsafe_char));
         assert!(!" aé測🦀\u{a0}\u{fe0f}\u{fffd}".chars().any(is_unsafe_char));

@@ -1,5 +1,5 @@
-//! Writes every timeline output of two made-up traces into a folder: what `cargo xtask consumers` feeds the real
-//! programs with.
+//! Writes every timeline output of two made-up traces into a folder; `cargo xtask consumers` feeds them to the real
+//! programs.
 //!
 //! `cargo run -p anytrace-export --example outputs -- FOLDER`
 

@@ -1,4 +1,4 @@
-//! Outputs of accesses that are text, an access a line: what they share. A form brings its lines alone.
+//! The common part of text outputs with one access per line. A form supplies only its lines.
 
 use std::io::Write;
 
@@ -10,13 +10,13 @@ use crate::pen::Pen;
 
 /// How a form writes its lines.
 pub(crate) trait AccessLines {
-    /// Appends what is known to be written once this access is seen, line ends too.
+    /// Appends everything that can be written once this access is known, line ends included.
     fn push(&mut self, out: &mut Vec<u8>, access: &Access);
 
-    /// Appends what was held back, after the last access.
+    /// Appends what was buffered, after the last access.
     fn push_rest(&mut self, _out: &mut Vec<u8>) {}
 
-    /// What the form could not hold beyond what [`AccessText`] counts, a sentence each.
+    /// What the form could not express beyond what [`AccessText`] counts, one sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -76,7 +76,7 @@ impl<L: AccessLines> AccessWriter for AccessText<'_, L> {
     }
 }
 
-/// Counts what a form of bare accesses has no room for.
+/// Counts what a form of bare accesses cannot express.
 #[derive(Debug, Default)]
 struct LeftOut {
     threads: u64,
@@ -87,7 +87,7 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// What was left out, a sentence each.
+    /// What was left out, one sentence each.
     fn notes(&self) -> Vec<String> {
         let Self { threads, types, regions_added, regions_removed, flags } = *self;
         let regions = regions_added + regions_removed;
@@ -103,7 +103,7 @@ impl LeftOut {
     }
 }
 
-/// Appends lower-case hex digits without `0x`, at least so many.
+/// Appends lower-case hex digits without `0x`, at least this many.
 #[inline]
 pub(crate) fn push_address(out: &mut Vec<u8>, address: u64, digits_min: u32) {
     let digits = (64 - address.leading_zeros()).div_ceil(4).max(digits_min).max(1);

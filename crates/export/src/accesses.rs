@@ -1,7 +1,7 @@
-//! Outputs of memory accesses: what they are called, and the door to each.
+//! Outputs of memory accesses: their names, and a constructor for each.
 //!
-//! Each is an [`AccessSink`] that writes as accesses come and ends with [`AccessWriter::finish`], which says what the form
-//! had no room for. Memory does not grow with the trace.
+//! Each is an [`AccessSink`] that writes as accesses arrive and ends with [`AccessWriter::finish`], which returns what
+//! the form could not express. Memory does not grow with the trace.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::lackey::Lackey;
 
 /// An output of accesses being written.
 pub trait AccessWriter: AccessSink {
-    /// Writes what is left; called once, after the last access. Gives what the form could not hold, a sentence each.
+    /// Writes the rest; called once, after the last access. Returns what the form could not express, one sentence each.
     ///
     /// # Errors
     /// When writing fails.

@@ -1,7 +1,7 @@
-//! Text cells of CSV (RFC 4180), for every table that is written: quoted where they must be, and guarded.
+//! Text cells of CSV (RFC 4180), for every table written: quoted where necessary, and guarded.
 //!
-//! Spreadsheets evaluate a cell that begins like a formula, and names in a trace come from anywhere. So a text cell that
-//! begins with `=`, `+`, `-`, `@`, a tab or a line end gets `'` in front, which spreadsheets take for "this is text".
+//! Spreadsheets evaluate a cell that begins like a formula, and names in a trace are untrusted. So a text cell that
+//! begins with `=`, `+`, `-`, `@`, a tab or a line end gets a leading `'`, which spreadsheets take for "this is text".
 //! Numbers are never text cells and stay numbers.
 //!
 //! ```
@@ -15,10 +15,10 @@
 /// Whether text that begins like a formula is guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cells {
-    /// With `'` in front of it.
+    /// With a leading `'`.
     #[default]
     Guarded,
-    /// As it is: for programs, and where a peer's bytes are wanted.
+    /// Unchanged: for programs, and where the bytes of a peer are wanted.
     Raw,
 }
 
@@ -67,7 +67,7 @@ impl Cells {
     }
 }
 
-/// What a formula begins with, in some locales in its wide form.
+/// Characters that begin a formula, in some locales in their wide form.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 /// Appends bytes with each quotation mark doubled, as within quotes.
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_like_a_formula_is_guarded_and_nothing_else() {
+    fn only_text_that_begins_like_a_formula_is_guarded() {
         for text in ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "＝1"] {
             assert_eq!((Cells::Guarded.text(text), Cells::Raw.text(text)), (format!("'{text}"), text.to_owned()));
         }

@@ -1,12 +1,12 @@
-//! Chrome's trace events as JSON: what Perfetto UI, `chrome://tracing` and speedscope open.
+//! Chrome's trace events as JSON: for Perfetto UI, `chrome://tracing` and speedscope.
 //!
 //! Streams: memory grows with distinct names and tracks only. Spans are pairs of `B` and `E`, nested on each track as
-//! the source promises, or one `X` where the source knows an end at its beginning; times are microseconds with three decimals, exact to the nanosecond. They count from one day
-//! before the trace's origin ([`LEAD_NS`]; from time 0 where that is later), because Perfetto drops negative times and
-//! larger ones are not exact in JavaScript; viewers show a trace from its first event anyway. Attributes, processor
-//! (`cpu`), place in source (`src`) and flags are in `args`. Metadata events name processes and threads; a further
-//! lane of a thread is a thread of its own whose `thread_name` event keeps the real numbers. Format:
-//! "Trace Event Format", Google, and Perfetto's importer.
+//! the source guarantees, or one `X` where the source knows the end of a span at its beginning; times are microseconds
+//! with three decimals, exact to the nanosecond. They count from one day before the trace's origin ([`LEAD_NS`]; from
+//! time 0 where that is later), because Perfetto drops negative times and larger ones are not exact in JavaScript;
+//! viewers show a trace from its first event anyway. Attributes, processor (`cpu`), source location (`src`) and flags
+//! are in `args`. Metadata events name processes and threads; a further lane of a thread is a thread of its own whose
+//! `thread_name` event keeps the real numbers. Format: "Trace Event Format", Google, and Perfetto's importer.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::timeline::clock::{Clock, NO_SOURCE};
 use crate::timeline::numbers::{Numbering, Numbers};
 use crate::timeline::words::{self, Fragments, shown};
 
-/// How long before the trace's origin `ts` 0 is, at most: room for what comes before the origin.
+/// How long before the trace's origin `ts` 0 is, at most: room for events before the origin.
 pub const LEAD_NS: u64 = 86_400_000_000_000;
 
 /// A Chrome trace being written.
@@ -38,7 +38,7 @@ pub struct Chrome<'a> {
     keys: Fragments,
     /// `"src":"…"` of each name that has a place.
     sources: Fragments,
-    /// The track whose counters carry their plain name, of each process: its first.
+    /// For each process its first track, whose counters carry their plain name.
     plain: BTreeMap<u32, TrackId>,
     /// Thread number by track, and process.
     numbers: Vec<Numbers>,
@@ -71,14 +71,14 @@ impl<'a> Chrome<'a> {
         self.is_first = false;
     }
 
-    fn metadata(&mut self, what: &str, track: TrackId, fill: impl FnOnce(&mut Vec<u8>)) {
+    fn metadata(&mut self, what: &str, track: TrackId, append: impl FnOnce(&mut Vec<u8>)) {
         self.next();
         self.pen.push("{\"ph\":\"M\",\"name\":\"");
         self.pen.push(what);
         self.pen.push("\",");
         self.pen.bytes.extend_from_slice(self.places.get(track));
         self.pen.push(",\"args\":{");
-        fill(&mut self.pen.bytes);
+        append(&mut self.pen.bytes);
         self.pen.push("}}");
     }
 
@@ -109,8 +109,8 @@ impl<'a> Chrome<'a> {
     }
 
     fn edge(&mut self, batch: &EdgeBatch, edge: &Edge) {
-        if edge.flags.has(EdgeFlags::WHOLE) {
-            return self.whole(batch, edge);
+        if edge.flags.has(EdgeFlags::COMPLETE) {
+            return self.complete(batch, edge);
         }
         self.next();
         self.pen.push(match edge.kind {
@@ -141,9 +141,9 @@ impl<'a> Chrome<'a> {
         self.pen.push("}");
     }
 
-    /// A span that is told at once.
+    /// A span emitted as one event.
     #[inline]
-    fn whole(&mut self, batch: &EdgeBatch, edge: &Edge) {
+    fn complete(&mut self, batch: &EdgeBatch, edge: &Edge) {
         self.next();
         self.pen.push("{\"ph\":\"X\",");
         self.pen.bytes.extend_from_slice(self.names.get(edge.name));
@@ -159,12 +159,12 @@ impl<'a> Chrome<'a> {
         };
         let end = self.clock.since_origin(end).saturating_add(self.lead_ns).max(start);
         push_us(&mut self.pen.bytes, start.abs_diff(end));
-        let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::WHOLE.0);
+        let flags = EdgeFlags(edge.flags.0 & !EdgeFlags::COMPLETE.0);
         self.arguments(batch, &Edge { flags, ..*edge }, 1);
         self.pen.push("}");
     }
 
-    /// `args`, where there is anything for it. `skip` attributes were told otherwise.
+    /// Writes `args`, if there is anything to put there. The first `skip` attributes were written elsewhere.
     fn arguments(&mut self, batch: &EdgeBatch, edge: &Edge, skip: usize) {
         let out = &mut self.pen.bytes;
         let is_span_end = edge.kind == EdgeKind::End;
@@ -202,7 +202,7 @@ impl<'a> Chrome<'a> {
     fn counter(&mut self, batch: &EdgeBatch, edge: &Edge) {
         let numbers = self.numbers.get(edge.track as usize);
         let out = &mut self.pen.bytes;
-        // A process has one counter of a name, unless an id tells them apart.
+        // A process has one counter of a name, unless an id distinguishes them.
         if let Some(numbers) = numbers
             && self.plain.get(&numbers.process) != Some(&edge.track)
         {
@@ -273,7 +273,7 @@ impl SpanSink for Chrome<'_> {
         Ok(())
     }
 
-    fn takes_whole(&self) -> bool {
+    fn takes_complete(&self) -> bool {
         true
     }
 

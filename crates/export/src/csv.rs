@@ -1,9 +1,8 @@
-//! A row a span, for spreadsheets and databases (RFC 4180, line ends `\n`).
+//! One row per span, for spreadsheets and databases (RFC 4180, line ends `\n`).
 //!
-//! Streams: a row is written when its span ends, so children come before their parents and memory grows with open
-//! spans, distinct names and tracks. Instants, counters and flows are rows without a duration. Times count from the
-//! trace's origin; the header names their unit: `start_ns`, or `start_tick`, `start_record` where the trace has no
-//! clock.
+//! Streams: a row is written when its span ends, so children precede their parents and memory grows with open spans,
+//! distinct names and tracks. Instants, counters and flows are rows without a duration. Times count from the trace's
+//! origin; the header names their unit: `start_ns`, or `start_tick`, `start_record` where the trace has no clock.
 
 use std::io::Write;
 
@@ -137,7 +136,7 @@ impl<'a> Csv<'a> {
     }
 }
 
-/// What a row tells besides its names and attributes.
+/// The contents of a row besides its names and attributes.
 struct Row {
     edge: Edge,
     kind: &'static str,

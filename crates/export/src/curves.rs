@@ -1,5 +1,5 @@
 //! Miss-ratio curves as an SVG: the share of accesses that miss, over the size of the cache on a logarithmic axis, with
-//! marks at sizes that matter; below it, if asked for, numbers over time.
+//! marks at relevant sizes; below it, if asked for, numbers over time.
 //!
 //! ```
 //! use anytrace_export::curves::{Chart, Line, svg};
@@ -22,7 +22,7 @@ use plotters::prelude::{
 
 use crate::plot::{Panel, draw_panel, shown_text};
 
-/// Most lines drawn: what can be told apart.
+/// Most lines drawn: as many as can be distinguished.
 pub const LINES_MAX: usize = 8;
 
 const WIDTH: u32 = 1000;
@@ -30,7 +30,7 @@ const TITLE_HEIGHT: u32 = 40;
 const CHART_HEIGHT: u32 = 480;
 const PANEL_HEIGHT: u32 = 220;
 
-/// Colours of lines, told apart by the colour-blind too (Okabe & Ito).
+/// Colours of lines, distinguishable for the colour-blind too (Okabe & Ito).
 const COLOURS: [RGBColor; LINES_MAX] = [
     RGBColor(0, 0, 0),
     RGBColor(0, 114, 178),
@@ -45,7 +45,7 @@ const COLOURS: [RGBColor; LINES_MAX] = [
 /// A curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// Sizes in bytes, ascending, and shares from 0 to 1 from that size on.
     pub points: Vec<(u64, f64)>,
@@ -56,7 +56,7 @@ pub struct Line {
 pub struct Chart {
     /// The curves; those beyond [`LINES_MAX`] are left out.
     pub lines: Vec<Line>,
-    /// Names and sizes in bytes of what is marked.
+    /// Names and sizes in bytes of the marks.
     pub marks: Vec<(String, u64)>,
 }
 
@@ -90,7 +90,7 @@ fn range(chart: &Chart) -> (f64, f64) {
     let first = sizes().min().unwrap_or(64);
     let marked = chart.marks.iter().map(|(_, size)| *size).max().unwrap_or(0);
     let last = sizes().max().unwrap_or(64).max(marked).max(first.saturating_mul(4));
-    // Some space behind the last mark, for its name.
+    // Some space after the last mark, for its name.
     (f64::from(first.ilog2()), (last as f64).log2().ceil() + 1.5)
 }
 
@@ -165,9 +165,9 @@ fn steps(points: &[(u64, f64)], last: f64) -> impl Iterator<Item = (f64, f64)> {
 pub fn size(bytes: u64) -> String {
     for (power, unit) in [(60, "EiB"), (50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >> power > 0 {
-            let whole = bytes as f64 / (power as f64).exp2();
-            // Whole numbers have no halves.
-            return if whole.fract() == 0.0 { format!("{whole} {unit}") } else { format!("{whole:.1} {unit}") };
+            let scaled = bytes as f64 / (power as f64).exp2();
+            // Integers need no decimal.
+            return if scaled.fract() == 0.0 { format!("{scaled} {unit}") } else { format!("{scaled:.1} {unit}") };
         }
     }
     format!("{bytes} B")
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_xml_cannot_have_is_in_no_picture() {
+    fn characters_that_xml_forbids_are_in_no_picture() {
         let name = "a\0\u{1b}[31m\n\u{ffff}<b>".to_owned();
         let lines = vec![
             Line { name: name.clone(), points: vec![(64, 1.0)] },
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_picture_is_whole_and_the_same_each_time() {
+    fn every_picture_is_complete_and_the_same_each_time() {
         let line = |name: &str, points: &[(u64, f64)]| Line { name: name.to_owned(), points: points.to_vec() };
         let charts = [
             Chart::default(),

@@ -1,9 +1,9 @@
-//! Dinero's trace forms: text, an access a line.
+//! Dinero's trace forms: text, one access per line.
 //!
 //! The traditional form (`dineroIV -informat d`, Dinero III) is a label and an address: `0` read, `1` write, `2`
 //! instruction fetch. It has no sizes; Dinero IV takes each access as the four bytes around its address. The extended
-//! form (`-informat D`) is a letter, an address and a size, both hexadecimal: `r`, `w`, `i`. Known from the forms'
-//! readers in Dinero IV release 7 (`dinfmt.c`, `xdinfmt.c`).
+//! form (`-informat D`) is a letter, an address and a size, both hexadecimal: `r`, `w`, `i`. Source: the readers of
+//! these forms in Dinero IV release 7 (`dinfmt.c`, `xdinfmt.c`).
 
 use anytrace_core::access::Access;
 

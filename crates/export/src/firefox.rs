@@ -1,10 +1,10 @@
-//! Firefox Profiler's processed profile, version 55: what profiler.firefox.com and `profiler-cli` open.
+//! Firefox Profiler's processed profile, version 55: for profiler.firefox.com and `profiler-cli`.
 //!
 //! Each change of a track's stack is a sample weighted with the time until the next (`tracing-ms`), so the call tree
-//! and the flame graph have exact times and the stack chart shows every call. Instants are markers. The form wants
-//! columns, so samples wait in the spool until the end; memory grows with distinct names, tracks and distinct stacks
-//! of each. Times are milliseconds with six decimals since the trace's origin. Attributes, counters and flows have no
-//! place here. Format: the types of the `fxprof-processed-profile` crate and the profiler's own documentation.
+//! and the flame graph have exact times and the stack chart shows every call. Instants are markers. The form needs
+//! columns, so samples are buffered in the spool until the end; memory grows with distinct names, tracks and distinct
+//! stacks of each. Times are milliseconds with six decimals since the trace's origin. Attributes, counters and flows
+//! cannot be expressed. Format: the types of the `fxprof-processed-profile` crate and the profiler's own documentation.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSourc
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::pen::Pen;
-use crate::spool::{Lanes, Told};
+use crate::spool::{Item, Lanes};
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::clock::Clock;
 use crate::timeline::words::{self, Fragments, shown};
@@ -43,7 +43,7 @@ struct Thread {
     markers: u64,
 }
 
-/// What a [`Told::word`] says: a stack that holds from now on, or a marker.
+/// The meaning of a [`Item::word`]: the stack from now on, or a marker.
 enum Word {
     /// The stack and whether a call has just begun.
     Stack(StackId, bool),
@@ -98,7 +98,7 @@ impl<'a> Firefox<'a> {
             }
             EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn => return Ok(()),
         };
-        self.lanes.push(edge.track, Told { time: self.clock.since_origin(edge.time), word: word.number() })
+        self.lanes.push(edge.track, Item { time: self.clock.since_origin(edge.time), word: word.number() })
     }
 
     fn head(&mut self) {
@@ -209,7 +209,7 @@ impl<'a> Firefox<'a> {
         }
         pen.push("],\"lineNumber\":[");
         column(pen, functions, push_line)?;
-        // Files stand in the thread's strings behind the functions' names, one for each function that has one.
+        // File names follow the functions' names in the thread's strings, one for each function that has one.
         pen.push("],\"fileName\":[");
         let mut next = count;
         column(pen, functions, |out, name| {
@@ -247,7 +247,7 @@ impl<'a> Firefox<'a> {
         Ok(())
     }
 
-    /// `markers` and `stringArray`, which names them too.
+    /// `markers` and `stringArray`, which contains their names too.
     fn markers(&mut self, number: usize, count: u64, functions: Vec<NameId>) -> Result<(), Error> {
         let Self { pen, lanes, names, files, .. } = self;
         let mut strings = BTreeMap::new();
@@ -302,19 +302,19 @@ fn each_sample(
     track: usize,
     mut visit: impl FnMut(Sample) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut held: Option<(i64, StackId, bool)> = None;
-    lanes.each(track, |told| {
-        let Word::Stack(stack, is_begin) = Word::of(told.word) else { return Ok(()) };
-        if let Some((time, stack, was_begin)) = held {
-            let length = told.time.saturating_sub(time);
+    let mut open: Option<(i64, StackId, bool)> = None;
+    lanes.each(track, |item| {
+        let Word::Stack(stack, is_begin) = Word::of(item.word) else { return Ok(()) };
+        if let Some((time, stack, was_begin)) = open {
+            let length = item.time.saturating_sub(time);
             if length > 0 || (was_begin && !is_begin) {
                 visit(Sample { time, stack, length })?;
             }
         }
-        held = Some((told.time, stack, is_begin));
+        open = Some((item.time, stack, is_begin));
         Ok(())
     })?;
-    match held {
+    match open {
         Some((time, stack, _)) => visit(Sample { time, stack, length: 0 }),
         None => Ok(()),
     }
@@ -325,8 +325,8 @@ fn each_marker(
     track: usize,
     mut visit: impl FnMut(i64, NameId) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    lanes.each(track, |told| match Word::of(told.word) {
-        Word::Marker(name) => visit(told.time, name),
+    lanes.each(track, |item| match Word::of(item.word) {
+        Word::Marker(name) => visit(item.time, name),
         Word::Stack(..) => Ok(()),
     })
 }
@@ -339,20 +339,20 @@ struct Items {
 
 impl Items {
     #[inline]
-    fn next(&mut self, pen: &mut Pen<'_>, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
+    fn next(&mut self, pen: &mut Pen<'_>, append: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
         if self.is_later {
             pen.bytes.push(b',');
         }
         self.is_later = true;
-        fill(&mut pen.bytes);
+        append(&mut pen.bytes);
         pen.rest()
     }
 }
 
 /// The items of a column.
-fn column<T>(pen: &mut Pen<'_>, rows: &[T], mut fill: impl FnMut(&mut Vec<u8>, &T)) -> Result<(), Error> {
+fn column<T>(pen: &mut Pen<'_>, rows: &[T], mut append: impl FnMut(&mut Vec<u8>, &T)) -> Result<(), Error> {
     let mut items = Items::default();
-    rows.iter().try_for_each(|row| items.next(pen, |out| fill(out, row)))
+    rows.iter().try_for_each(|row| items.next(pen, |out| append(out, row)))
 }
 
 fn push_stack(out: &mut Vec<u8>, stack: StackId) {
@@ -368,7 +368,7 @@ fn push_ms(out: &mut Vec<u8>, ns: i64) {
     text::push_dec(out, ns / 1_000_000);
     let rest = ns % 1_000_000;
     if rest > 0 {
-        // Seven digits, of which the first stands for the point.
+        // Seven digits, of which the first gives its place to the point.
         let start = out.len();
         text::push_dec(out, 1_000_000 + rest);
         if let Some(point) = out.get_mut(start) {
@@ -380,7 +380,7 @@ fn push_ms(out: &mut Vec<u8>, ns: i64) {
     }
 }
 
-/// The profiler's thread ids are text; a further lane's has its number behind.
+/// The profiler's thread ids are text; a further lane appends its number.
 fn tid(track: &Track) -> String {
     if track.lane == 0 { track.thread.to_string() } else { format!("{}.{}", track.thread, track.lane) }
 }

@@ -1,12 +1,12 @@
-//! Weighed call stacks as folded lines, and as an SVG flame graph to click into and to search.
+//! Weighed call stacks as folded lines, and as an interactive SVG flame graph.
 //!
-//! Folded lines are `main;parse;read 1234`: what a stack weighs without what it calls. A comparison has two numbers,
+//! Folded lines are `main;parse;read 1234`: the weight of a stack without its callees. A comparison has two numbers,
 //! the base's first. Brendan Gregg's `flamegraph.pl`, speedscope and inferno read both.
 //!
 //! ```
-//! use anytrace_export::flame::Lines;
+//! use anytrace_export::flame::FoldedLines;
 //!
-//! let mut lines = Lines::new([&b"main"[..], b"a;b"].into_iter());
+//! let mut lines = FoldedLines::new([&b"main"[..], b"a;b"].into_iter());
 //! lines.push(&[0, 1], &[12]);
 //! assert_eq!(lines.text(), "main;a:b 12\n");
 //! ```
@@ -28,15 +28,15 @@ pub struct SvgOptions {
     pub title: String,
     /// Below the title; none where empty.
     pub subtitle: String,
-    /// What weights count: `ns`, `calls`.
+    /// The unit of the weights: `ns`, `calls`.
     pub unit: String,
     /// From the top down.
     pub is_inverted: bool,
 }
 
-/// Folded lines in the making. Names are made safe once, see [`frame`]; what two neighbours share is not made anew.
+/// Builds folded lines. Names are made safe once, see [`frame`]; the common part of consecutive lines is reused.
 #[derive(Debug)]
-pub struct Lines {
+pub struct FoldedLines {
     frames: Vec<String>,
     text: String,
     /// The last path, its text, and where each of its frames ends there.
@@ -45,7 +45,7 @@ pub struct Lines {
     ends: Vec<usize>,
 }
 
-impl Lines {
+impl FoldedLines {
     /// Lines of these names, which paths number from 0.
     pub fn new<'a>(names: impl Iterator<Item = &'a [u8]>) -> Self {
         let frames = names.map(frame).collect();
@@ -79,7 +79,7 @@ impl Lines {
         &self.text
     }
 
-    /// Forgets the lines, keeps the room.
+    /// Removes the lines, keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
     }
@@ -100,9 +100,9 @@ fn push_number(out: &mut String, mut number: u64) {
     out.extend(digits[at..].iter().map(|&digit| char::from(digit)));
 }
 
-/// A name as a frame: the form has no escapes, so `;` becomes `:`, a space before a last word of digits one that does
-/// not break (the word would be taken for a weight), and a name of nothing `(no name)`. What could move a terminal or is
-/// not allowed in XML is escaped or replaced.
+/// A name as a frame: the form has no escapes, so `;` becomes `:`, a space before a last word of digits becomes a
+/// no-break space (the word would be taken for a weight), and an empty name becomes `(no name)`. Characters that could
+/// control a terminal or are not allowed in XML are escaped or replaced.
 pub fn frame(name: &[u8]) -> String {
     let shown = text::printable(&String::from_utf8_lossy(name));
     let mut shown = text::xml_characters(shown.trim()).replace(';', ":");
@@ -122,10 +122,10 @@ pub fn frame(name: &[u8]) -> String {
     shown
 }
 
-/// Draws folded lines; two numbers a line draw a comparison, as wide as the second and coloured by the difference.
+/// Draws folded lines; two numbers per line draw a comparison, as wide as the second and colored by the difference.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] where no line weighs anything; whatever `out` gives.
+/// [`io::ErrorKind::InvalidData`] where all weights are 0; errors of `out`.
 pub fn svg(lines: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     let total: u128 = lines.lines().filter_map(weight).map(u128::from).sum();
     let mut shift = 0;
@@ -160,7 +160,7 @@ fn scaled(lines: &str, shift: u32) -> String {
             if at > 0 {
                 out.push(' ');
             }
-            // Names never end in a number, so what parses is a weight.
+            // Names never end in a number, so a number that parses is a weight.
             match word.parse::<u64>() {
                 Ok(weight) if at > 0 => out.push_str(&weight.checked_shr(shift).unwrap_or(0).to_string()),
                 _ => out.push_str(word),
@@ -205,9 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_share_what_their_neighbours_have() {
+    fn lines_reuse_the_common_part_of_their_neighbors() {
         let names: [&[u8]; 3] = [b"main", b"a;b", b""];
-        let mut lines = Lines::new(names.into_iter());
+        let mut lines = FoldedLines::new(names.into_iter());
         for (path, weight) in [(&[0][..], 0), (&[0, 1, 2], u64::MAX), (&[0, 1], 10), (&[2], 7), (&[2, 9], 123)] {
             lines.push(path, &[weight]);
         }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_shows_what_grew() {
+    fn a_comparison_shows_growth() {
         let svg = drawn("main 100 50\nmain;a 0 50\n").unwrap();
         assert!(svg.contains("a (50 ns, 50.00%; +50.00%)"), "{svg}");
     }

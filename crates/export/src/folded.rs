@@ -1,6 +1,6 @@
-//! Folded stacks: a line a stack, its names with `;` between and its self time, as `flamegraph.pl` reads them.
+//! Folded stacks: one line per stack, its names separated by `;` and its self time, as `flamegraph.pl` reads them.
 //!
-//! Counted as [`crate::tally`] says.
+//! Counted as in [`crate::tally`].
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! Counts over two axes as an SVG: the darker, the more. Colours go by powers, so that little beside much is seen.
+//! Counts over two axes as an SVG: the darker, the more. Colors are on a power scale, so that small counts beside large
+//! ones are visible.
 //!
 //! ```
 //! use anytrace_export::heatmap::{Grid, Row, svg};
@@ -15,7 +16,7 @@ use std::io::{self, Write};
 
 use anytrace_core::text::xml;
 
-/// Colours from little to much: those of ColorBrewer's YlOrRd with a darker end, told apart by the colour-blind too.
+/// Colours from low to high: those of ColorBrewer's YlOrRd with a darker end, distinguishable for the colour-blind too.
 const COLOURS: [&str; 10] =
     ["#ffeda0", "#fed976", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026", "#5a0024", "#30001a"];
 
@@ -26,7 +27,7 @@ const PLOT_HEIGHT: usize = 560;
 const LEGEND_WIDTH: usize = 150;
 const BOTTOM: usize = 64;
 
-/// Where the legend's last line stands.
+/// Place of the legend's last line.
 const LEGEND_END: usize = TOP + 14 + COLOURS.len() * 18 + 16;
 
 /// Pixels between rows that do not follow each other.
@@ -38,30 +39,30 @@ const LABELS_MAX: usize = 26;
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
-    /// What it is called.
+    /// Its label.
     pub label: String,
-    /// True when there is something left out in front of it.
+    /// True when something is left out before it.
     pub is_apart: bool,
 }
 
-/// What is drawn.
+/// The contents of a heat map.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grid {
-    /// What stands over it.
+    /// The title above it.
     pub title: String,
     /// A line below that.
     pub subtitle: String,
-    /// What columns are.
+    /// The meaning of columns.
     pub x_title: String,
-    /// What rows are.
+    /// The meaning of rows.
     pub y_title: String,
-    /// What is counted.
+    /// The unit of the counts.
     pub unit: String,
     /// From the top.
     pub rows: Vec<Row>,
     /// How many.
     pub columns: usize,
-    /// Column where a label stands, and the label.
+    /// Columns with a label, and the labels.
     pub ticks: Vec<(usize, String)>,
     /// Row, column and count; none twice.
     pub cells: Vec<(usize, usize, u64)>,

@@ -8,7 +8,7 @@ use crate::FileReport;
 /// Version of every JSON result of the command line.
 pub const VERSION: u64 = 1;
 
-/// One diagnostic: `code`, `severity`, `offset` always; the other fields `null` where there is nothing.
+/// One diagnostic: `code`, `severity`, `offset` always; the other fields are `null` where absent.
 pub fn diagnostic(diagnostic: &Diagnostic) -> Value {
     let mut value = json!({
         "code": diagnostic.code(),

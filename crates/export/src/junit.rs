@@ -10,7 +10,7 @@ use anytrace_core::{Diagnostic, Severity};
 
 use crate::FileReport;
 
-/// The whole document.
+/// The complete document.
 pub fn document(reports: &[FileReport]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let total: usize = reports.iter().map(|report| report.rules.len()).sum();

@@ -1,4 +1,4 @@
-//! Accesses as Valgrind's tool lackey prints them: text, an access a line.
+//! Accesses in the form of Valgrind's tool lackey: text, one access per line.
 //!
 //! `I  ADDRESS,SIZE` fetches, ` L ADDRESS,SIZE` reads, ` S ADDRESS,SIZE` writes; a read and a write of the same bytes by
 //! one record are a modify, ` M ADDRESS,SIZE`. Addresses are hexadecimal with at least eight digits, sizes decimal. This

@@ -1,4 +1,4 @@
-//! What anytrace writes for other programs, one file an output.
+//! The outputs of anytrace for other programs, one file per output.
 //!
 //! | output | for | module |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | folded stacks, SVG flame graphs | `flamegraph.pl`, speedscope; browsers | [`flame`] |
 //! | Chrome trace events | Perfetto UI, `chrome://tracing`, speedscope | [`chrome`] |
 //! | Perfetto TrackEvent | Perfetto UI, its trace processor | [`perfetto`] |
-//! | OTLP JSON | OpenTelemetry collectors and what stands behind them | [`otlp`] |
+//! | OTLP JSON | OpenTelemetry collectors and their back ends | [`otlp`] |
 //! | speedscope | speedscope | [`speedscope`] |
 //! | Firefox processed profile | Firefox Profiler | [`firefox`] |
 //! | folded stacks of a trace | `flamegraph.pl`, inferno, speedscope | [`timeline`] |
@@ -18,8 +18,8 @@
 //! | Dinero's two forms | Dinero III and IV, other cache simulators | [`accesses`] |
 //! | lackey's text | scripts and simulators that read Valgrind's memory traces | [`accesses`] |
 //!
-//! From Chrome trace events to CSV they are timelines: [`timeline`] lists them and opens each by name; [`accesses`]
-//! does so for the outputs of memory accesses.
+//! Chrome trace events through CSV are timelines: [`timeline`] lists them and opens each by name; [`accesses`] does so
+//! for the outputs of memory accesses.
 //!
 //! ```
 //! use anytrace_core::Rule;

@@ -1,7 +1,7 @@
-//! What the programs that read our outputs can show, and how much of a trace is beyond that.
+//! The limits of the programs that read our outputs, and how much of a trace exceeds them.
 //!
-//! A limit is listed where it was measured or is documented. [`Measured`] stands between a trace and an output: it
-//! counts what lies beyond the output's limits, and leaves out spans of depths that are not wanted.
+//! A limit is listed where it was measured or is documented. [`Measured`] sits between a trace and an output: it counts
+//! what exceeds the output's limits, and leaves out spans of depths that are not selected.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use anytrace_core::{Error, SpanSink};
 
 use crate::timeline::Timeline;
 
-/// What is limited.
+/// The limited quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// Spans in each other.
@@ -21,18 +21,18 @@ pub enum Measure {
     Bytes,
 }
 
-/// What a program that reads an output can show.
+/// A limit of a program that reads an output.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     /// The program.
     pub consumer: &'static str,
-    /// What is limited.
+    /// The limited quantity.
     pub measure: Measure,
     /// The most of it.
     pub most: u64,
-    /// What becomes of what is beyond it.
+    /// The effect on anything beyond it.
     pub effect: &'static str,
-    /// How it is known.
+    /// The evidence for it.
     pub source: &'static str,
 }
 
@@ -81,19 +81,19 @@ pub(crate) const SPEEDSCOPE_BYTES: Limit = Limit {
     source: "run: speedscope 1.25, between 0.5 and 1 GB",
 };
 
-/// How much there was of what is limited.
+/// The counts of the limited quantities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct LimitCounts {
     /// Spans deeper than the output's limit of depth.
     pub deeper: u64,
     /// Spans, instants and counters written.
     pub events: u64,
-    /// Spans left out because their depth is not wanted.
+    /// Spans left out because their depth is not selected.
     pub left_out: u64,
 }
 
-/// What is beyond the limits, a sentence each; `bytes` is how long the output became.
-pub fn notes(limits: &[Limit], found: &Found, bytes: u64) -> Vec<String> {
+/// What exceeds the limits, one sentence each; `bytes` is the length of the output.
+pub fn notes(limits: &[Limit], found: &LimitCounts, bytes: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if found.left_out > 0 {
         notes.push(format!("{} spans are not of the depths of --depth and were left out", found.left_out));
@@ -118,15 +118,15 @@ pub fn notes(limits: &[Limit], found: &Found, bytes: u64) -> Vec<String> {
     notes
 }
 
-/// Counts what goes to an output, and leaves out spans of other depths than wanted.
+/// Counts everything sent to an output, and leaves out spans of depths that are not selected.
 pub struct Measured<'a> {
     inner: Box<dyn Timeline + 'a>,
     wanted: Option<Range<u64>>,
     /// The least depth that is beyond a limit.
     too_deep: u64,
     lanes: Vec<Lane>,
-    found: Found,
-    /// What is left of a batch.
+    found: LimitCounts,
+    /// The remainder of a batch.
     kept: EdgeBatch,
 }
 
@@ -135,7 +135,7 @@ pub struct Measured<'a> {
 struct Lane {
     /// Those that begin and end.
     open: u64,
-    /// Ends of those that came whole.
+    /// Ends of spans that arrived complete.
     ends: Vec<u64>,
 }
 
@@ -145,40 +145,40 @@ impl Lane {
         while self.ends.last().is_some_and(|end| *end <= edge.time) {
             self.ends.pop();
         }
-        let wholes = self.ends.len() as u64;
+        let complete = self.ends.len() as u64;
         match edge.kind {
-            EdgeKind::Begin if edge.flags.has(EdgeFlags::WHOLE) => {
+            EdgeKind::Begin if edge.flags.has(EdgeFlags::COMPLETE) => {
                 let end = match batch.attributes(edge).next() {
                     Some((_, Value::U64(end))) => end,
                     _ => edge.time,
                 };
                 self.ends.push(end);
-                self.open + wholes
+                self.open + complete
             }
             EdgeKind::Begin => {
                 self.open += 1;
-                self.open - 1 + wholes
+                self.open - 1 + complete
             }
             EdgeKind::End => {
                 self.open = self.open.saturating_sub(1);
-                self.open + wholes
+                self.open + complete
             }
-            _ => self.open + wholes,
+            _ => self.open + complete,
         }
     }
 }
 
 impl<'a> Measured<'a> {
-    /// Stands before an output. `wanted`: how many spans may be around a span; `None` is any number.
+    /// Wraps an output. `wanted`: how many spans may be around a span; `None` is any number.
     pub fn new(inner: Box<dyn Timeline + 'a>, limits: &[Limit], wanted: Option<Range<u64>>) -> Self {
         let depths = limits.iter().filter(|limit| limit.measure == Measure::Depth).map(|limit| limit.most);
         let too_deep = depths.min().unwrap_or(u64::MAX);
-        let (lanes, found, kept) = (Vec::new(), Found::default(), EdgeBatch::default());
+        let (lanes, found, kept) = (Vec::new(), LimitCounts::default(), EdgeBatch::default());
         Self { inner, wanted, too_deep, lanes, found, kept }
     }
 
-    /// What was counted.
-    pub fn found(&self) -> Found {
+    /// The counts.
+    pub fn found(&self) -> LimitCounts {
         self.found
     }
 
@@ -198,8 +198,8 @@ impl SpanSink for Measured<'_> {
         self.inner.wants_attributes()
     }
 
-    fn takes_whole(&self) -> bool {
-        self.inner.takes_whole()
+    fn takes_complete(&self) -> bool {
+        self.inner.takes_complete()
     }
 
     fn wants_identities(&self) -> bool {
@@ -236,7 +236,7 @@ impl SpanSink for Measured<'_> {
             kept.push(*edge);
             batch.attributes(edge).for_each(|(key, value)| kept.attribute(key, value));
             if let Some((own, parent)) = identity {
-                // What encloses the outermost depth that is wanted is not in the output.
+                // The parent of the outermost selected depth is not in the output.
                 kept.identify(own, parent.filter(|_| depth > wanted.start));
             }
         }
@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what arrives.
+    /// Keeps the edges it receives.
     struct Kept<'a>(&'a mut Vec<(EdgeKind, u64)>);
 
     impl SpanSink for Kept<'_> {
@@ -289,40 +289,40 @@ mod tests {
         Edge { kind, time, track: 0, name: 0, seq: 0, flags, cpu: NO_CPU, attributes: (0, 0) }
     }
 
-    /// Three spans in each other and an instant in the innermost, told as beginnings and ends or whole.
-    fn batch(is_whole: bool) -> EdgeBatch {
+    /// Three nested spans and an instant in the innermost, emitted as beginnings and ends or as complete spans.
+    fn batch(is_complete: bool) -> EdgeBatch {
         let mut batch = EdgeBatch::default();
         for depth in 0..3 {
-            if is_whole {
-                batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::WHOLE));
+            if is_complete {
+                batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::COMPLETE));
                 batch.attribute(0, Value::U64(20 - depth));
             } else {
                 batch.push(edge(EdgeKind::Begin, depth, EdgeFlags::NONE));
             }
         }
         batch.push(edge(EdgeKind::Instant, 5, EdgeFlags::NONE));
-        if !is_whole {
+        if !is_complete {
             (18..21).for_each(|time| batch.push(edge(EdgeKind::End, time, EdgeFlags::NONE)));
         }
         batch
     }
 
-    fn run(wanted: Option<Range<u64>>, is_whole: bool) -> (Vec<(EdgeKind, u64)>, Found) {
+    fn run(wanted: Option<Range<u64>>, is_complete: bool) -> (Vec<(EdgeKind, u64)>, LimitCounts) {
         let mut out = Vec::new();
         let mut measured = Measured::new(Box::new(Kept(&mut out)), &[DEEP], wanted);
         measured.track(0, &Track::default()).unwrap();
-        measured.edges(&batch(is_whole)).unwrap();
+        measured.edges(&batch(is_complete)).unwrap();
         let found = measured.found();
         drop(measured);
         (out, found)
     }
 
     #[test]
-    fn what_is_too_deep_is_counted_and_stays() {
-        for is_whole in [false, true] {
-            let (out, found) = run(None, is_whole);
-            assert_eq!(out.len(), if is_whole { 4 } else { 7 });
-            assert_eq!(found, Found { deeper: 1, events: 4, left_out: 0 });
+    fn spans_that_are_too_deep_are_counted_and_stay() {
+        for is_complete in [false, true] {
+            let (out, found) = run(None, is_complete);
+            assert_eq!(out.len(), if is_complete { 4 } else { 7 });
+            assert_eq!(found, LimitCounts { deeper: 1, events: 4, left_out: 0 });
             let said = notes(&[DEEP], &found, 0);
             assert!(said.len() == 1 && said[0].starts_with("1 spans lie deeper than 2 levels"), "{said:?}");
         }
@@ -333,7 +333,7 @@ mod tests {
         use EdgeKind::{Begin, End, Instant};
         let (out, found) = run(Some(0..2), false);
         assert_eq!(out, [(Begin, 0), (Begin, 1), (Instant, 5), (End, 19), (End, 20)]);
-        assert_eq!(found, Found { deeper: 0, events: 3, left_out: 1 });
+        assert_eq!(found, LimitCounts { deeper: 0, events: 3, left_out: 1 });
         assert_eq!(run(Some(1..2), false).0, [(Begin, 1), (Instant, 5), (End, 19)]);
         assert_eq!(run(Some(0..1), true).0, [(Begin, 0), (Instant, 5)]);
         assert!(notes(&[DEEP], &found, 0)[0].starts_with("1 spans are not of the depths"));
@@ -341,9 +341,9 @@ mod tests {
 
     #[test]
     fn events_and_bytes_are_compared_with_their_limits() {
-        let found = Found { events: 1_048_576, ..Found::default() };
+        let found = LimitCounts { events: 1_048_576, ..LimitCounts::default() };
         assert_eq!(notes(&[SHEET_ROWS], &found, 0).len(), 1);
-        assert!(notes(&[SHEET_ROWS], &Found { events: 1_048_575, ..found }, 0).is_empty());
+        assert!(notes(&[SHEET_ROWS], &LimitCounts { events: 1_048_575, ..found }, 0).is_empty());
         assert_eq!(notes(&[SPEEDSCOPE_BYTES], &found, 500_000_001).len(), 1);
         assert!(notes(&[SPEEDSCOPE_BYTES], &found, 500_000_000).is_empty());
     }

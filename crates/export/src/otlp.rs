@@ -1,12 +1,13 @@
-//! OpenTelemetry's OTLP as JSON: one `TracesData` object that collectors and their like take.
+//! OpenTelemetry's OTLP as JSON: one `TracesData` object, for collectors and similar programs.
 //!
-//! Streams: memory grows with open spans, their events up to a bound, distinct names and tracks. Every span has its parent's id. Ids are made of
-//! what identifies a span in its trace (Heph: stream and counter; else process, thread and record) and of the trace's
-//! name, format and epoch, so the same trace gives the same ids always, and so does a part of it. Attributes keep their
-//! types; a repeated key gets a number, because OTLP knows each key once. Instants are events of the span around them; those
-//! around which there is none, and those past 16 MiB of them, are spans of no length. What OTLP's spans cannot say,
-//! counters and flows, is left out. Times of a trace without an epoch count from 1970, which the
-//! resource's `anytrace.clock` says. Format: the proto3 JSON mapping of opentelemetry-proto, where ids are hexadecimal.
+//! Streams: memory grows with open spans, their events up to a bound, distinct names and tracks. Every span has its
+//! parent's id. Ids are derived from the identity of a span in its trace (Heph: stream and counter; else process,
+//! thread and record) and from the trace's name, format and epoch, so the same trace always yields the same ids, and so
+//! does a part of it. Attributes keep their types; a repeated key gets a number, because OTLP allows each key once.
+//! Instants are events of the span around them; instants without such a span, and those past 16 MiB of them, are spans
+//! of no length. Counters and flows, which OTLP's spans cannot express, are left out. Times of a trace without an epoch
+//! count from 1970, which the resource's `anytrace.clock` states. Format: the proto3 JSON mapping of
+//! opentelemetry-proto, where ids are hexadecimal.
 
 use std::io::Write;
 
@@ -21,7 +22,7 @@ use crate::timeline::{Outlet, Timeline};
 /// `SPAN_KIND_INTERNAL`.
 const KIND: &str = "1";
 
-/// Most bytes of events that are kept until their spans end.
+/// Most bytes of events that are buffered until their spans end.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// An OTLP document being written.
@@ -140,7 +141,7 @@ impl<'a> Otlp<'a> {
         Open { id, parent, begin: *edge, attributes, events: Vec::new() }
     }
 
-    /// Adds an instant to the events of the span around it; false where there is none, or no room.
+    /// Adds an instant to the events of the span around it; false where there is no such span, or no room.
     fn event(&mut self, instant: &Open) -> bool {
         if self.event_bytes >= EVENT_BYTES_MAX {
             return false;

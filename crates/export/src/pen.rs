@@ -1,16 +1,16 @@
-//! Where outputs write: a buffer that goes out in large pieces.
+//! The target of outputs: a buffer that is written in large pieces.
 
 use std::io::Write;
 
 use anytrace_core::Error;
 
-/// The buffer goes out when it holds this much.
+/// The buffer is written when it contains this much.
 const FULL_BYTES: usize = 64 * 1024;
 
 /// Collects bytes and writes them out in large pieces.
 pub(crate) struct Pen<'a> {
     out: &'a mut dyn Write,
-    /// What is not written yet.
+    /// Bytes not written yet.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Pen<'a> {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes out what there is, once that is much.
+    /// Writes the buffer, once it is large.
     #[inline]
     pub(crate) fn rest(&mut self) -> Result<(), Error> {
         if self.bytes.len() >= FULL_BYTES { self.write_out() } else { Ok(()) }

@@ -1,10 +1,10 @@
 //! Perfetto's own form: TrackEvent packets in protocol buffers.
 //!
 //! Streams: memory grows with distinct names and tracks only. A thread's first lane is the thread's own track, further
-//! lanes are tracks below it. Names, attribute keys and places in source are sent once and referred to by number.
-//! Times are the trace's own nanoseconds (not counted from the origin), so that several traces of one machine can be
-//! laid side by side; where the trace says what its time 0 was in the world, a clock snapshot says it too.
-//! Field numbers: `perfetto/trace/trace_packet.proto` and the files it names.
+//! lanes are tracks below it. Names, attribute keys and source locations are sent once and referred to by number. Times
+//! are the trace's own nanoseconds (not counted from the origin), so that several traces of one machine can be compared
+//! side by side; where the trace contains the real time of its time 0, a clock snapshot contains it too. Field numbers:
+//! `perfetto/trace/trace_packet.proto` and the files it names.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -83,9 +83,9 @@ mod interned {
 
 /// The one sequence all packets belong to.
 const SEQUENCE: u64 = 1;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: what was interned before counts no more.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: earlier interned data is invalid.
 const STATE_CLEARED: u64 = 1;
-/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet refers to what was interned.
+/// `SEQ_NEEDS_INCREMENTAL_STATE`: the packet refers to interned data.
 const NEEDS_STATE: u64 = 2;
 /// `BUILTIN_CLOCK_REALTIME`.
 const REALTIME: u64 = 1;
@@ -94,7 +94,7 @@ const BOOTTIME: u64 = 6;
 /// The origin is not shown later than this, so that times after it still fit.
 const BASE_MAX: u64 = 1 << 62;
 
-/// How far a name was told to the reader; bits of [`Perfetto::told`].
+/// The ways in which a name was sent to the reader; bits of [`Perfetto::sent`].
 const AS_NAME: u8 = 1;
 const AS_KEY: u8 = 2;
 const AS_SOURCE: u8 = 4;
@@ -114,7 +114,7 @@ pub struct Perfetto<'a> {
     last_uuid: u64,
     names: Fragments,
     locations: Vec<Option<Location>>,
-    told: Vec<u8>,
+    sent: Vec<u8>,
     packet: Vec<u8>,
     event: Vec<u8>,
     news: Vec<u8>,
@@ -137,7 +137,7 @@ impl<'a> Perfetto<'a> {
             last_uuid: 0,
             names: Fragments::default(),
             locations: Vec::new(),
-            told: Vec::new(),
+            sent: Vec::new(),
             packet: Vec::new(),
             event: Vec::new(),
             news: Vec::new(),
@@ -150,14 +150,14 @@ impl<'a> Perfetto<'a> {
         self.last_uuid
     }
 
-    fn describe(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+    fn describe(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         self.packet.clear();
         proto::number(&mut self.packet, packet::SEQUENCE_ID, SEQUENCE);
-        proto::message(&mut self.packet, packet::TRACK_DESCRIPTOR, fill);
+        proto::message(&mut self.packet, packet::TRACK_DESCRIPTOR, append);
         proto::bytes(&mut self.pen.bytes, PACKET, &self.packet);
     }
 
-    /// Unique number of a thread's track; tells of the thread and its process where they are new.
+    /// Unique number of a thread's track; announces the thread and its process if they are new.
     fn thread(&mut self, track: &Track) -> u64 {
         if let Some(&uuid) = self.threads.get(&(track.process, track.thread)) {
             return uuid;
@@ -222,10 +222,10 @@ impl<'a> Perfetto<'a> {
         proto::number(&mut self.event, event::TYPE, kind);
         proto::number(&mut self.event, event::TRACK_UUID, uuid);
         if !matches!(edge.kind, EdgeKind::End | EdgeKind::Counter) {
-            self.tell(edge.name, AS_NAME);
+            self.send(edge.name, AS_NAME);
             proto::number(&mut self.event, event::NAME_IID, u64::from(edge.name) + 1);
             if self.locations.get(edge.name as usize).is_some_and(Option::is_some) {
-                self.tell(edge.name, AS_SOURCE);
+                self.send(edge.name, AS_SOURCE);
                 proto::number(&mut self.event, event::SOURCE_IID, u64::from(edge.name) + 1);
             }
         }
@@ -294,10 +294,10 @@ impl<'a> Perfetto<'a> {
             proto::bytes(&mut self.scratch, annotation::STRING, &text);
             proto::bytes(&mut self.event, event::ANNOTATION, &self.scratch);
         }
-        // The first attribute of a counter and of a flow was told otherwise.
+        // The first attribute of a counter and of a flow was written elsewhere.
         let skip = matches!(edge.kind, EdgeKind::Counter | EdgeKind::FlowOut | EdgeKind::FlowIn).into();
         for (key, value) in batch.attributes(edge).skip(skip) {
-            self.tell(key, AS_KEY);
+            self.send(key, AS_KEY);
             self.scratch.clear();
             proto::number(&mut self.scratch, annotation::NAME_IID, u64::from(key) + 1);
             push_value(&mut self.scratch, value);
@@ -305,18 +305,18 @@ impl<'a> Perfetto<'a> {
         }
     }
 
-    /// Tells the reader what a number stands for, the first time it is used that way.
+    /// Sends the meaning of a number to the reader, the first time it is used that way.
     #[inline]
-    fn tell(&mut self, name: NameId, what: u8) {
-        let Some(told) = self.told.get_mut(name as usize) else { return };
-        if *told & what == 0 {
-            *told |= what;
-            self.tell_new(name, what);
+    fn send(&mut self, name: NameId, what: u8) {
+        let Some(sent) = self.sent.get_mut(name as usize) else { return };
+        if *sent & what == 0 {
+            *sent |= what;
+            self.send_new(name, what);
         }
     }
 
     #[cold]
-    fn tell_new(&mut self, name: NameId, what: u8) {
+    fn send_new(&mut self, name: NameId, what: u8) {
         let iid = u64::from(name) + 1;
         let bytes = self.names.get(name);
         match what {
@@ -343,7 +343,8 @@ impl<'a> Perfetto<'a> {
     }
 }
 
-/// The value of a `DebugAnnotation`; bytes that are no text are a dictionary with the key `hex`, as in the JSON outputs.
+/// The value of a `DebugAnnotation`; bytes that are not text are a dictionary with the key `hex`, as in the JSON
+/// outputs.
 fn push_value(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::U64(v) => proto::number(out, annotation::UINT, v),
@@ -408,7 +409,7 @@ impl SpanSink for Perfetto<'_> {
     fn name(&mut self, _id: NameId, name: &[u8], location: Option<&Location>) -> Result<(), Error> {
         self.names.add(|out| out.extend_from_slice(shown(name).as_bytes()));
         self.locations.push(location.cloned());
-        self.told.push(0);
+        self.sent.push(0);
         Ok(())
     }
 

@@ -29,14 +29,14 @@ const WIDTH: u32 = 1100;
 const PANEL_HEIGHT: u32 = 190;
 const TITLE_HEIGHT: u32 = 40;
 
-/// Colours of a panel's lines, told apart by the colour-blind too.
+/// Colours of a panel's lines, distinguishable for the colour-blind too.
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 
 /// Values by place, in ascending order of places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// Places and values.
     pub values: Vec<(u64, u64)>,
@@ -45,13 +45,13 @@ pub struct Series {
 /// Lines over one axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panel {
-    /// What stands over it.
+    /// The title above it.
     pub title: String,
     /// Its lines.
     pub series: Vec<Series>,
 }
 
-/// Writes a picture. `axis` is what places are numbers of.
+/// Writes a picture. `axis` is the unit of the horizontal positions.
 ///
 /// # Errors
 /// When writing fails.
@@ -88,7 +88,7 @@ fn draw(title: &str, axis: &str, panels: &[Panel], text: &mut String) -> Result<
     root.present().map_err(|error| failed(&error))
 }
 
-/// Draws a panel into an area whose places are as those of its values.
+/// Draws a panel into an area whose coordinates are those of its values.
 pub(crate) fn draw_panel(panel: &Panel, axis: &str, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), String> {
     draw_over(panel, axis, range(std::slice::from_ref(panel)), area)
 }
@@ -145,11 +145,11 @@ fn shown(value: f64) -> String {
             return format!("{:.0} {unit}", value / size);
         }
     }
-    // Whole numbers have no halves.
+    // Integers need no decimal.
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-/// The points that are drawn: no more than there are columns, the greatest of each.
+/// The points drawn: at most one per column, the maximum of each.
 fn points(values: &[(u64, u64)]) -> impl Iterator<Item = (f64, f64)> {
     let each = values.len().div_ceil(COLUMNS).max(1);
     values.chunks(each).filter_map(|chunk| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_picture_is_whole_and_the_same_each_time() {
+    fn every_picture_is_complete_and_the_same_each_time() {
         for values in [vec![], vec![(7, 0)], vec![(0, u64::MAX), (u64::MAX, 1)], vec![(0, 3), (1, 5)]] {
             let made = picture(values.clone());
             assert!(made.starts_with("<svg") && made.trim_end().ends_with("</svg>"), "{made}");

@@ -49,9 +49,9 @@ pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
 }
 
 /// A small message, made in place.
-pub(crate) fn message(out: &mut Vec<u8>, field: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn message(out: &mut Vec<u8>, field: u32, append: impl FnOnce(&mut Vec<u8>)) {
     let mut inner = Vec::new();
-    fill(&mut inner);
+    append(&mut inner);
     bytes(out, field, &inner);
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::FileReport;
 
-/// The whole log.
+/// The complete log.
 pub fn log(reports: &[FileReport]) -> Value {
     let rules: BTreeMap<&str, &Rule> =
         reports.iter().flat_map(|report| &report.rules).map(|rule| (rule.code, *rule)).collect();

@@ -1,15 +1,15 @@
-//! speedscope's own file: one evented profile a track.
+//! speedscope's own file: one evented profile per track.
 //!
-//! The file wants a track's events together, so they wait in the spool until the end; memory grows with distinct
-//! names and tracks only. Times are whole nanoseconds since the trace's origin, or plain units (`none`) where the
-//! trace has no clock. Spans only: instants, counters, flows, attributes and flags have no place in the form.
+//! The file needs a track's events together, so they are buffered in the spool until the end; memory grows with
+//! distinct names and tracks only. Times are integral nanoseconds since the trace's origin, or plain units (`none`)
+//! where the trace has no clock. Spans only: instants, counters, flows, attributes and flags cannot be expressed.
 //! Schema: `file-format-schema.json` of the npm package `speedscope`.
 
 use anytrace_core::span::{EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
 
 use crate::pen::Pen;
-use crate::spool::{Lanes, Told};
+use crate::spool::{Item, Lanes};
 use crate::timeline::clock::Clock;
 use crate::timeline::words::{Fragments, full_label, shown};
 use crate::timeline::{Outlet, Timeline};
@@ -85,13 +85,13 @@ impl<'a> Speedscope<'a> {
         text::push_dec(&mut pen.bytes, end);
         pen.push(",\"events\":[");
         let mut is_first = true;
-        lanes.each(track, |told| {
+        lanes.each(track, |item| {
             pen.push(if is_first { "\n" } else { ",\n" });
             is_first = false;
-            pen.push(if told.word & 1 == 0 { "{\"type\":\"O\",\"frame\":" } else { "{\"type\":\"C\",\"frame\":" });
-            text::push_dec(&mut pen.bytes, told.word >> 1);
+            pen.push(if item.word & 1 == 0 { "{\"type\":\"O\",\"frame\":" } else { "{\"type\":\"C\",\"frame\":" });
+            text::push_dec(&mut pen.bytes, item.word >> 1);
             pen.push(",\"at\":");
-            text::push_dec(&mut pen.bytes, told.time);
+            text::push_dec(&mut pen.bytes, item.time);
             pen.push("}");
             pen.rest()
         })?;
@@ -142,7 +142,7 @@ impl SpanSink for Speedscope<'_> {
                 _ => continue,
             };
             let word = u64::from(self.frame(edge.name)) << 1 | is_end;
-            self.lanes.push(edge.track, Told { time: self.clock.since_origin(edge.time), word })?;
+            self.lanes.push(edge.track, Item { time: self.clock.since_origin(edge.time), word })?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The tracks' spans taken apart: edges arrive interleaved, some outputs want each track's together.
+//! Separates the spans of the tracks: edges arrive interleaved, some outputs need each track's together.
 //!
-//! What a track has said is kept in a few bytes an edge. A track's piece that grows full goes to the spool (a
-//! temporary file of the caller's); so memory grows with the number of tracks, at most 64 KiB each, and not with the
+//! The items of a track are kept in a few bytes per edge. When a track's piece is full it goes to the spool (a
+//! temporary file of the caller); so memory grows with the number of tracks, at most 64 KiB each, and not with the
 //! trace.
 
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -13,15 +13,15 @@ pub trait Spool: Read + Write + Seek {}
 
 impl<T: Read + Write + Seek> Spool for T {}
 
-/// A track's piece goes out when it holds this much.
+/// A track's piece goes to the spool when it contains this much.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Something a track said: its time and a number, whose lowest bit tells begin (0) from end (1).
+/// An item of a track: its time and a number, whose lowest bit distinguishes begin (0) from end (1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Item {
     /// Time since the origin.
     pub(crate) time: i64,
-    /// What was said.
+    /// The number.
     pub(crate) word: u64,
 }
 
@@ -35,7 +35,7 @@ struct Lane {
     count: u64,
 }
 
-/// What all tracks said, by track.
+/// The items of all tracks, by track.
 pub(crate) struct Lanes<'a> {
     spool: &'a mut dyn Spool,
     spooled_bytes: u64,
@@ -57,7 +57,7 @@ impl<'a> Lanes<'a> {
         self.lanes.len()
     }
 
-    /// How much a track said.
+    /// The number of items of a track.
     pub(crate) fn count(&self, track: usize) -> u64 {
         self.lanes.get(track).map_or(0, |lane| lane.count)
     }
@@ -67,17 +67,17 @@ impl<'a> Lanes<'a> {
         self.lanes.get(track).map_or((0, 0), |lane| (lane.first, lane.last))
     }
 
-    /// Keeps what a track said. Times of a track do not go back; one that does counts as the last.
+    /// Appends an item to a track. Times of a track never decrease; an earlier time counts as the last one.
     #[inline]
-    pub(crate) fn push(&mut self, track: u32, told: Told) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, track: u32, item: Item) -> Result<(), Error> {
         let Some(lane) = self.lanes.get_mut(track as usize) else { return Ok(()) };
         if lane.count == 0 {
-            (lane.first, lane.last) = (told.time, told.time);
+            (lane.first, lane.last) = (item.time, item.time);
         }
         lane.count += 1;
-        let time = told.time.max(lane.last);
+        let time = item.time.max(lane.last);
         push_varint(&mut lane.open, time.abs_diff(lane.last));
-        push_varint(&mut lane.open, told.word);
+        push_varint(&mut lane.open, item.word);
         lane.last = time;
         if lane.open.len() >= PIECE_BYTES { self.put_away(track as usize) } else { Ok(()) }
     }
@@ -92,8 +92,8 @@ impl<'a> Lanes<'a> {
         Ok(())
     }
 
-    /// Tells again what a track said, in order.
-    pub(crate) fn each(&mut self, track: usize, mut visit: impl FnMut(Told) -> Result<(), Error>) -> Result<(), Error> {
+    /// Visits the items of a track, in order.
+    pub(crate) fn each(&mut self, track: usize, mut visit: impl FnMut(Item) -> Result<(), Error>) -> Result<(), Error> {
         let Some(lane) = self.lanes.get(track) else { return Ok(()) };
         let failed = |error| Error::io("reading a temporary file", error);
         let mut time = lane.first;
@@ -115,11 +115,11 @@ impl<'a> Lanes<'a> {
 fn visit_piece(
     mut piece: &[u8],
     time: &mut i64,
-    visit: &mut impl FnMut(Told) -> Result<(), Error>,
+    visit: &mut impl FnMut(Item) -> Result<(), Error>,
 ) -> Result<(), Error> {
     while !piece.is_empty() {
         *time = time.saturating_add_unsigned(take_varint(&mut piece));
-        visit(Told { time: *time, word: take_varint(&mut piece) })?;
+        visit(Item { time: *time, word: take_varint(&mut piece) })?;
     }
     Ok(())
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_track_gets_back_what_it_said_from_memory_and_from_disk() {
+    fn the_items_of_each_track_come_back_from_memory_and_from_disk() {
         let mut file = Cursor::new(Vec::new());
         let mut lanes = Lanes::new(&mut file);
         lanes.add();
@@ -165,16 +165,16 @@ mod tests {
         for n in 0..50_000_u64 {
             let track = usize::from(n % 7 == 0);
             time += i64::try_from(n % 300).unwrap();
-            let told = Told { time, word: n.wrapping_mul(n) };
-            wanted[track].push(told);
-            lanes.push(u32::try_from(track).unwrap(), told).unwrap();
+            let item = Item { time, word: n.wrapping_mul(n) };
+            wanted[track].push(item);
+            lanes.push(u32::try_from(track).unwrap(), item).unwrap();
         }
         for _ in 0..2 {
             for (track, wanted) in wanted.iter().enumerate() {
                 let mut found = Vec::new();
                 lanes
-                    .each(track, |told| {
-                        found.push(told);
+                    .each(track, |item| {
+                        found.push(item);
                         Ok(())
                     })
                     .unwrap();
@@ -191,13 +191,13 @@ mod tests {
         let mut file = Cursor::new(Vec::new());
         let mut lanes = Lanes::new(&mut file);
         lanes.add();
-        for told in [(i64::MIN + 1, u64::MAX), (i64::MAX, 0), (3, 1)] {
-            lanes.push(0, Told { time: told.0, word: told.1 }).unwrap();
+        for item in [(i64::MIN + 1, u64::MAX), (i64::MAX, 0), (3, 1)] {
+            lanes.push(0, Item { time: item.0, word: item.1 }).unwrap();
         }
         let mut found = Vec::new();
         lanes
-            .each(0, |told| {
-                found.push((told.time, told.word));
+            .each(0, |item| {
+                found.push((item.time, item.word));
                 Ok(())
             })
             .unwrap();

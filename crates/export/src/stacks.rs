@@ -8,10 +8,10 @@ pub(crate) type StackId = u32;
 /// The stack of no names.
 pub(crate) const EMPTY: StackId = u32::MAX;
 
-/// Stacks told apart so far; grows with distinct stacks.
+/// The distinct stacks so far; grows with their number.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    /// What is below and the name on top, by stack.
+    /// The stack below and the name on top, by stack.
     nodes: Vec<(StackId, u32)>,
     numbers: Map<(StackId, u32), StackId>,
 }
@@ -28,7 +28,7 @@ impl Stacks {
         number
     }
 
-    /// What is below and the name on top, of every stack in order of number; what is below comes first.
+    /// The stack below and the name on top, of every stack by number; a stack follows the one below it.
     pub(crate) fn nodes(&self) -> &[(StackId, u32)] {
         &self.nodes
     }

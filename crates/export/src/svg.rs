@@ -1,6 +1,6 @@
-//! A flame graph of a trace's self time as SVG: to open in a browser, click into and search.
+//! A flame graph of a trace's self time as SVG: interactive and searchable in a browser.
 //!
-//! Counted as [`crate::tally`] says and drawn as [`crate::flame`] does; the verb `flame` has more options. Memory grows
+//! Counted as in [`crate::tally`] and drawn as in [`crate::flame`]; the verb `flame` has more options. Memory grows
 //! with distinct stacks and the text of the folded lines.
 
 use anytrace_core::Error;
@@ -35,6 +35,6 @@ fn lines(tally: &Tally) -> Result<String, Error> {
         lines.push('\n');
         Ok(())
     })?;
-    // The picture of nothing: a line of some weight is what the drawing takes.
+    // For an empty picture: the drawing needs a line with some weight.
     Ok(if has_weight { lines } else { "nothing took any time 1\n".to_owned() })
 }

@@ -1,8 +1,9 @@
-//! Self time by stack: what [`crate::folded`] and [`crate::svg`] write.
+//! Self time by stack, for [`crate::folded`] and [`crate::svg`].
 //!
 //! Memory grows with distinct stacks. The first name of each is its thread. Values are nanoseconds, or units where the
 //! trace has no clock. Names are made safe for the folded form by [`crate::flame::frame`]. Calls deeper than
-//! [`DEPTH_MAX`] count for the name `[deeper]` there, so that the output of a deep recursion stays of a sensible size.
+//! [`DEPTH_MAX`] count for the name `[deeper]` there, so that the output of a deep recursion stays of a reasonable
+//! size.
 
 use anytrace_core::span::{Edge, EdgeBatch, EdgeKind, Location, NameId, SpanSource, Track, TrackId};
 use anytrace_core::{Error, SpanSink, text};
@@ -16,10 +17,10 @@ use crate::timeline::words::{Fragments, full_label, shown};
 /// Most names of a stack.
 pub(crate) const DEPTH_MAX: usize = 1024;
 
-/// Stands for everything below the deepest name.
+/// Represents everything below the deepest name.
 const DEEPER: u32 = u32::MAX;
 
-/// An output of self time by stack: counts as edges come, and writes all when they are over.
+/// An output of self time by stack: counts as edges arrive, and writes everything at the end.
 pub(crate) struct Counted<W> {
     tally: Tally,
     write: W,
@@ -91,7 +92,7 @@ impl Tally {
         self.clock.word()
     }
 
-    /// What is to be said where times are no times.
+    /// The note for a trace whose times are not real times.
     pub(crate) fn note(&self) -> Option<String> {
         self.clock.note()
     }
@@ -139,7 +140,7 @@ impl Tally {
         }
     }
 
-    /// Lines of the folded form without line ends: names, a space, self time. A stack comes right before those on it.
+    /// Lines of the folded form without line ends: names, a space, self time. A stack precedes the stacks above it.
     pub(crate) fn each_line(&self, mut visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let nodes = self.stacks.nodes();
         let mut order: Vec<StackId> = (0..).take(nodes.len()).collect();
@@ -151,7 +152,7 @@ impl Tally {
             rest.get(..rest.partition_point(|&stack| node(stack).0 == below)).unwrap_or_default()
         };
         let mut line = Vec::new();
-        // Stacks to tell, the next one last, each with the length of the line below it.
+        // Stacks to emit, the next one last, each with the length of the line below it.
         let mut todo: Vec<(StackId, usize)> = on(EMPTY).iter().rev().map(|&stack| (stack, 0)).collect();
         while let Some((stack, below_bytes)) = todo.pop() {
             line.truncate(below_bytes);

@@ -74,8 +74,8 @@ fn a_read_and_a_write_are_a_modify_only_where_they_are_one_record_and_the_same_b
 }
 
 #[test]
-fn what_a_form_has_no_room_for_is_said() {
-    let told = |name: &str| {
+fn features_that_a_form_cannot_express_are_reported() {
+    let written = |name: &str| {
         let mut out = Vec::new();
         let mut writer = (by_name(name).unwrap().open)(&mut out);
         writer.thread(0, Some(7)).unwrap();
@@ -95,21 +95,21 @@ fn what_a_form_has_no_room_for_is_said() {
         "left out: 1 beginnings and 1 ends of regions, of 1 types",
         "left out: that 1 accesses are atomic or unaligned",
     ];
-    let (text, notes) = told("lackey");
+    let (text, notes) = written("lackey");
     assert_eq!(
         (text.as_str(), notes),
         (" S 00000010,4\n L 100000000,4\n L 00000002,0\n", shared.map(str::to_owned).into())
     );
-    let (text, notes) = told("din");
+    let (text, notes) = written("din");
     assert_eq!(text, "1 10\n0 100000000\n0 2\n");
     assert!(notes.starts_with(&shared.map(str::to_owned)) && notes.len() == 5, "{notes:?}");
     assert!(notes[3].starts_with("1 accesses are not 4 bytes") && notes[4].starts_with("1 accesses lie past 4 GiB"));
-    let (text, notes) = told("xdin");
+    let (text, notes) = written("xdin");
     assert_eq!(text, "w 10 4\nr 100000000 4\n");
     assert_eq!(notes[3..], ["1 accesses of 0 bytes were left out: Dinero IV has none"]);
 }
 
-/// Reads a form back: the label or letter, the address, and the size where there is one; in base 16 all of them.
+/// Reads a form back: the label or letter, the address, and the size if there is one; all numbers in base 16.
 fn read_din(text: &str) -> Vec<(AccessKind, u64, Option<u64>)> {
     let number = |word: &str| u64::from_str_radix(word, 16).unwrap();
     let line = |line: &str| {

@@ -1,4 +1,4 @@
-//! Every output, read back by a slow reader of its own, tells the same spans as the list it was written from.
+//! Every output, read back by a simple reader of its own, contains the same spans as the list it was written from.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -154,7 +154,7 @@ fn by_path(played: &Played) -> BTreeMap<String, i128> {
     let mut paths: BTreeMap<String, i128> = BTreeMap::new();
     for track in 0..played.tracks.len() {
         let mut spans: Vec<Seen> = played.seen().into_iter().filter(|span| span.track == track).collect();
-        // Wire order is lost where times are equal; self time by name and depth is what remains comparable.
+        // The order of records is lost where times are equal; self time by name and depth remains comparable.
         spans.retain(|span| span.own > 0);
         for span in spans {
             *paths.entry(format!("{track} {} {}", span.depth, span.name)).or_default() += span.own;
@@ -227,7 +227,7 @@ fn firefox() {
     }
 }
 
-/// All columns of a table are as long as it says.
+/// Asserts that all columns of a table have the length that it states.
 fn check_tables(thread: &Value) {
     for (name, table) in thread.as_object().unwrap() {
         let Some(length) = table.get("length").and_then(Value::as_u64) else { continue };

@@ -33,7 +33,7 @@ fn hard_things_are_written_as_accepted() {
 fn results_do_not_depend_on_the_size_of_batches() {
     let played = random(3, 5_000, TimeUnit::Nanoseconds);
     for output in &OUTPUTS {
-        // Where a track is told among the edges does depend on batches; what is told of it does not.
+        // Where a track is announced among the edges depends on batches; its contents do not.
         let pieces = |batch_edges: usize| {
             let written = played.written_in(output.name, batch_edges);
             let mut lines: Vec<Vec<u8>> = match output.name {
@@ -106,7 +106,7 @@ fn a_source_that_breaks_its_promises_does_no_harm() {
     ] {
         played.edge(track, kind, time, b"x");
     }
-    // A name and a track that were never told.
+    // A name and a track that were never announced.
     played.edge(track, EdgeKind::Begin, 9, b"x").name = 0;
     for output in &OUTPUTS {
         let mut broken = played.clone();

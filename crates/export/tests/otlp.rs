@@ -58,7 +58,7 @@ fn nested(numbers: &[(u64, Option<u64>)], first_seq: u64) -> Vec<Value> {
         title: "app.heph",
         cells: Cells::Guarded,
     });
-    assert!(!sink.takes_whole() && sink.wants_identities());
+    assert!(!sink.takes_complete() && sink.wants_identities());
     let unit = TimeUnit::Nanoseconds;
     sink.source(&SpanSource { format: "heph", unit, origin: 5, epoch_ns: Some(1_000) }).unwrap();
     sink.track(0, &Track { thread: 3, ..Track::default() }).unwrap();
@@ -100,7 +100,7 @@ fn instants_are_events_of_the_span_around_them_or_spans_of_no_length() {
 }
 
 #[test]
-fn ids_are_made_of_what_identifies_a_span_and_not_of_where_it_stands() {
+fn ids_depend_on_the_identity_of_a_span_and_not_on_its_position() {
     let all = nested(&[(7, None), (8, Some(7))], 0);
     let mut part = nested(&[(8, Some(7))], 100);
     part[0].as_object_mut().unwrap().remove("events");

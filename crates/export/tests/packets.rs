@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use anytrace_core::span::TimeUnit;
 use common::{Played, Seen, hard, random};
 
-/// A field's value, as the wire tells it.
+/// A field's value, as on the wire.
 #[derive(Debug, Clone, PartialEq)]
 enum Wire {
     Number(u64),

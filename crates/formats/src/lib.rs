@@ -34,7 +34,7 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     FORMATS.iter().find(|format| format.name() == name).copied()
 }
 
-/// What the head of an input turned out to be.
+/// The result of recognizing the head of an input.
 pub enum Recognised {
     /// No bytes at all.
     Empty,
@@ -44,7 +44,7 @@ pub enum Recognised {
     Jsonl(&'static dyn Format),
     /// Several formats are equally sure.
     Ambiguous(Vec<&'static str>),
-    /// No format knows it.
+    /// No format recognizes it.
     Unknown,
 }
 
@@ -60,9 +60,9 @@ impl std::fmt::Debug for Recognised {
     }
 }
 
-/// Asks every format about the head of an input. Only what the bytes say makes a format a candidate; the surest wins.
-/// Of several that are equally sure, the one wins that can read clearly more of the head than any other, then the only
-/// one whose files have such a name; otherwise it is [`Recognised::Ambiguous`].
+/// Asks every format about the head of an input. Only the bytes make a format a candidate; the surest one wins. Of
+/// several that are equally sure, the one wins that can read clearly more of the head than any other, then the only one
+/// whose files have such a name; otherwise it is [`Recognised::Ambiguous`].
 pub fn recognise(head: &Head<'_>) -> Recognised {
     if head.bytes.is_empty() {
         return Recognised::Empty;

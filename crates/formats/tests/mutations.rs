@@ -1,6 +1,6 @@
-//! A short, deterministic stand-in for the fuzz targets: every small sample of every format, changed in
-//! seeded ways, must be read to its end without a panic, its repair must pass `check`, what reads
-//! without error must come back unchanged, and recognising it must choose at most one format.
+//! A short, deterministic substitute for the fuzz targets: every small sample of every format, changed in seeded ways,
+//! must be read to its end without a panic, its repair must pass `check`, input that reads without error must come back
+//! unchanged, and recognizing it must choose at most one format.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -43,7 +43,7 @@ fn mutate(name: &str) {
 fn mutate_as(format: &dyn Format) {
     for (number, path) in samples(format).iter().enumerate() {
         let bytes = std::fs::read(path).unwrap();
-        // `convert` takes compression off: what it writes of these samples is another file.
+        // `convert` removes compression: its output for these samples is another file.
         let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
         let visit = |changed: &[u8]| {
             testing::fuzz_parse(format, changed);

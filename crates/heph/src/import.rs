@@ -17,7 +17,7 @@ pub(crate) fn recognises(head: &Head<'_>) -> bool {
         return false;
     }
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    if line.len() == bytes.len() && !head.is_whole() {
+    if line.len() == bytes.len() && !head.is_complete() {
         // The line is longer than the available bytes; its first fields must decide.
         return [&b"event"[..], b"metadata", b"error"].iter().any(|kind| names_kind(line, kind));
     }

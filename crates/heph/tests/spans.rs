@@ -270,7 +270,7 @@ impl StoredSpans {
                 self.spans.push((name, start, edge.time));
             }
             EdgeKind::Instant => {
-                assert!(!edge.flags.has(EdgeFlags::WHOLE));
+                assert!(!edge.flags.has(EdgeFlags::COMPLETE));
                 let around = self.open[track].last().map(|open| self.names[open.0 as usize].clone());
                 self.instants.push((name.clone(), edge.time, around));
                 for (key, value) in batch.attributes(edge) {
@@ -289,7 +289,7 @@ impl SpanSink for StoredSpans {
         Ok(())
     }
 
-    fn takes_whole(&self) -> bool {
+    fn takes_complete(&self) -> bool {
         self.takes_whole
     }
 

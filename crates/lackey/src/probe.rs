@@ -61,7 +61,7 @@ fn count(head: &Head<'_>) -> LineCounts {
             lines.has_tool = true;
             break;
         }
-        let is_cut_here = end.is_none() && (!head.is_whole() || is_cut(line));
+        let is_cut_here = end.is_none() && (!head.is_complete() || is_cut(line));
         match read_line(line) {
             Ok(_) => lines.records += 1,
             Err(_) if said.is_some() || is_cut_here || line.trim_ascii().is_empty() => {}

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn text_that_is_not_an_address_is_refused() {
         for word in ["", "udp", "udp:127.0.0.1:1", "tcp://127.0.0.1", "tcp://127.0.0.1:70000", "unix:", "ftp://x:1"] {
             assert!(word.parse::<Endpoint>().is_err(), "{word}");
         }

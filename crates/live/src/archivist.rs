@@ -1,7 +1,7 @@
-//! The thread that waits for the disk: forces bytes out, gives closed files their names, writes index and losses.
+//! The thread that waits for the disk: forces bytes out, renames closed files, writes index and losses.
 //!
-//! Waiting for a disk may take longer than a socket's buffer lasts, so the thread that receives never does. Its jobs
-//! are few and done in order: a file is synced, renamed and only then named in the index.
+//! Waiting for a disk may take longer than a socket's buffer lasts, so the receiving thread never does it. The jobs are
+//! few and done in order: a file is synced, then renamed, and only then listed in the index.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use anytrace_core::Error;
 /// The list of closed files.
 pub(crate) const INDEX: &str = "index.jsonl";
 
-/// What counters and sockets say about losses.
+/// The report of losses, from counters and sockets.
 pub(crate) const LOSSES: &str = "loss.json";
 
 /// Jobs that may wait. A full queue holds up the thread that receives, so memory stays bounded.
@@ -35,7 +35,7 @@ pub(crate) struct Closing {
     pub(crate) path: PathBuf,
     /// Its line of the index, with the line's end.
     pub(crate) line: String,
-    /// A file that is kept no longer.
+    /// A file to be removed.
     pub(crate) remove: Option<PathBuf>,
 }
 
@@ -97,7 +97,7 @@ impl Archivist {
         self.send(Job::Losses(json));
     }
 
-    /// What has failed since it was last asked.
+    /// Returns the failure since the last call, if any.
     pub(crate) fn failure(&self) -> Result<(), Error> {
         match self.failure.lock() {
             Ok(mut failure) => failure.take().map_or(Ok(()), Err),
@@ -118,7 +118,7 @@ impl Archivist {
 
     fn send(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
-            // The thread ends before its queue only by a panic, which `finish` tells.
+            // The thread ends before its queue only by a panic, which `finish` reports.
             let _ = jobs.send(job);
         }
     }
@@ -126,7 +126,7 @@ impl Archivist {
 
 impl Drop for Archivist {
     fn drop(&mut self) {
-        // An error that nobody asked for has no place to go; the files are closed nevertheless.
+        // There is nowhere to report an error here; the files are closed nevertheless.
         let _ = self.finish();
     }
 }
@@ -192,7 +192,7 @@ impl Worker {
     }
 }
 
-/// Writes a file that appears whole or not at all.
+/// Writes a file that appears complete or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension("json.part");
     fs::write(&part, bytes)?;

@@ -1,4 +1,4 @@
-//! Who sends: the sources there are, those there were, and which sender is which.
+//! The sources: those present, those that have ended, and which sender belongs to which.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::source::{Intake, Shared, Source};
 /// Sources that ended and are listed; more are only counted.
 const ENDED_MAX: usize = 256;
 
-/// Streams with something to tell that are listed: of a source, and of one that has ended.
+/// Streams with losses that are listed: of a source, and of one that has ended.
 const STREAMS_LISTED: usize = 64;
 const STREAMS_LISTED_ENDED: usize = 16;
 
@@ -39,7 +39,7 @@ pub(crate) struct Census {
 
 struct Slot {
     source: Source,
-    /// What finds packets in its datagrams.
+    /// Finds packets in its datagrams.
     framer: Framer,
     sender: Option<Key>,
 }
@@ -76,7 +76,7 @@ impl Census {
         Self { caps, slots: Vec::new(), senders: Map::default(), ended: Vec::new(), past: Past::default(), others: 0 }
     }
 
-    /// Gives a source a place; `None` where there is none.
+    /// Adds a source; `None` where there is no room.
     pub(crate) fn enter(
         &mut self,
         name: SourceName,
@@ -134,12 +134,12 @@ impl Census {
         left.source.end(shared)
     }
 
-    /// Ends all sources; the first failure is told when all were tried.
+    /// Ends all sources; returns the first failure after all were tried.
     pub(crate) fn leave_all(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
         (0..self.slots.len()).map(|slot| self.leave(slot, shared)).fold(Ok(()), Result::and)
     }
 
-    /// Takes datagrams that came together.
+    /// Takes datagrams that arrived together.
     pub(crate) fn take(
         &mut self,
         number: usize,
@@ -212,7 +212,7 @@ impl Census {
         framer.walk(datagram, true, &mut Intake { source, shared }).map(|_| ())
     }
 
-    /// Notes what was dropped of a sender before it came here.
+    /// Counts datagrams of a sender that were dropped before they arrived here.
     pub(crate) fn dropped(&mut self, key: Key, dropped: Dropped) {
         match self.senders.get(&key).and_then(|&slot| self.slots.get_mut(slot)?.as_mut()) {
             Some(slot) => {
@@ -225,12 +225,12 @@ impl Census {
         }
     }
 
-    /// Notes what was dropped of senders that have no place.
+    /// Counts dropped datagrams of senders without a place.
     pub(crate) fn dropped_of_others(&mut self, dropped: Dropped) {
         add_drops(&mut self.past.dropped, dropped.into());
     }
 
-    /// Writes what was gathered.
+    /// Writes the buffered packets.
     pub(crate) fn flush(&mut self, fsync: Fsync) -> Result<(), Error> {
         self.slots.iter_mut().flatten().try_for_each(|slot| slot.source.series.flush(fsync))
     }
@@ -247,7 +247,7 @@ impl Census {
         Ok(())
     }
 
-    /// All there is to tell, but the listeners.
+    /// The report, without the listeners.
     pub(crate) fn report(&self, shared: &Shared<'_>, ended_by: EndedBy) -> Report {
         let mut sum = Past {
             totals: self.past.totals.clone(),
@@ -262,7 +262,7 @@ impl Census {
             self.slots.iter().flatten().map(|slot| slot.source.report(shared.now_ns, STREAMS_LISTED)).collect();
         running.iter().for_each(|source| sum.add(source));
         sources.append(&mut running);
-        // Those without a file come last.
+        // Those without a file are last.
         sources.sort_by_key(|source| (source.name.number.wrapping_sub(1), source.name.peer.clone()));
         let tally = &shared.tally;
         Report {
@@ -288,7 +288,7 @@ impl Census {
     }
 }
 
-/// True when a datagram begins with the frame of a packet that fits it. Who sends anything else gets no place.
+/// True when a datagram begins with the frame of a packet that fits it. A sender of anything else gets no place.
 fn begins_with_a_packet(datagram: &[u8]) -> bool {
     let Some(&[m0, m1, m2, m3, s0, s1, s2, s3]) = datagram.first_chunk::<8>() else { return false };
     let magic = u32::from_be_bytes([m0, m1, m2, m3]);

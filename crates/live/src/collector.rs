@@ -1,4 +1,5 @@
-//! The collector: one loop that waits for all sockets and files, takes what is there and hands it to the store.
+//! The collector: one loop that waits for all sockets and files, takes the available bytes and passes them to the
+//! store.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -20,14 +21,14 @@ use crate::queue::Queue;
 use crate::report::{EndedBy, ListenerReport, Report, SourceName, Summary};
 use crate::source::Shared;
 
-/// Longest wait: what depends on time is looked at this often.
+/// Longest wait: conditions that depend on time are checked this often.
 const TICK: Duration = Duration::from_millis(50);
 
 /// How often the losses are written beside the files.
 const LOSSES_EVERY: Duration = Duration::from_secs(5);
 
-/// How long what waits in sockets and files is still taken when the collection ends.
-const DRAIN: Duration = Duration::from_secs(1);
+/// How long bytes waiting in sockets and files are still taken when the collection ends.
+const LAST_READ: Duration = Duration::from_secs(1);
 
 /// Reads of one file before others have their turn.
 const READS_AT_ONCE: usize = 8;
@@ -49,7 +50,7 @@ pub trait Observer {
     /// Ends the collection.
     fn summary(&mut self, summary: &Summary) -> Result<(), Error>;
 
-    /// A source sent what is no packet; the place is counted in bytes of that source.
+    /// A source sent bytes that are not a packet; the offset counts bytes of that source.
     ///
     /// # Errors
     /// Ends the collection.
@@ -68,8 +69,8 @@ pub(crate) struct Listener {
 /// Collects until `stop` is set or a limit of the options is reached.
 ///
 /// # Errors
-/// Usage: an address that others can reach without leave, a folder in use. I/O: an address that cannot be opened, a
-/// disk that is full; what was received before stands in the files.
+/// Usage: an address that others can reach without permission, a folder in use. I/O: an address that cannot be opened,
+/// a full disk; everything received before is in the files.
 pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Report, Error> {
     if options.listen.is_empty() && options.follow.is_empty() {
         return Err(Error::usage("nothing to collect from: no address and no file"));
@@ -78,7 +79,7 @@ pub fn collect(options: &CollectOptions, stop: &AtomicBool, observer: &mut dyn O
     match collector.run(stop) {
         Ok(ended_by) => collector.finish(ended_by),
         Err(error) => {
-            // What failed comes first; files that can still be closed are.
+            // The first failure is returned; files that can still be closed are closed.
             let _ = collector.census.leave_all(&mut collector.shared);
             let _ = collector.shared.store.finish();
             Err(error)
@@ -106,7 +107,7 @@ struct Collector<'o> {
 impl<'o> Collector<'o> {
     fn open(options: &'o CollectOptions, observer: &'o mut dyn Observer) -> Result<Self, Error> {
         let caps = &options.caps;
-        // Before any thread: the mode of socket files is set through the whole program's mask.
+        // Before any thread: the mode of socket files is set through the mask of the entire process.
         let bound: Vec<Bound> =
             options.listen.iter().map(|endpoint| bind(endpoint, options.reach)).collect::<Result<_, _>>()?;
         let mut shared = Shared::new(&options.store, caps, observer)?;
@@ -186,7 +187,7 @@ impl<'o> Collector<'o> {
         }
     }
 
-    /// Waits for something to do. `ready` receives one entry a listener and one a connection.
+    /// Waits for something to do. `ready` receives one entry per listener and one per connection.
     fn wait(&mut self, ready: &mut Vec<bool>) -> Result<(), Error> {
         let now = self.shared.now;
         let mut wait = TICK;
@@ -227,7 +228,7 @@ impl<'o> Collector<'o> {
 
     fn take_datagrams(&mut self) -> Result<(), Error> {
         let mut rung = [0; 64];
-        // Whatever the bell says, the queue is looked at.
+        // The queue is examined whatever was read from the bell.
         while matches!(self.ear.read(&mut rung), Ok(n) if n == rung.len()) {}
         let taken = self.queue.take();
         for ((listener, sender), dropped) in taken.dropped {
@@ -249,7 +250,7 @@ impl<'o> Collector<'o> {
                     Ok(Some(accepted)) => accepted,
                     Ok(None) => break,
                     Err(_) => {
-                        // Out of descriptors, or a peer that was gone before it was met.
+                        // Out of descriptors, or a peer that was gone before it was accepted.
                         listener.rests_until = Some(now + TICK);
                         break;
                     }
@@ -344,9 +345,9 @@ impl<'o> Collector<'o> {
         report
     }
 
-    /// Takes what still waits, closes everything and tells what there was.
+    /// Takes the bytes still waiting, closes everything and returns the report.
     fn finish(mut self, ended_by: EndedBy) -> Result<Report, Error> {
-        let deadline = Instant::now() + DRAIN;
+        let deadline = Instant::now() + LAST_READ;
         let receivers = || self.listeners.iter().filter_map(|listener| listener.receiver.as_ref());
         receivers().for_each(Receiver::stop);
         while self.listeners.iter().filter_map(|listener| listener.receiver.as_ref()).any(|r| !r.has_ended()) {
@@ -356,8 +357,8 @@ impl<'o> Collector<'o> {
         }
         self.shared.tick();
         self.take_datagrams()?;
-        // Who asked for so many events does not want those of another second.
-        self.drain_streams(if ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
+        // A limit on events excludes those of another second.
+        self.read_remaining(if ended_by == EndedBy::Events { Instant::now() } else { deadline })?;
         for listener in &self.listeners {
             if let Some(receiver) = &listener.receiver {
                 receiver.look_up_drops();
@@ -370,8 +371,8 @@ impl<'o> Collector<'o> {
         Ok(report)
     }
 
-    /// Reads what connections and files hold now.
-    fn drain_streams(&mut self, deadline: Instant) -> Result<(), Error> {
+    /// Reads the bytes available now from connections and files.
+    fn read_remaining(&mut self, deadline: Instant) -> Result<(), Error> {
         for connection in self.connections.iter_mut().filter(|connection| !connection.has_ended) {
             let Some(mut intake) = self.census.intake(connection.slot, &mut self.shared) else { continue };
             while Instant::now() < deadline && !connection.has_ended {

@@ -17,7 +17,7 @@ use crate::source::Intake;
 /// How long a sender rests that is faster than it may be, or that needs memory others hold.
 const REST: Duration = Duration::from_millis(10);
 
-/// How long a half packet may stand whose memory others wait for.
+/// How long half a packet may stay whose memory others wait for.
 const PATIENCE_WHEN_SHORT: Duration = Duration::from_secs(5);
 
 /// An accepted connection.
@@ -38,7 +38,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Accepts one connection and tells who it is; `None` where none waits.
+    /// Accepts one connection and returns its peer; `None` where none waits.
     pub(crate) fn accept(socket: &Socket) -> io::Result<Option<(Self, String)>> {
         let accepted = match socket {
             Socket::Tcp(listener) => listener.accept().and_then(|(stream, peer)| {
@@ -76,7 +76,7 @@ impl Connection {
         Self { stream, feed: Feed::new(packet_bytes_max), slot, since: now, rests_until: None, has_ended: false }
     }
 
-    /// What to wait on; nothing while it rests.
+    /// The descriptor to wait on; `None` while the connection rests.
     pub(crate) fn wanted(&self, now: Instant) -> Option<BorrowedFd<'_>> {
         if self.rests_until.is_some_and(|until| now < until) {
             return None;
@@ -120,8 +120,8 @@ impl Connection {
         Ok(got)
     }
 
-    /// Ends what has waited too long: half a packet is damage then, and who never sent a packet has to go. `is_short`:
-    /// others need the memory that half packets hold.
+    /// Ends waits that took too long: half a packet is then damage, and a peer that never sent a packet is
+    /// disconnected. `is_short`: others need the memory of half packets.
     pub(crate) fn tick(
         &mut self,
         idle: Duration,
@@ -142,13 +142,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The collection ends, not the stream: half a packet is no damage.
+    /// The collection ends, not the stream: half a packet is not damage.
     pub(crate) fn leave(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) {
         intake.source.unfinished_bytes += self.feed.unfinished();
         self.feed.leave(pool);
     }
 
-    /// Takes what waits as the end of the data.
+    /// Treats the waiting bytes as the end of the data.
     pub(crate) fn end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
         self.feed.end(pool, intake)?;
         self.feed.leave(pool);

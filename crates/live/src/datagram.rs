@@ -34,7 +34,7 @@ const RECEIVE_BYTES: usize = 8 << 20;
 const GLANCE: u16 = 50;
 
 /// How long what already waits in the socket is still taken when the collection ends.
-const DRAIN: Duration = Duration::from_secs(1);
+const LAST_READ: Duration = Duration::from_secs(1);
 
 /// Numbers of a socket that its thread writes and others read.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub(crate) struct Receiver {
     pub(crate) granted_bytes: u64,
     inode: u64,
     family: Family,
-    /// Keeps the socket open for the last look at what the kernel dropped.
+    /// Keeps the socket open for the final reading of the kernel's drop count.
     _socket: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
@@ -70,7 +70,7 @@ impl Receiver {
     /// Starts to receive. `socket` is a bound datagram socket.
     pub(crate) fn start(socket: OwnedFd, listener: usize, family: Family, queue: Queue) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("cannot prepare a socket", error.into());
-        // More than the system's limit needs a privilege; without it the limit is what is granted.
+        // More than the system's limit needs a privilege; without it the system grants its limit.
         if setsockopt(&socket, RcvBufForce, &RECEIVE_BYTES).is_err() {
             setsockopt(&socket, RcvBuf, &RECEIVE_BYTES).map_err(failed)?;
         }
@@ -89,7 +89,7 @@ impl Receiver {
         Ok(Self { shared, granted_bytes, inode, family, _socket: socket, thread: Some(thread) })
     }
 
-    /// Asks the thread to take what waits and to end.
+    /// Asks the thread to take the waiting datagrams and to end.
     pub(crate) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
     }
@@ -99,7 +99,7 @@ impl Receiver {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Looks up the kernel's own count, which also knows drops that no later datagram told of.
+    /// Reads the kernel's own count, which includes drops that no later datagram reported.
     pub(crate) fn look_up_drops(&self) {
         let table = match self.family {
             Family::Ip4 => "/proc/net/udp",
@@ -136,7 +136,7 @@ fn receive(socket: &OwnedFd, listener: usize, queue: &Queue, shared: &Shared) {
     let mut last_drops = 0;
     loop {
         if deadline.is_none() && shared.stop.load(Ordering::Acquire) {
-            deadline = Some(Instant::now() + DRAIN);
+            deadline = Some(Instant::now() + LAST_READ);
         }
         match take(socket, &mut room, shared, &mut last_drops) {
             Ok(batch) => queue.push(listener, batch),
@@ -146,7 +146,7 @@ fn receive(socket: &OwnedFd, listener: usize, queue: &Queue, shared: &Shared) {
                 // A wait that is interrupted is only shorter.
                 let _ = poll(&mut wanted, PollTimeout::from(GLANCE));
             }
-            // Errors of single datagrams, such as a refusal that came back, are told once and are over.
+            // Errors of single datagrams, such as a refusal that came back, are reported once and then cleared.
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -193,8 +193,8 @@ fn take(socket: &OwnedFd, room: &mut [u8], shared: &Shared, last_drops: &mut u32
     Ok(batch)
 }
 
-/// Who sent a datagram. On sockets of the file system that is the process: most senders there have no name, and a
-/// program that starts again is another one.
+/// The sender of a datagram. On Unix sockets that is the process: most senders have no name there, and a program that
+/// starts again is another one.
 fn sender(address: Option<&SockaddrStorage>, process: i32) -> Sender {
     if let Some(v4) = address.and_then(SockaddrStorage::as_sockaddr_in) {
         return Sender::Net(SocketAddr::V4(SocketAddrV4::from(*v4)));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_drops_is_counted_to_the_datagram() {
+    fn drops_of_the_kernel_are_counted_to_the_datagram() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = socket.local_addr().unwrap();
         let (_ear, bell) = UnixStream::pair().unwrap();

@@ -1,4 +1,4 @@
-//! Bytes of a stream on their way to packets: what is read at once, and the half packet that waits for its rest.
+//! Splits the bytes of a stream into packets: the latest read, and the half packet that waits for its rest.
 
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use anytrace_heph::{Framer, parse};
 
 use crate::source::Intake;
 
-/// Bytes of a half packet that every stream may hold, whatever others hold.
+/// Bytes of half packets that every stream may buffer, whatever others use.
 pub(crate) const SMALL_BYTES: usize = 1 << 16;
 
 /// Bytes read at once.
@@ -21,7 +21,7 @@ pub(crate) const SCRATCH_BYTES: usize = SMALL_BYTES + READ_BYTES;
 #[derive(Debug)]
 pub(crate) struct Pool {
     left: usize,
-    /// True when somebody found no room since it was last asked.
+    /// True when a stream found no room since the last query.
     is_short: bool,
 }
 
@@ -30,20 +30,20 @@ impl Pool {
         Self { left: bytes, is_short: false }
     }
 
-    /// True when somebody found no room since this was last asked.
+    /// True when a stream found no room since the last call.
     pub(crate) fn was_short(&mut self) -> bool {
         std::mem::take(&mut self.is_short)
     }
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Got {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// Nothing now.
     Nothing,
-    /// Nothing ever again.
+    /// The end of the data.
     End,
     /// There are bytes, but others hold the memory they need: the sender has to wait.
     NoRoom,
@@ -53,14 +53,14 @@ pub(crate) enum Got {
 #[derive(Debug)]
 pub(crate) struct Feed {
     framer: Framer,
-    /// What was received and not yet used.
+    /// Bytes received and not used yet.
     pending: Vec<u8>,
     /// Bytes that must be there before a look is worth it.
     need: usize,
     /// Since when the packet at the front waits for its rest.
     half_since: Option<Instant>,
     /// Bytes taken of the pool.
-    held: usize,
+    reserved: usize,
     packet_bytes_max: u64,
 }
 
@@ -72,12 +72,12 @@ impl Feed {
             pending: Vec::new(),
             need: 0,
             half_since: None,
-            held: 0,
+            reserved: 0,
             packet_bytes_max,
         }
     }
 
-    /// Reads once, at most `most` bytes, and hands on the packets that are whole now.
+    /// Reads once, at most `most` bytes, and passes on the packets that are now complete.
     pub(crate) fn read(
         &mut self,
         from: &mut impl Read,
@@ -90,11 +90,11 @@ impl Feed {
         let (front, space) = scratch.split_at_mut(SMALL_BYTES.min(scratch.len()));
         let most = most.min(READ_BYTES).min(space.len());
         if waiting > SMALL_BYTES || waiting + most > SMALL_BYTES && self.need > SMALL_BYTES {
-            // All that the packet needs or nothing: streams that each hold a part would wait for one another.
+            // All the packet needs or nothing: streams that each have a part would wait for one another.
             if !self.hold(self.need.max(waiting) + READ_BYTES, pool) {
                 return Ok(Got::NoRoom);
             }
-            // But memory is taken only for what came.
+            // But memory is taken only for received bytes.
             let soon = (2 * (waiting + most)).min(self.need.max(waiting) + READ_BYTES);
             self.pending.reserve_exact(soon - waiting);
         }
@@ -113,7 +113,7 @@ impl Feed {
                 self.walk_pending(false, intake)?;
             }
         } else {
-            // What waits is put in front of what came, so that whole packets are never copied.
+            // The waiting bytes are put before the new ones, so that complete packets are never copied.
             let start = SMALL_BYTES - waiting;
             if let Some(front) = front.get_mut(start..) {
                 front.copy_from_slice(&self.pending);
@@ -128,7 +128,7 @@ impl Feed {
         Ok(Got::Bytes(got))
     }
 
-    /// Takes what waits as the end of the data.
+    /// Treats the waiting bytes as the end of the data.
     pub(crate) fn end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<(), Error> {
         self.walk_pending(true, intake)?;
         self.release(pool);
@@ -137,10 +137,10 @@ impl Feed {
 
     /// True while it holds memory that others may need.
     pub(crate) fn holds_room(&self) -> bool {
-        self.held > 0
+        self.reserved > 0
     }
 
-    /// Bytes of a packet whose rest has not come.
+    /// Bytes of a packet whose rest has not arrived.
     pub(crate) fn unfinished(&self) -> u64 {
         self.pending.len() as u64
     }
@@ -150,8 +150,8 @@ impl Feed {
         self.half_since.is_some_and(|since| now.duration_since(since) >= idle)
     }
 
-    /// True when a whole packet stands behind the start of the one that waits: its size is wrong. Where there is none,
-    /// the waiting starts anew.
+    /// True when a complete packet follows the start of the waiting one: its size is wrong. Otherwise the waiting
+    /// starts anew.
     pub(crate) fn holds_a_later_packet(&mut self, now: Instant) -> bool {
         self.half_since = Some(now);
         let rest = self.pending.get(4..).unwrap_or_default();
@@ -180,29 +180,29 @@ impl Feed {
         }
     }
 
-    /// Takes room in the pool for so many bytes in all.
+    /// Reserves room in the pool for this many bytes in total.
     fn hold(&mut self, bytes: usize, pool: &mut Pool) -> bool {
-        let more = bytes.saturating_sub(self.held);
+        let more = bytes.saturating_sub(self.reserved);
         if more > pool.left {
             pool.is_short = true;
             return false;
         }
         pool.left -= more;
-        self.held += more;
+        self.reserved += more;
         true
     }
 
-    /// Gives back what a long packet took.
+    /// Returns the room that a long packet took.
     pub(crate) fn release(&mut self, pool: &mut Pool) {
-        if self.held > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
-            pool.left += std::mem::take(&mut self.held);
+        if self.reserved > 0 && self.pending.len().max(self.need) <= SMALL_BYTES {
+            pool.left += std::mem::take(&mut self.reserved);
             self.pending.shrink_to(SMALL_BYTES);
         }
     }
 
-    /// Gives back everything: the stream is over.
+    /// Returns all room: the stream has ended.
     pub(crate) fn leave(&mut self, pool: &mut Pool) {
-        pool.left += std::mem::take(&mut self.held);
+        pool.left += std::mem::take(&mut self.reserved);
         self.pending = Vec::new();
     }
 }

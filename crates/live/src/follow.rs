@@ -1,7 +1,7 @@
-//! A file that grows: read as far as it goes, across truncation, renaming and rewriting.
+//! A growing file: read as far as it goes, across truncation, renaming and rewriting.
 //!
-//! The file is looked at every [`GLANCE`]: a handful of system calls, which work on every file system, those of other
-//! machines included.
+//! The file is checked every [`GLANCE`]: a few system calls that work on every file system, network file systems
+//! included.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Seek, SeekFrom};
@@ -21,7 +21,7 @@ pub(crate) const GLANCE: Duration = Duration::from_millis(20);
 /// How long a file that was renamed may still be written to by a program that has it open.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// Bytes at the front by which a file is known that was cut and written again, longer than before.
+/// Bytes at the beginning by which a file is recognized that was truncated and rewritten to a greater length.
 const HEAD_BYTES: usize = 64;
 
 /// A followed file.
@@ -43,7 +43,7 @@ struct OpenFile {
     head: Vec<u8>,
     /// When another file was first seen under the name.
     replaced: Option<Instant>,
-    /// True when the last read met the end.
+    /// True when the last read reached the end.
     is_at_end: bool,
 }
 
@@ -91,7 +91,7 @@ impl Follow {
         }
     }
 
-    /// What to do where there are no more bytes.
+    /// What to do at the end of the bytes.
     fn at_end(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) -> Result<bool, Error> {
         let now = intake.shared.now;
         let Some(file) = &mut self.open else { return Ok(false) };
@@ -106,7 +106,7 @@ impl Follow {
             self.restart()?;
             return Ok(true);
         }
-        // A name that is gone may come back; until then the file we have is the one.
+        // A removed name may reappear; until then the open file remains the current one.
         let is_replaced = fs::metadata(&self.path).is_ok_and(|meta| inode(&meta) != file.inode);
         let since = file.replaced.get_or_insert(now);
         if !is_replaced {
@@ -123,7 +123,7 @@ impl Follow {
         Ok(false)
     }
 
-    /// The collection ends, not the file: half a packet is no damage.
+    /// The collection ends, not the file: half a packet is not damage.
     pub(crate) fn leave(&mut self, pool: &mut Pool, intake: &mut Intake<'_, '_>) {
         intake.source.unfinished_bytes += self.feed.unfinished();
         self.feed.leave(pool);
@@ -150,7 +150,7 @@ impl OpenFile {
         }
     }
 
-    /// True when what stands at the front is not what stood there.
+    /// True when the beginning of the file has changed.
     fn has_another_head(&self) -> bool {
         let front = self.front();
         !front.is_empty() && !front.starts_with(&self.head)

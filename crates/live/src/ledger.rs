@@ -8,7 +8,7 @@ use crate::options::Caps;
 /// How long a late packet is waited for before it counts as lost (page, section 4).
 const WINDOW_NS: u64 = 200_000_000;
 
-/// About what a stream costs, in bytes.
+/// Approximate cost of a stream, in bytes.
 const STREAM_BYTES: usize = 448;
 
 /// Streams that every source may have, however many others have.
@@ -23,7 +23,7 @@ pub(crate) struct Room {
     streams_max: usize,
 }
 
-/// What a source took of the room when it began.
+/// The part of the room that a source took when it began.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     window_bytes: usize,
@@ -41,7 +41,7 @@ impl Room {
         }
     }
 
-    /// A quarter of what is left, and never nothing.
+    /// A quarter of the rest, and never nothing.
     fn share(&mut self) -> Share {
         let window_bytes = (self.window_bytes / 4).max(1 << 15);
         let ranges = (self.ranges / 4).max(1 << 10);
@@ -111,7 +111,7 @@ impl Ledger {
         true
     }
 
-    /// Gives back what was taken.
+    /// Returns the room taken.
     pub(crate) fn leave(&mut self, room: &mut Room) {
         room.streams += std::mem::take(&mut self.shared);
         room.window_bytes += std::mem::take(&mut self.share.window_bytes);

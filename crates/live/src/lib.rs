@@ -1,11 +1,12 @@
 //! Collects traces of the Heph runtime from sockets and growing files, and replays them.
 //!
-//! [`collect`] listens on UDP, TCP and Unix sockets and follows files; what arrives is written unchanged to files that
-//! stand alone, and what the events' counters say about losses is told. Senders are not trusted: every length, number
-//! and time has a cap ([`Caps`]), and memory does not grow with what is collected. [`replay`] sends a recording again.
+//! [`collect`] listens on UDP, TCP and Unix sockets and follows files; received packets are written unchanged to files
+//! that can be read independently, and losses are reported from the events' counters. Senders are not trusted: every
+//! length, number and time has a cap ([`Caps`]), and memory does not grow with the collection. [`replay`] sends a
+//! recording again.
 //!
-//! On systems other than Linux the crate is empty: receiving many datagrams at once and knowing what the kernel
-//! dropped take calls that only Linux has.
+//! On systems other than Linux the crate is empty: receiving many datagrams at once and counting the kernel's drops
+//! need calls that only Linux has.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]

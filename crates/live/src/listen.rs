@@ -77,8 +77,8 @@ pub(crate) fn bind(endpoint: &Endpoint, reach: Reach) -> Result<Bound, Error> {
 
 /// Makes a socket with a name that only its owner may write to, in place of one that nobody answers on.
 fn named<T>(path: &Path, bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    // The name must not be open to others for a moment even. The mask is the whole program's: listeners are opened
-    // before any thread is started.
+    // The name must not be open to others even for a moment. The mask is that of the entire process: listeners are
+    // opened before any thread is started.
     let old = umask(Mode::from_bits_truncate(0o177));
     let mut made = bind();
     if let Err(error) = &made
@@ -93,17 +93,17 @@ fn named<T>(path: &Path, bind: impl Fn() -> io::Result<T>) -> io::Result<T> {
     Ok(made)
 }
 
-/// True for a socket that was left behind by a program that is gone.
+/// True for a socket that an ended program left behind.
 fn is_stale(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
     let refuses = |result: io::Result<()>| result.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-    // A socket of the other kind says so by another error; then somebody may be listening.
+    // A socket of the other kind returns another error; a program may then be listening.
     let stream = UnixStream::connect(path).map(drop);
     let datagram = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     is_socket && refuses(stream) && refuses(datagram)
 }
 
-/// A name in the file system that goes with this value.
+/// A name in the file system that is removed with this value.
 pub(crate) struct SocketName {
     path: PathBuf,
     inode: (u64, u64),

@@ -1,11 +1,11 @@
-//! What to collect, how to keep it, and what no sender may exceed.
+//! What to collect, how to keep it, and the limits for senders.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::Endpoint;
 
-/// What [`collect`](crate::collect) is asked to do.
+/// The task of [`collect`](crate::collect).
 #[derive(Debug, Clone)]
 pub struct CollectOptions {
     /// Addresses to listen on.
@@ -24,12 +24,12 @@ pub struct CollectOptions {
     pub interval: Duration,
     /// Ends the collection after this time.
     pub duration: Option<Duration>,
-    /// Ends the collection once so many events are kept.
+    /// Ends the collection once this many events are kept.
     pub events_max: Option<u64>,
 }
 
 impl CollectOptions {
-    /// Nothing to listen to yet; files go into `folder`.
+    /// No address to listen on yet; files go into `folder`.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             listen: Vec::new(),
@@ -63,20 +63,20 @@ pub enum Reach {
     Network,
 }
 
-/// How what arrives is kept.
+/// How received packets are kept.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// The folder; made where there is none.
+    /// The folder; created if necessary.
     pub folder: PathBuf,
     /// Whether a folder with files of an earlier collection is used.
     pub earlier: Earlier,
     /// Begins a new file before one gets longer than this.
     pub rotate_bytes: Option<u64>,
-    /// Begins a new file after so many events.
+    /// Begins a new file after this many events.
     pub rotate_events: Option<u64>,
     /// Begins a new file after this time.
     pub rotate_after: Option<Duration>,
-    /// Keeps so many closed files of each source and removes older ones.
+    /// Keeps this many closed files of each source and removes older ones.
     pub keep: Option<usize>,
     /// When bytes are forced to the disk.
     pub fsync: Fsync,
@@ -102,11 +102,11 @@ impl StoreOptions {
 pub enum Earlier {
     /// The folder is not used.
     Refuses,
-    /// New files get numbers behind theirs.
+    /// New files get the following numbers.
     Continues,
 }
 
-/// When bytes are forced to the disk. A killed collector loses nothing that it wrote, whatever stands here; this is
+/// When bytes are forced to the disk. A killed collector loses nothing that it wrote, whatever the setting; this is
 /// about machines that stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fsync {
@@ -127,13 +127,13 @@ pub struct Caps {
     pub connections: usize,
     /// Most sources at a time: senders of datagrams, connections, files.
     pub sources: usize,
-    /// Most streams of a source that are accounted apart.
+    /// Most streams of a source that are counted separately.
     pub streams: usize,
-    /// How long half a packet may stand, and how long a connection may stay without any packet.
+    /// How long half a packet may wait, and how long a connection may stay without any packet.
     pub idle: Duration,
     /// Bytes a second that a source may send; a stream is read no faster, datagrams above it are dropped and counted.
     pub rate_bytes: Option<u64>,
-    /// Memory for what is received and not yet written and for what is known of streams, in bytes.
+    /// Memory for unwritten bytes and for the state of streams, in bytes.
     pub memory_bytes: usize,
 }
 

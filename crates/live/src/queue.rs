@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anytrace_core::hash::Map;
 
-/// Most senders whose drops are counted apart.
+/// Most senders whose drops are counted separately.
 const SENDERS_MAX: usize = 1024;
 
 /// Who sent a datagram.
@@ -19,11 +19,11 @@ pub(crate) enum Sender {
     Process(i32),
 }
 
-/// Datagrams that came together.
+/// Datagrams that arrived together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
-    /// Who sent each and where it ends in `bytes`.
+    /// The sender of each, and where it ends in `bytes`.
     pub(crate) items: Vec<(Sender, usize)>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Dropped {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     batches: Vec<(usize, Batch)>,
     bytes: usize,
     dropped: Map<(usize, Sender), Dropped>,
@@ -46,7 +46,7 @@ struct State {
 /// The queue.
 #[derive(Clone)]
 pub(crate) struct Queue {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<QueueState>>,
     bytes_max: usize,
     bell: Arc<UnixStream>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Taken {
 }
 
 impl Queue {
-    /// A queue of at most so many bytes; `bell` is written to when it is no longer empty.
+    /// A queue of at most this many bytes; `bell` is written to when it is no longer empty.
     pub(crate) fn new(bytes_max: usize, bell: UnixStream) -> Self {
         Self { state: Arc::default(), bytes_max, bell: Arc::new(bell) }
     }
@@ -87,7 +87,7 @@ impl Queue {
         }
     }
 
-    /// Takes all there is.
+    /// Takes the entire contents.
     pub(crate) fn take(&self) -> Taken {
         let mut state = self.lock();
         state.bytes = 0;
@@ -100,13 +100,13 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is whole before anything can panic.
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        // Each change of the state is complete before anything can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QueueState {
     #[cold]
     fn drop_all(&mut self, listener: usize, batch: &Batch) {
         let mut start = 0;

@@ -1,7 +1,7 @@
 //! Sends a recording again, with its timing.
 //!
-//! The packets go out unchanged, in the order in which they were recorded. An event was written when it was over, so
-//! its end says when it is due. The epoch goes first, because who listens may join at any time.
+//! The packets are sent unchanged, in the order in which they were recorded. An event was written when it was over, so
+//! its end determines when it is due. The epoch is sent first, because a listener may join at any time.
 
 mod outlet;
 mod pace;
@@ -49,7 +49,7 @@ impl Default for ReplayOptions {
             rounds: Rounds::One,
             from_ns: 0,
             to_ns: None,
-            // What fits into an Ethernet frame behind the headers of IP version 4 and UDP.
+            // The size that fits into an Ethernet frame after the headers of IP version 4 and UDP.
             datagram_bytes: 1472,
             damage: OnDamage::Refuses,
             open: OpenOptions::default(),
@@ -61,9 +61,9 @@ impl Default for ReplayOptions {
 /// How fast a recording is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Speed {
-    /// So many times as fast as it was recorded; more than 0.
+    /// This many times as fast as it was recorded; more than 0.
     Times(f64),
-    /// As fast as it is taken.
+    /// As fast as the receiver takes it.
     Max,
 }
 
@@ -79,7 +79,7 @@ pub enum Rounds {
 /// What damage of a recording means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDamage {
-    /// Nothing is sent; of a recording that can be read only once, nothing behind the damage.
+    /// Nothing is sent; of a recording that can be read only once, nothing after the damage.
     Refuses,
     /// It is left out.
     Skips,
@@ -104,11 +104,11 @@ pub struct ReplayReport {
     pub bytes: u64,
     /// Datagrams; 0 on streams.
     pub datagrams: u64,
-    /// Datagrams that nobody took: the system said that nothing listens there.
+    /// Datagrams that nobody received: the system reported that no program listens there.
     pub refused: u64,
     /// Rounds that were begun.
     pub rounds: u64,
-    /// Events outside the times asked for.
+    /// Events outside the selected times.
     pub left_out: u64,
     /// Damaged places left out.
     pub damaged: u64,
@@ -129,14 +129,14 @@ struct Survey {
     damaged: u64,
 }
 
-/// Sends a file; `-` is standard input, which is read once and sent as it comes.
+/// Sends a file; `-` is standard input, which is read once and sent as it arrives.
 ///
-/// `watch` is given the input that is being sent, `sink` the damage.
+/// `watch` receives the input being sent, `sink` the damage.
 ///
 /// # Errors
 /// [`Malformed`](anytrace_core::Kind::Malformed) where the trace is damaged and damage is not skipped; nothing was sent
-/// then, unless the input can be read only once. Usage: a packet that fits no datagram. I/O: nobody listens, or who
-/// listened is gone.
+/// then, unless the input can be read only once. Usage: a packet that fits no datagram. I/O: nobody listens, or the
+/// listener is gone.
 pub fn replay(
     path: &Path,
     to: Destination<'_>,
@@ -240,7 +240,7 @@ struct Player<'a, 'w> {
     /// The record that was sent before all others.
     epoch: Option<u64>,
     report: ReplayReport,
-    /// Where damage goes that no survey told.
+    /// Receives damage that no survey reported.
     sink: Option<&'a mut dyn Sink>,
 }
 
@@ -313,11 +313,11 @@ impl Visitor for Player<'_, '_> {
 
     fn damage(&mut self, damage: &Damage) -> Result<(), Error> {
         self.report.damaged += u64::from(self.report.rounds == 1);
-        let told = damage.to_diagnostic();
+        let diagnostic = damage.to_diagnostic();
         if self.sink.is_some() && self.options.damage == OnDamage::Refuses {
             self.outlet.flush(self.stop)?;
-            return Err(Error::malformed(told));
+            return Err(Error::malformed(diagnostic));
         }
-        Visitor::report(self, told)
+        Visitor::report(self, diagnostic)
     }
 }

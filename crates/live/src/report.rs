@@ -1,4 +1,4 @@
-//! What was collected and what was lost: for people in the command line's printer, for programs as JSON.
+//! The report of the collection and its losses: for people in the command line's printer, for programs as JSON.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::tally::{DescriptionRow, Percentiles};
 /// Most ranges of lost counters of a stream in JSON.
 const RANGES_LISTED: usize = 1000;
 
-/// Who a source is.
+/// The identity of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceName {
     /// Number in the names of its files; 0 while it has none.
@@ -42,7 +42,7 @@ impl From<Dropped> for Drops {
 /// One source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceReport {
-    /// Who.
+    /// Its identity.
     pub name: SourceName,
     /// Events kept.
     pub events: u64,
@@ -52,17 +52,17 @@ pub struct SourceReport {
     pub bytes: u64,
     /// Files begun.
     pub files: u32,
-    /// Places that are no packets.
+    /// Places that are not packets.
     pub damaged_places: u64,
     /// Bytes in them.
     pub skipped_bytes: u64,
-    /// Bytes of packets whose rest had not come when the collection ended.
+    /// Bytes of packets whose rest had not arrived when the collection ended.
     pub unfinished_bytes: u64,
     /// Dropped because the queue was full.
     pub dropped: Drops,
     /// Dropped because the source sent faster than it may.
     pub over_rate: Drops,
-    /// Events of streams beyond the limit: kept, their counters not followed.
+    /// Events of streams beyond the limit: kept, but their counters are not followed.
     pub uncounted: u64,
     /// Sums over all streams; without ranges.
     pub totals: StreamLoss,
@@ -73,7 +73,7 @@ pub struct SourceReport {
 }
 
 /// True for a stream in which something is not as it was sent.
-pub(crate) fn is_worth_telling(stream: &StreamLoss) -> bool {
+pub(crate) fn is_worth_listing(stream: &StreamLoss) -> bool {
     stream.lost + stream.duplicates + stream.out_of_order + stream.restarts + stream.malformed > 0
 }
 
@@ -99,13 +99,13 @@ pub struct ListenerReport {
 pub enum EndedBy {
     /// It has not.
     Running,
-    /// It was asked to.
+    /// It was requested.
     Request,
     /// Its time was over.
     Duration,
-    /// It had as many events as were wanted.
+    /// It reached the limit on events.
     Events,
-    /// All files were read and nothing is listened on.
+    /// All files were read and there is no listener.
     Files,
 }
 
@@ -141,7 +141,7 @@ pub struct Report {
     pub lengths: Percentiles,
     /// Descriptions with the most events.
     pub descriptions: Vec<DescriptionRow>,
-    /// Events whose description is not counted apart.
+    /// Events whose description is not counted separately.
     pub other_descriptions: u64,
     /// Sources, those that ended first.
     pub sources: Vec<SourceReport>,
@@ -157,7 +157,7 @@ pub struct Report {
     pub damaged_places: u64,
     /// Bytes that are part of no packet.
     pub skipped_bytes: u64,
-    /// Bytes of packets whose rest had not come when the collection ended.
+    /// Bytes of packets whose rest had not arrived when the collection ended.
     pub unfinished_bytes: u64,
     /// Addresses.
     pub listeners: Vec<ListenerReport>,

@@ -1,4 +1,4 @@
-//! One sender: its packets, its files, its losses, and what it may take.
+//! One sender: its packets, its files, its losses, and its limits.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use crate::collector::Observer;
 use crate::ledger::{Ledger, Room};
 use crate::options::{Caps, StoreOptions};
 use crate::queue::Dropped;
-use crate::report::{SourceName, SourceReport, is_worth_telling};
+use crate::report::{SourceName, SourceReport, is_worth_listing};
 use crate::store::{Series, Store};
 use crate::tally::Tally;
 
-/// Damaged places of a source that are told one by one; the rest are counted.
-const TOLD_MAX: u64 = 20;
+/// Damaged places of a source that are reported one by one; the rest are counted.
+const REPORTED_MAX: u64 = 20;
 
 /// A sender of datagrams, a connection or a file.
 pub(crate) struct Source {
@@ -26,7 +26,7 @@ pub(crate) struct Source {
     bytes: u64,
     malformed: u64,
     skipped_bytes: u64,
-    /// Bytes of packets whose rest had not come when the collection ended.
+    /// Bytes of packets whose rest had not arrived when the collection ended.
     pub(crate) unfinished_bytes: u64,
     pub(crate) dropped: Dropped,
     pub(crate) over_rate: Dropped,
@@ -92,18 +92,18 @@ impl Source {
         self.events + self.metadata > 0
     }
 
-    /// Ends it: closes its file, gives back its room.
+    /// Ends it: closes its file, returns its room.
     pub(crate) fn end(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
         self.ledger.leave(&mut shared.room);
         self.series.close(&mut shared.store)
     }
 
-    /// What it sent and lost; of its streams at most so many that have something to tell.
+    /// What it sent and lost; lists at most this many of its streams with losses.
     pub(crate) fn report(&self, now_ns: u64, streams_max: usize) -> SourceReport {
         let mut name = self.name.clone();
         name.number = self.series.source;
         let streams = if streams_max == 0 { Vec::new() } else { self.ledger.streams(now_ns) };
-        let streams = streams.into_iter().filter(is_worth_telling).take(streams_max);
+        let streams = streams.into_iter().filter(is_worth_listing).take(streams_max);
         SourceReport {
             name,
             events: self.events,
@@ -169,7 +169,7 @@ impl Visitor for Intake<'_, '_> {
         if let Some(header) = &damage.header {
             source.ledger.damaged(&mut self.shared.room, header, self.shared.now_ns);
         }
-        if source.malformed > TOLD_MAX {
+        if source.malformed > REPORTED_MAX {
             return Ok(());
         }
         self.report(damage.to_diagnostic())
@@ -189,13 +189,13 @@ impl Limiter {
         Self { per_second, left: per_second.map_or(0, |rate| rate / 4), filled: now }
     }
 
-    /// Bytes that may come now: what a second allows, spread over its quarters.
+    /// Bytes that are allowed now: the bytes of a second, spread over its quarters.
     pub(crate) fn allows(&mut self, now: Instant) -> u64 {
         let Some(rate) = self.per_second else { return u64::MAX };
         let since = now.duration_since(self.filled).min(Duration::from_secs(1));
         let more = u128::from(rate) * since.as_nanos() / 1_000_000_000;
         if more > 0 {
-            // At least one datagram must fit into what is saved.
+            // At least one datagram must fit into the saved allowance.
             let most = (rate / 4).max(1 << 16);
             self.left = self.left.saturating_add(u64::try_from(more).unwrap_or(u64::MAX)).min(most);
             self.filled = now;
@@ -203,7 +203,7 @@ impl Limiter {
         self.left
     }
 
-    /// Counts bytes that came.
+    /// Counts received bytes.
     pub(crate) fn take(&mut self, bytes: u64) {
         self.left = self.left.saturating_sub(bytes);
     }

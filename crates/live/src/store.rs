@@ -1,7 +1,7 @@
-//! Files that stand alone: what each source sent, unchanged, behind that source's metadata.
+//! Files that can be read independently: the packets of each source, unchanged, after that source's metadata.
 //!
-//! While it is written a file is called `source-0001-000001.heph.part`, and all that was received stands in it: a
-//! collector that is killed leaves it readable. Closed, it loses the `.part`.
+//! While it is written a file is called `source-0001-000001.heph.part`, and it contains everything received: after a
+//! collector is killed it is readable. When it is closed, the `.part` is removed.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -19,8 +19,8 @@ use crate::options::{Earlier, Fsync, StoreOptions};
 /// Bytes gathered for a source before they are written.
 const OUT_BYTES: usize = 1 << 15;
 
-/// Metadata packets of a source that are repeated in each file: so many options, so many bytes. Others are written
-/// where they came and not repeated.
+/// Metadata packets of a source that are repeated in each file: this many options and bytes. Others are written where
+/// they arrived and not repeated.
 const OPTIONS_MAX: usize = 64;
 const OPTIONS_BYTES: usize = 1 << 16;
 
@@ -35,7 +35,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Makes the folder or looks what is in it.
+    /// Creates the folder or examines its contents.
     pub(crate) fn open(options: &StoreOptions) -> Result<Self, Error> {
         let folder = &options.folder;
         let failed = |error: io::Error| Error::io(folder.display(), error);
@@ -57,7 +57,7 @@ impl Store {
         Ok(Self { options: options.clone(), archivist, next: last + 1, synced: Instant::now(), files: 0 })
     }
 
-    /// The files of a new source; none is made before there is something to write.
+    /// The files of a new source; none is created before there is something to write.
     pub(crate) fn series(&self, kind: &'static str, peer: &str) -> Series {
         Series {
             source: 0,
@@ -95,7 +95,7 @@ impl Store {
         self.archivist.write_losses(json);
     }
 
-    /// What the thread that waits for the disk met.
+    /// The failure of the thread that waits for the disk.
     pub(crate) fn failure(&self) -> Result<(), Error> {
         self.archivist.failure()
     }
@@ -170,7 +170,7 @@ impl Series {
             self.close(store)?;
         }
         self.epoch = epoch.or(self.epoch);
-        // A later file begins with what is remembered.
+        // A later file begins with the remembered metadata.
         if self.open.is_none() && self.files > 0 && self.remember(option, packet) {
             return self.opened(store, now).map(|_| ());
         }
@@ -181,7 +181,7 @@ impl Series {
         Ok(())
     }
 
-    /// Keeps a packet for later files; false where there is no room.
+    /// Remembers a packet for later files; false where there is no room.
     fn remember(&mut self, option: &str, packet: &[u8]) -> bool {
         let others: usize = self.repeated.iter().filter(|(name, _)| name != option).map(|(_, bytes)| bytes.len()).sum();
         if others + packet.len() > OPTIONS_BYTES {
@@ -207,7 +207,7 @@ impl Series {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the buffered packets.
     pub(crate) fn flush(&mut self, fsync: Fsync) -> Result<(), Error> {
         let Some(open) = &mut self.open else { return Ok(()) };
         open.flush()?;
@@ -239,7 +239,7 @@ impl Series {
             && (above(options.rotate_bytes, open.bytes + more as u64) || above(options.rotate_events, open.events + 1))
     }
 
-    /// The file being written; a new one where there is none.
+    /// The file being written; a new one if there is none.
     fn opened(&mut self, store: &mut Store, now: Instant) -> Result<&mut Open, Error> {
         let open = match self.open.take() {
             Some(open) => open,
@@ -314,7 +314,7 @@ impl Open {
             return Ok(());
         }
         if let Err(error) = self.file.write_all(&self.out) {
-            // The file ends with a whole packet all the same.
+            // The file must end with a complete packet.
             let _ = self.file.set_len(self.written);
             return Err(Error::io(self.part.display(), error));
         }

@@ -1,15 +1,15 @@
-//! What is counted while events pass: how many, how long, which descriptions. Bounded memory, a few dozen
-//! nanoseconds an event.
+//! Counts events as they pass: how many, how long, which descriptions. Bounded memory, a few dozen nanoseconds per
+//! event.
 
 use anytrace_core::hash::Map;
 
-/// Most descriptions counted apart; later ones are counted together.
+/// Most descriptions counted separately; later ones are counted together.
 const DESCRIPTIONS_MAX: usize = 1024;
 
 /// Longest description kept, in bytes; longer ones are counted by their beginning.
 const DESCRIPTION_BYTES: usize = 256;
 
-/// Classes of lengths to a doubling: a length is known to about 3 %.
+/// Classes of lengths per doubling: a length is known to about 3 %.
 const STEPS: u32 = 16;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 
@@ -86,7 +86,7 @@ fn top_of(class: usize) -> u64 {
     first + ((1 << doublings) - 1)
 }
 
-/// What is known of a description.
+/// The counts of a description.
 #[derive(Debug, Clone, Default)]
 struct Description {
     text: Box<[u8]>,
@@ -98,7 +98,7 @@ struct Description {
 /// A description and its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescriptionRow {
-    /// The description as it stands in the packets; it may hold anything a terminal should not be sent.
+    /// The description as in the packets; it may contain anything that must not reach a terminal.
     pub description: String,
     /// Events.
     pub count: u64,
@@ -114,7 +114,7 @@ pub(crate) struct Tally {
     pub(crate) events: u64,
     pub(crate) metadata: u64,
     pub(crate) bytes: u64,
-    /// Events whose description is not counted apart.
+    /// Events whose description is not counted separately.
     pub(crate) others: u64,
     lengths: Lengths,
     /// Places in `descriptions`, by text.
@@ -193,11 +193,11 @@ mod tests {
     fn percentiles_are_within_a_class_of_the_exact_ones() {
         let mut lengths = Lengths::default();
         (1..=1000).for_each(|ns| lengths.push(ns * 1000));
-        let told = lengths.percentiles();
-        for (told, exact) in [(told.p50_ns, 500_000), (told.p90_ns, 900_000), (told.p99_ns, 990_000)] {
-            assert!((exact..=exact + exact / 16).contains(&told), "{told} of {exact}");
+        let found = lengths.percentiles();
+        for (percentile, exact) in [(found.p50_ns, 500_000), (found.p90_ns, 900_000), (found.p99_ns, 990_000)] {
+            assert!((exact..=exact + exact / 16).contains(&percentile), "{percentile} of {exact}");
         }
-        assert_eq!(told.max_ns, 1_000_000);
+        assert_eq!(found.max_ns, 1_000_000);
         assert_eq!(Lengths::default().percentiles(), Percentiles::default());
     }
 

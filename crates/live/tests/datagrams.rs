@@ -1,4 +1,5 @@
-//! UDP and Unix datagrams: the captures of the corpus sent for real, many senders, what is no packet.
+//! UDP and Unix datagrams: the captures of the corpus sent over real sockets, many senders, datagrams that are not
+//! packets.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -32,13 +33,13 @@ fn capture(name: &str) -> Vec<(u16, Vec<u8>)> {
     found
 }
 
-/// Sends a capture, each sender by a socket of its own; gives their ports: capture to real.
+/// Sends a capture, each sender by a socket of its own; returns their ports: capture to real.
 fn send(running: &Running, capture: &[(u16, Vec<u8>)]) -> BTreeMap<u16, UdpSocket> {
     let mut sockets = BTreeMap::new();
     for (n, (port, datagram)) in capture.iter().enumerate() {
         let socket = sockets.entry(*port).or_insert_with(|| UdpSocket::bind("127.0.0.1:0").unwrap());
         socket.send_to(datagram, running.address(0)).unwrap();
-        // A small receive buffer, where no more is granted, holds a few hundred.
+        // A small receive buffer, if no larger one is granted, has room for a few hundred.
         if n % 64 == 63 {
             let so_far = capture[..=n].iter().filter(|(_, bytes)| bytes[0] == 0xC1).count() as u64;
             running.wait_for_received(so_far.saturating_sub(8));
@@ -83,7 +84,7 @@ fn every_capture_of_the_corpus_gives_its_expected_figures() {
             let ranges = stream.map(|stream| stream.lost_ranges.clone()).unwrap_or_default();
             let lost: Vec<u64> = ranges.iter().flat_map(|&(a, n)| u64::from(a)..u64::from(a) + n).collect();
             let all: Vec<u64> = counters.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
-            // Losses behind the last event that arrived cannot be seen.
+            // Losses after the last event that arrived cannot be seen.
             let (seen, tail) = all.split_at(lost.len());
             assert_eq!(lost, seen, "{name} {key}");
             assert!(tail.len() as u64 <= row["lost_at_tail"].as_u64().unwrap(), "{name} {key}");
@@ -102,7 +103,7 @@ fn a_cut_packet_is_never_joined_with_the_next_datagram() {
 }
 
 #[test]
-fn who_never_sent_a_packet_gets_no_place() {
+fn a_sender_that_never_sent_a_packet_gets_no_place() {
     let folder = tempfile::tempdir().unwrap();
     let mut how = options(folder.path(), &["udp://127.0.0.1:0"]);
     how.caps.sources = 2;

@@ -1,4 +1,4 @@
-//! Files: rotation, what stands at their front, how many are kept, what is never overwritten.
+//! Files: rotation, their beginnings, how many are kept, which are never overwritten.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -26,7 +26,7 @@ fn collect_file(folder: &std::path::Path, bytes: &[u8], change: impl FnOnce(&mut
     start(how).join().unwrap()
 }
 
-/// Every complaint of the checker about a trace.
+/// Every diagnostic of the checker for a trace.
 fn complaints(bytes: &[u8]) -> Vec<&'static str> {
     let mut sink = Collect::default();
     let input = Input::from_bytes("x", bytes.to_vec());
@@ -159,7 +159,7 @@ fn every_way_to_sync_writes_the_same_bytes() {
 }
 
 #[test]
-fn every_sample_is_collected_as_its_packets_stand() {
+fn every_sample_is_collected_with_its_packets_unchanged() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../heph/corpus");
     for name in ["seed/both.heph", "valid/epoch_late.heph", "broken/garbage_between.heph", "broken/size_4gib.heph"] {
         let folder = tempfile::tempdir().unwrap();

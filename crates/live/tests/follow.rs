@@ -23,12 +23,12 @@ fn append(path: &Path, bytes: &[u8]) {
     File::options().create(true).append(true).open(path).unwrap().write_all(bytes).unwrap();
 }
 
-fn told(running: &Running) -> Vec<(&'static str, u64)> {
+fn reported(running: &Running) -> Vec<(&'static str, u64)> {
     running.seen.damage.lock().unwrap().iter().map(|(_, damage)| (damage.code(), damage.offset)).collect()
 }
 
 #[test]
-fn a_file_that_appears_later_and_grows_in_pieces_is_collected_whole() {
+fn a_file_that_appears_later_and_grows_in_pieces_is_collected_completely() {
     let folder = tempfile::tempdir().unwrap();
     let (how, path) = following(folder.path());
     let running = start(how);
@@ -36,13 +36,13 @@ fn a_file_that_appears_later_and_grows_in_pieces_is_collected_whole() {
     for (n, piece) in bytes.chunks(37).enumerate() {
         append(&path, piece);
         if n % 10 == 0 {
-            // A packet that is cut by the end of a growing file is no damage.
-            let whole = ((n + 1) * 37).saturating_sub(23) / event(1, 0, "poll").len();
-            running.wait_for_received(whole as u64);
+            // A packet that is cut by the end of a growing file is not damage.
+            let complete = ((n + 1) * 37).saturating_sub(23) / event(1, 0, "poll").len();
+            running.wait_for_received(complete as u64);
         }
     }
     running.wait_for_received(60);
-    assert_eq!(told(&running), []);
+    assert_eq!(reported(&running), []);
     let report = running.stop();
     assert_eq!((report.events, report.damaged_places), (60, 0));
     assert_eq!(contents(folder.path()), [bytes]);
@@ -58,9 +58,9 @@ fn a_partial_write_costs_one_packet() {
     append(&path, &event(1, 1, "cut by a full disk")[..50]);
     append(&path, &[event(1, 2, "b"), event(1, 3, "c")].concat());
     running.wait_for_received(3);
-    assert_eq!(told(&running), [("heph/bad-utf8", 66)]);
+    assert_eq!(reported(&running), [("heph/bad-utf8", 66)]);
     let report = running.stop();
-    // Its counter could be read, so it is known to be damaged and not lost.
+    // Its counter could be read, so it is counted as damaged and not as lost.
     let totals = &report.totals;
     assert_eq!((report.events, totals.malformed, totals.lost, report.skipped_bytes), (3, 1, 0, 50));
 }
@@ -79,9 +79,9 @@ fn a_renamed_file_is_read_to_its_end_before_its_successor() {
     append(&old, &event(1, 5, "late"));
     append(&old, &event(1, 6, "late"));
     running.wait_for_received(8);
-    assert_eq!(told(&running), []);
+    assert_eq!(reported(&running), []);
     let report = running.stop();
-    // The counters go on, so it is seen that nothing is missing between the two.
+    // The counters continue, so nothing is missing between the two.
     assert_eq!((report.events, report.totals.lost, report.totals.restarts), (8, 0, 0));
 }
 
@@ -95,7 +95,7 @@ fn half_a_packet_at_the_end_of_a_renamed_file_is_damage() {
     fs::rename(&path, folder.path().join("old")).unwrap();
     append(&path, &event(1, 6, "new"));
     running.wait_for_received(6);
-    assert_eq!(told(&running), [("heph/truncated", trace(1, 5).len() as u64)]);
+    assert_eq!(reported(&running), [("heph/truncated", trace(1, 5).len() as u64)]);
     assert_eq!(running.stop().totals.lost, 1);
 }
 
@@ -106,7 +106,7 @@ fn a_truncated_file_is_read_from_its_start_again() {
     append(&path, &trace(1, 50));
     let running = start(how);
     running.wait_for_received(50);
-    // By the same program, which goes on counting.
+    // By the same program, which continues counting.
     File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
     append(&path, &[epoch(7), event(1, 50, "after")].concat());
     running.wait_for_received(51);

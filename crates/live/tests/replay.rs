@@ -1,4 +1,4 @@
-//! What is sent again is what was recorded.
+//! A replay sends what was recorded.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -87,7 +87,7 @@ fn a_damaged_recording_is_refused_before_anything_is_sent_unless_damage_is_skipp
 }
 
 #[test]
-fn datagrams_hold_whole_packets_and_are_no_longer_than_asked() {
+fn datagrams_contain_complete_packets_and_are_no_longer_than_asked() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = trace(1, 100);
     let path = written(folder.path(), &bytes);
@@ -193,7 +193,7 @@ fn rounds_without_end_are_stopped_and_begin_with_the_epoch_each() {
 }
 
 #[test]
-fn what_is_collected_from_a_replay_is_the_recording() {
+fn a_collection_of_a_replay_is_the_recording() {
     for scheme in ["tcp", "udp"] {
         let folder = tempfile::tempdir().unwrap();
         let bytes = trace(4, 300);

@@ -16,7 +16,7 @@ use common::{epoch, event, files, options, start};
 const TIME: Duration = Duration::from_secs(3);
 const STREAMS: u32 = 4;
 
-/// Sends over a connection for a while; gives how many events.
+/// Sends over a connection for a while; returns the number of events.
 fn send_stream(address: SocketAddr) -> u64 {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.write_all(&epoch(1)).unwrap();
@@ -29,7 +29,7 @@ fn send_stream(address: SocketAddr) -> u64 {
     u64::from(sent)
 }
 
-/// Sends one event a datagram, with no regard for the receiver, then once more what ends each stream.
+/// Sends one event per datagram, with no regard for the receiver, then once more the end of each stream.
 fn send_datagrams(address: SocketAddr, is_quiet: impl Fn()) -> u64 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (began, mut sent) = (Instant::now(), 0);
@@ -39,7 +39,7 @@ fn send_datagrams(address: SocketAddr, is_quiet: impl Fn()) -> u64 {
         }
         sent += 400;
     }
-    // Losses at the tail cannot be seen: the last events go out when there is room again.
+    // Losses at the end cannot be seen: the last events are sent when there is room again.
     is_quiet();
     for n in sent..sent + STREAMS {
         socket.send_to(&event(n % STREAMS, n / STREAMS, "last"), address).unwrap();
@@ -62,7 +62,7 @@ fn every_event_of_three_seconds_is_kept_or_known_to_be_lost() {
             let mut before = u64::MAX;
             while received() != before {
                 before = received();
-                // Some summaries later; on a busy machine the receiver may stand still for a while.
+                // Some summaries later; on a busy machine the receiver may pause for a while.
                 let was = running.seen.last.lock().unwrap().as_ref().unwrap().total.elapsed;
                 running.wait_for(|summary| summary.total.elapsed > was + Duration::from_secs(1));
             }
@@ -77,7 +77,7 @@ fn every_event_of_three_seconds_is_kept_or_known_to_be_lost() {
     assert_eq!((of("tcp").events, of("tcp").totals.lost), (by_stream, 0));
     let udp = of("udp");
     assert_eq!(udp.events + udp.totals.lost, by_datagram);
-    // One event a datagram: what is lost was dropped by the kernel or here, and both say how many.
+    // One event per datagram: a lost event was dropped by the kernel or here, and both count.
     assert_eq!(udp.totals.lost, report.kernel_dropped() + report.dropped.events + report.over_rate.events);
     assert_eq!((udp.totals.duplicates, report.damaged_places), (0, 0));
     assert!(files(folder.path()).len() <= 4);

@@ -1,4 +1,4 @@
-//! TCP and Unix connections: whole, in pieces, damaged, hostile, too many.
+//! TCP and Unix connections: complete, in pieces, damaged, hostile, too many.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use anytrace_live::EndedBy;
 use common::{contents, epoch, event, index, options, start, trace};
 
 #[test]
-fn what_two_senders_send_in_pieces_is_in_two_files_unchanged() {
+fn packets_of_two_senders_in_pieces_are_in_two_files_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
     how.events_max = Some(500);
@@ -59,7 +59,7 @@ fn a_unix_socket_takes_streams_and_goes_away() {
 }
 
 #[test]
-fn damage_in_a_stream_is_told_with_its_place_and_costs_only_itself() {
+fn damage_in_a_stream_is_reported_with_its_place_and_costs_only_itself() {
     let folder = tempfile::tempdir().unwrap();
     let running = start(options(folder.path(), &["tcp://127.0.0.1:0"]));
     let mut socket = TcpStream::connect(running.address(0)).unwrap();
@@ -72,14 +72,14 @@ fn damage_in_a_stream_is_told_with_its_place_and_costs_only_itself() {
     let seen = std::sync::Arc::clone(&running.seen);
     let report = running.stop();
     let damage = seen.damage.lock().unwrap();
-    let told: Vec<_> = damage.iter().map(|(_, d)| (d.code(), d.offset, d.skipped_bytes)).collect();
-    assert_eq!(told, [("heph/bad-magic", 66, 18), ("heph/size-too-big", 127, 55)]);
+    let reported: Vec<_> = damage.iter().map(|(_, d)| (d.code(), d.offset, d.skipped_bytes)).collect();
+    assert_eq!(reported, [("heph/bad-magic", 66, 18), ("heph/size-too-big", 127, 55)]);
     assert_eq!((report.damaged_places, report.skipped_bytes, report.totals.lost), (2, 73, 1));
     assert_eq!(contents(folder.path()), [[parts[0], parts[1], parts[3], parts[5]].concat()]);
 }
 
 #[test]
-fn half_a_packet_that_stands_too_long_is_damage_and_what_came_after_it_is_kept() {
+fn half_a_packet_that_waits_too_long_is_damage_and_later_packets_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
     // Long enough that a busy machine sends the first packet in time.
@@ -98,7 +98,7 @@ fn half_a_packet_that_stands_too_long_is_damage_and_what_came_after_it_is_kept()
 }
 
 #[test]
-fn who_sends_no_packet_in_time_has_to_go() {
+fn a_peer_that_sends_no_packet_in_time_is_disconnected() {
     let folder = tempfile::tempdir().unwrap();
     let mut how = options(folder.path(), &["tcp://127.0.0.1:0"]);
     how.caps.idle = Duration::from_millis(50);
@@ -122,8 +122,8 @@ fn thousands_of_connections_are_refused_and_those_that_are_in_stay() {
     how.caps.connections = 4;
     let running = start(how);
     let address = running.address(0);
-    let mut held: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
-    for (stream, socket) in (0..).zip(&mut held) {
+    let mut connections: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for (stream, socket) in (0..).zip(&mut connections) {
         socket.write_all(&event(stream, 0, "in")).unwrap();
     }
     running.wait_for_received(4);
@@ -131,13 +131,13 @@ fn thousands_of_connections_are_refused_and_those_that_are_in_stay() {
         let mut socket = TcpStream::connect(address).unwrap();
         assert!(!socket.read(&mut [0; 1]).is_ok_and(|n| n > 0));
     }
-    for (stream, socket) in (0..).zip(&mut held) {
+    for (stream, socket) in (0..).zip(&mut connections) {
         socket.write_all(&event(stream, 1, "still in")).unwrap();
     }
     running.wait_for_received(8);
-    drop(held);
+    drop(connections);
     running.wait_for(|summary| summary.total.refused() == 3000);
-    // There is room again as soon as it is noticed that they are gone.
+    // There is room again as soon as the collector notices that they are gone.
     while running.seen.events.load(std::sync::atomic::Ordering::SeqCst) < 9 {
         let mut late = TcpStream::connect(address).unwrap();
         let _ = late.write_all(&event(9, 0, "room again"));
@@ -161,7 +161,7 @@ fn a_flood_of_garbage_costs_only_its_sender() {
         .map(|byte| {
             std::thread::spawn(move || {
                 let mut socket = TcpStream::connect(address).unwrap();
-                // Magics without end whose sizes promise 15 MiB.
+                // Endless magics whose sizes promise 15 MiB.
                 let magic = [&0xC1FC_1FB7_u32.to_be_bytes()[..], &(15_u32 << 20).to_be_bytes()].concat();
                 let garbage = if byte == 0 { magic.repeat(8192) } else { vec![byte; 65_536] };
                 while socket.write_all(&garbage).is_ok() {}
@@ -223,7 +223,7 @@ fn a_stream_above_its_rate_is_read_more_slowly_and_loses_nothing() {
     socket.write_all(&sent).unwrap();
     let report = running.join().unwrap();
     assert_eq!((report.events, report.totals.lost, report.over_rate.events), (20_000, 0, 0));
-    // A quarter of a second's bytes may come at once.
+    // The bytes of a quarter of a second may arrive at once.
     let least = (sent.len() as f64 - 0.25 * 2_097_152.0 - 65_536.0) / 2_097_152.0 * 0.8;
     assert!(least < 0.0 || began.elapsed().as_secs_f64() > least);
 }

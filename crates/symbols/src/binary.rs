@@ -6,7 +6,7 @@ use std::path::Path;
 use anytrace_core::{Error, Input, InputOptions, LayerEnd};
 use object::FileKind;
 
-/// Most bytes taken from a pipe or out of a compressed file, which must be held in memory.
+/// Most bytes taken from a pipe or a compressed file, which are loaded into memory.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// A file that may be an object file: a program, a library, something else that names addresses.
@@ -21,11 +21,11 @@ enum Body {
 }
 
 impl Binary {
-    /// Opens a file; a plain one is mapped, a compressed one unpacked into memory.
+    /// Opens a file; an uncompressed one is mapped, a compressed one decompressed into memory.
     ///
     /// # Errors
-    /// I/O; [`anytrace_core::Kind::Limit`] when more than 1 GiB would have to be held in memory; compressed data that
-    /// are damaged.
+    /// I/O; [`anytrace_core::Kind::Limit`] when more than 1 GiB would have to be loaded into memory; damaged compressed
+    /// data.
     pub fn open(path: &Path, options: InputOptions) -> Result<Self, Error> {
         Self::from_input(Input::open(path, options)?)
     }
@@ -59,7 +59,7 @@ impl Binary {
         Self { name: name.to_owned(), body: Body::Bytes(bytes) }
     }
 
-    /// What the file is called.
+    /// The name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -72,7 +72,7 @@ impl Binary {
         }
     }
 
-    /// True when the first bytes are those of an object file of a kind that is known: ELF, Mach-O (fat ones too), PE.
+    /// True when the first bytes are those of an object file of a known kind: ELF, Mach-O (fat ones too), PE.
     pub fn is_object(&self) -> bool {
         FileKind::parse(self.bytes()).is_ok()
     }

@@ -16,7 +16,7 @@ use crate::relocate;
 type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 type Dwarf<'a> = gimli::Dwarf<Bytes<'a>>;
 
-/// Deepest nesting of blocks and inlined functions. The library goes through it by recursion.
+/// Deepest nesting of blocks and inlined functions. The library walks it by recursion.
 const DEPTH_MAX: isize = 1000;
 
 /// Most ranges passed in look-ups, all together: some seconds of work. Honest files have ranges that hardly overlap, and
@@ -83,14 +83,14 @@ impl<'a> DebugData<'a> {
     }
 
     /// Counts what the library would read: address ranges of all units at once, their line programs when they are asked
-    /// for. Honest units with code share neither, so that there is less of both than bytes to tell them.
+    /// for. Valid units with code share neither, so both together are smaller than the bytes that encode them.
     fn weigh(&self, dwarf: &Dwarf<'_>) -> Result<Vec<gimli::Range>, Error> {
         let mut found = Vec::new();
         let mut ranges_left = self.range_bytes + self.info_bytes;
         let mut lines_left = self.line_bytes;
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            // What cannot be read here, the library passes over as well.
+            // The library skips whatever cannot be read here, too.
             let Ok(unit) = dwarf.unit(header) else { continue };
             let Ok(mut ranges) = dwarf.unit_ranges(&unit) else { continue };
             let mut has_code = false;
@@ -107,8 +107,8 @@ impl<'a> DebugData<'a> {
     }
 }
 
-/// How many ranges the library may have to pass for one address: it goes back from the address, in order of beginnings,
-/// as far as any range reaches. At least 1.
+/// How many ranges the library may have to skip for one address: it searches backwards from the address, in order of
+/// beginnings, as far as any range extends. At least 1.
 fn longest_search(mut ranges: Vec<gimli::Range>) -> u64 {
     ranges.sort_unstable_by_key(|range| range.begin);
     let (mut longest, mut reached) = (1, Vec::with_capacity(ranges.len()));
@@ -153,7 +153,7 @@ pub struct Frame {
 pub struct Lines<'a> {
     context: Context<Bytes<'a>>,
     dwarf: Dwarf<'a>,
-    /// True when the tree of every unit may be walked; found out when it is first asked for.
+    /// True when the tree of every unit may be walked; determined when first asked for.
     is_shallow: OnceCell<bool>,
     /// Look-ups that may still be made.
     lookups_left: Cell<u64>,
@@ -177,8 +177,8 @@ impl Lines<'_> {
         self.context.find_location(address).ok().flatten().and_then(|found| found.column).unwrap_or(0)
     }
 
-    /// The functions at an address: first the innermost, inlined one, last the one that stands in the code by itself.
-    /// None where debug data are damaged or nested more than 1,000 deep.
+    /// The functions at an address: first the innermost inlined one, last the one with code of its own. Empty where
+    /// debug data are damaged or nested more than 1,000 deep.
     pub fn frames(&self, address: u64) -> Vec<Frame> {
         if !self.may_look_up(address) || !*self.is_shallow.get_or_init(|| is_shallow(&self.dwarf)) {
             return Vec::new();
@@ -196,7 +196,7 @@ impl Lines<'_> {
     fn may_look_up(&self, address: u64) -> bool {
         let left = self.lookups_left.get();
         self.lookups_left.set(left.saturating_sub(1));
-        // The library looks for a range that ends behind the address.
+        // The library looks for a range that ends after the address.
         left > 0 && address != u64::MAX
     }
 }

@@ -5,13 +5,13 @@ use object::{BinaryFormat, Object, ObjectKind, ObjectSection, SectionIndex, Sect
 /// Where each section begins.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// Added to addresses in a section, by its index; empty where addresses are right as they stand.
+    /// Added to addresses in a section, by its index; empty where addresses are already final.
     bases: Vec<u64>,
 }
 
 impl Layout {
     /// Code comes first and from 0, so that a file with one code section keeps its addresses, then data. Debug sections
-    /// are not loaded: what is in them is addressed from 0 in each.
+    /// are not loaded: addresses in each of them count from 0.
     pub(crate) fn new(file: &object::File<'_>) -> Result<Self, &'static str> {
         let is_laid_out = file.kind() != ObjectKind::Relocatable || file.format() == BinaryFormat::MachO;
         if is_laid_out {
@@ -41,7 +41,7 @@ impl Layout {
         section.address().wrapping_add(self.base(Some(section.index())))
     }
 
-    /// What is added to an address in a section as the file has it.
+    /// The value to add to an address in a section of the file.
     pub(crate) fn base(&self, section: Option<SectionIndex>) -> u64 {
         section.and_then(|index| self.bases.get(index.0).copied()).unwrap_or(0)
     }

@@ -1,10 +1,10 @@
-//! Object files and debug data: what turns addresses into names. Knows no trace format.
+//! Object files and debug data: turns addresses into names. Knows no trace format.
 //!
-//! Three levels: [`Binary`] holds a file's bytes; [`ObjectFile`] finds sections, relocates them and lists symbols;
-//! [`DebugData`] and [`Lines`] turn addresses into places in source code, [`layouts`] says how types lie in memory.
-//! [`demangle`] is for names as linkers have them.
+//! Three levels: [`Binary`] owns a file's bytes; [`ObjectFile`] finds sections, relocates them and lists symbols;
+//! [`DebugData`] and [`Lines`] turn addresses into places in source code, [`layouts`] describes the layout of types in
+//! memory. [`demangle`] is for names from a linker.
 //!
-//! Every file is untrusted: what is damaged is an error or `None`, never a panic, and work and memory stay within a small
+//! Every file is untrusted: damage is an error or `None`, never a panic, and work and memory stay within a small
 //! multiple of the file's length.
 //!
 //! ```

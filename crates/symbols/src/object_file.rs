@@ -30,11 +30,11 @@ pub struct Section<'a> {
 
 impl<'a> ObjectFile<'a> {
     /// Reads the headers. Of a fat Mach-O file the part for `architecture` is taken (`arm64`, `x86_64`, as
-    /// [`Self::architectures`] lists them), without one the part for the machine this runs on, or else the first.
+    /// [`Self::architectures`] lists them), without one the part for the current machine, or else the first.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Unsupported`] when the file is no object file of a known kind or its headers are damaged;
-    /// [`anytrace_core::Kind::Usage`] when it has no part for the architecture.
+    /// [`anytrace_core::Kind::Unsupported`] when the file is not an object file of a known kind or its headers are
+    /// damaged; [`anytrace_core::Kind::Usage`] when it has no part for the architecture.
     pub fn parse(binary: &'a Binary, architecture: Option<&str>) -> Result<Self, Error> {
         let name = binary.name();
         let bytes = slice(binary, architecture)?;
@@ -60,14 +60,14 @@ impl<'a> ObjectFile<'a> {
         }
     }
 
-    /// What the file is called.
+    /// The name of the file.
     pub fn name(&self) -> &'a str {
         self.name
     }
 
     /// True when addresses take eight bytes.
     pub fn is_64(&self) -> bool {
-        // COFF has no width of its own: the processor says it.
+        // COFF has no width of its own: the processor determines it.
         let by_processor = self.file.format() == BinaryFormat::Coff
             && self.file.architecture().address_size() == Some(AddressSize::U64);
         self.file.is_64() || by_processor
@@ -78,11 +78,11 @@ impl<'a> ObjectFile<'a> {
         self.file.is_little_endian()
     }
 
-    /// A section by its name (`.text`; on Mach-O the segment is of no matter), unpacked, with relocations applied: those
-    /// of relocatable files, and of linked ones the dynamic relocations as they are when the program is loaded at 0.
+    /// A section by its name (`.text`; on Mach-O the segment does not matter), decompressed, with relocations applied:
+    /// those of relocatable files, and of linked files the dynamic relocations for a program loaded at 0.
     ///
     /// # Errors
-    /// [`anytrace_core::Kind::Unsupported`] when the contents are damaged or packed in a way that is not known.
+    /// [`anytrace_core::Kind::Unsupported`] when the contents are damaged or compressed in an unknown way.
     pub fn section(&self, section_name: &str) -> Result<Option<Section<'a>>, Error> {
         self.file.section_by_name(section_name).map(|section| self.contents(&section, section_name)).transpose()
     }

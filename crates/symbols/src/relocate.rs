@@ -1,4 +1,4 @@
-//! Relocations: what the linker left for later, applied to a section's bytes.
+//! Relocations: the values that a compiler left to the linker, applied to a section's bytes.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use object::{
 
 use crate::layout::Layout;
 
-/// What a relocation does.
+/// The effect of a relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// Writes symbol + addend.
@@ -19,13 +19,13 @@ enum Effect {
     Relative,
     /// Writes the addend plus the address the program is loaded at, which is 0 here.
     Load,
-    /// Adds symbol + addend to what stands there.
+    /// Adds symbol + addend to the stored value.
     Add,
-    /// Subtracts symbol + addend from what stands there.
+    /// Subtracts symbol + addend from the stored value.
     Subtract,
 }
 
-/// Applies what belongs to a section. What is of an unknown kind, or outside the section, leaves its bytes alone.
+/// Applies the relocations of a section. Those of an unknown kind, or outside the section, leave its bytes unchanged.
 pub(crate) fn apply<'a>(
     file: &object::File<'a>,
     layout: &Layout,
@@ -44,7 +44,7 @@ pub(crate) fn apply<'a>(
             place.apply(offset, &relocation);
         }
     } else if section.address() != 0 {
-        // Debug sections, at address 0, are not loaded: nothing of them is relocated then.
+        // Debug sections, at address 0, are not loaded: nothing in them is relocated then.
         place.is_dynamic = true;
         for (address, relocation) in file.dynamic_relocations().into_iter().flatten() {
             if let Some(offset) = address.checked_sub(section.address()).filter(|&offset| offset < section.size()) {
@@ -83,7 +83,7 @@ impl Place<'_, '_> {
         self.write(offset, bits, value);
     }
 
-    /// Mach-O: places hold addends; of targets and of what is subtracted, only named symbols are yet to be added.
+    /// Mach-O: places contain addends; of targets and subtrahends, only named symbols remain to be added.
     fn apply_macho<Mach: MachHeader>(&mut self, file: &MachOFile<'_, Mach>, index: SectionIndex) {
         let Ok(section) = file.section_by_index(index) else { return };
         let Ok(relocations) = section.macho_relocations() else { return };
@@ -147,7 +147,7 @@ impl Place<'_, '_> {
     }
 }
 
-/// What a relocation does, and to how many bits; `None` for kinds that neither maps nor debug data use.
+/// The effect of a relocation, and its width in bits; `None` for kinds that neither maps nor debug data use.
 fn effect(file: &object::File<'_>, relocation: &Relocation) -> Option<(Effect, u8)> {
     let bits = relocation.size();
     let is_sized = matches!(bits, 8 | 16 | 32 | 64);
@@ -180,7 +180,7 @@ fn elf_effect(file: &object::File<'_>, r_type: u32) -> Option<(Effect, u8)> {
         (Architecture::X86_64, 24) | (Architecture::PowerPc64, 44) | (Architecture::S390x, 23) => {
             Some((Effect::Relative, 64))
         }
-        // A 32-bit difference (248) that is then told in 64 bits (18).
+        // A 32-bit difference (248) that is then extended to 64 bits (18).
         (Architecture::Mips64, 0x12f8) => Some((Effect::Relative, 64)),
         (Architecture::Arm, 3)
         | (Architecture::Mips, 248)

@@ -9,9 +9,9 @@ use crate::ObjectFile;
 pub struct Symbol<'a> {
     /// First address.
     pub address: u64,
-    /// Length in bytes; 0 where the file does not say, and then it reaches to the next symbol.
+    /// Length in bytes; where the file contains none it is 0, and the symbol extends to the next one.
     pub size_bytes: u64,
-    /// The linker's name; of Mach-O names the underscore in front of all of them is left out.
+    /// The linker's name; for Mach-O without the underscore that every name begins with.
     pub name: &'a [u8],
 }
 
@@ -19,14 +19,14 @@ pub struct Symbol<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct SymbolTable<'a> {
     symbols: Vec<Symbol<'a>>,
-    /// Bits of an address that say how, not where (ARM: bit 0 is set in addresses of Thumb code).
+    /// Bits of an address that are not part of the place (ARM: bit 0 is set in addresses of Thumb code).
     ignored: u64,
 }
 
 impl<'a> SymbolTable<'a> {
-    /// Functions, data and symbols of no type, from the symbol table; of a stripped file from the dynamic one.
+    /// Functions, data and symbols of no type, from the symbol table; for a stripped file from the dynamic one.
     ///
-    /// Of several at one address the largest is kept, of several largest ones the last in the file: so does the peer's
+    /// Of several at one address the largest is kept, of several largest ones the last in the file, as in the peer's
     /// symbolizer.
     pub(crate) fn new(object: &ObjectFile<'a>) -> Self {
         let file = &object.file;
@@ -49,7 +49,7 @@ impl<'a> SymbolTable<'a> {
         Self { symbols, ignored }
     }
 
-    /// The symbol whose range has an address.
+    /// The symbol whose range contains an address.
     pub fn find(&self, address: u64) -> Option<&Symbol<'a>> {
         let address = address & !self.ignored;
         let behind = self.symbols.partition_point(|symbol| symbol.address <= address);
@@ -80,7 +80,7 @@ fn entry<'a>(object: &ObjectFile<'a>, symbol: &object::Symbol<'a, '_>, ignored: 
     Some(Symbol { address, size_bytes: symbol.size(), name })
 }
 
-/// Symbols that mark where code and data begin, on processors whose supplement has them.
+/// Symbols that mark the beginning of code and data, on processors whose supplement defines them.
 fn is_marker(architecture: Architecture, name: &[u8]) -> bool {
     let marks: &[u8] = match architecture {
         Architecture::Arm => b"atd",

@@ -10,10 +10,10 @@ use anytrace_core::span::Mangling;
 
 use crate::{Binary, Lines, ObjectFile, demangle, layouts};
 
-/// Every line of some bytes as a name, as it is and with the beginnings that manglings have.
+/// Takes every line as a name, unchanged and with the prefixes of the manglings.
 ///
 /// # Panics
-/// When a name that is to stay as it is does not.
+/// When a name that must stay unchanged does not.
 pub fn fuzz_demangle(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {
@@ -29,7 +29,7 @@ pub fn fuzz_demangle(bytes: &[u8]) {
 /// Any bytes as an object file: its parts, sections and symbols.
 ///
 /// # Panics
-/// When what is found contradicts itself.
+/// When the results contradict each other.
 pub fn fuzz_object(bytes: &[u8]) {
     let binary = Binary::from_bytes("any", bytes.to_vec());
     let architectures = ObjectFile::architectures(&binary).unwrap_or_default();
@@ -48,11 +48,11 @@ pub fn fuzz_object(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a file with debug data: lines and inlined functions at all symbols, and all layouts of types, which must
-/// come back from JSON as they were. `scratch` is a file that may be overwritten.
+/// Takes any bytes as a file with debug data: reads lines and inlined functions at all symbols, and all layouts of
+/// types, which must come back from JSON unchanged. `scratch` is a file that may be overwritten.
 ///
 /// # Panics
-/// When layouts do not come back.
+/// When layouts do not come back unchanged.
 pub fn fuzz_debug_data(bytes: &[u8], scratch: &Path) {
     let binary = Binary::from_bytes("any", bytes.to_vec());
     if let Ok(object) = ObjectFile::parse(&binary, None) {
@@ -64,7 +64,7 @@ pub fn fuzz_debug_data(bytes: &[u8], scratch: &Path) {
             [0, 1, 0x40, u64::MAX].iter().for_each(|address| examine_lines(&lines, *address));
         }
     }
-    // Types are read from files, whose companions are looked for beside them.
+    // Types are read from files, whose companions are searched beside them.
     if std::fs::write(scratch, bytes).is_err() {
         return;
     }

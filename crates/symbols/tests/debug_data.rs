@@ -37,7 +37,7 @@ fn this_test_finds_its_own_lines_and_what_was_inlined() {
     let mut named = table.symbols().iter().filter(|symbol| std::str::from_utf8(symbol.name).is_ok_and(is_outer));
     let symbol = named.next().unwrap();
     assert!(lines.location(symbol.address).is_some());
-    // The first instruction may be one of what was inlined: the function itself is the last frame.
+    // The first instruction may be inlined: the function itself is the last frame.
     let location = lines.frames(symbol.address).pop().unwrap().location.unwrap();
     assert!(Path::new(&location.file).ends_with("tests/debug_data.rs"), "{location:?}");
     assert!((15..17).contains(&location.line), "{location:?}");

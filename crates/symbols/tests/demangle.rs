@@ -52,7 +52,7 @@ fn names_are_those_of_the_peer() {
     }
 }
 
-/// What LLVM's tool printed, for names of real libraries: kept, as the tool need not be here.
+/// The output of LLVM's tool for names of real libraries; stored, because the tool need not be installed.
 #[test]
 fn names_of_real_libraries_are_those_of_the_peer() {
     let lines: Vec<_> = include_str!("../corpus/names.txt").lines().filter(|line| !line.starts_with('#')).collect();
@@ -95,8 +95,8 @@ fn at_most_one_name_in_a_thousand_differs_from_the_peer() {
         let expected: Vec<_> = closed_up.lines().collect();
         assert_eq!(expected.len(), names.len());
         let differs = |(name, expected): &(&String, &str)| {
-            // The peer leaves clones for transactional memory as they are, and its version 14 leaves the names of
-            // constructors out whose class has a tag.
+            // The peer leaves clones for transactional memory unchanged, and its version 14 omits the names of
+            // constructors whose class has a tag.
             let is_peers_fault = name == expected || expected.contains("]::(") || expected.contains("]::~(");
             !is_peers_fault && demangled(name) != *expected
         };
@@ -153,7 +153,7 @@ fn base36(n: usize) -> String {
 }
 
 #[test]
-fn a_name_that_would_fill_memory_is_given_up() {
+fn a_name_that_would_exhaust_memory_is_abandoned() {
     let small = demangled(&bomb(4));
     assert!(small.starts_with("f(A, B<A, A>"), "{small}");
     for depth in [10, 20, 40, 80, 200] {
@@ -161,12 +161,12 @@ fn a_name_that_would_fill_memory_is_given_up() {
     }
 }
 
-/// Packs in packs print nothing, for ever.
+/// Packs in packs that print nothing, endlessly.
 #[test]
 fn a_name_that_would_take_years_to_print_nothing_is_given_up() {
     let start = std::time::Instant::now();
     for depth in [10, 30, 90] {
-        // Each `B<S_, S_>` doubles the work of the one before, whose innermost is an empty pack.
+        // Each `B<S_, S_>` doubles the work of the previous one; the innermost is an empty pack.
         let mut name = "_Z1f1AIJEE".to_owned();
         for n in 0..depth {
             let back = if n == 0 { "S0_".to_owned() } else { format!("S{}_", base36(2 * n)) };

@@ -1,4 +1,4 @@
-//! Layouts from debug data beside what the compiled program says of itself.
+//! Layouts from debug data, compared with the facts that the compiled program prints about itself.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -147,7 +147,7 @@ fn members_whose_types_are_in_units_of_their_own_have_their_names() {
             ] {
                 let field =
                     (0..outer.fields.len()).find(|number| outer.path(*number) == path).map(|n| &outer.fields[n]);
-                // Compilers put spaces between what closes.
+                // Compilers put spaces between closing brackets.
                 let named = field.map(|field| field.type_name.replace(' ', ""));
                 assert_eq!(named.as_deref(), Some(wanted), "{to}: {outer:#?}");
             }
@@ -171,7 +171,7 @@ fn rust_programs_have_the_offsets_that_the_compiler_says() {
                 assert!(paths.iter().any(|path| path == wanted), "{wanted} in {paths:?}");
             }
             assert!(shape.fields.iter().any(|field| field.role == Role::Variant), "{shape:?}");
-            // A variant without fields has no bytes: what is touched is the tag, or another variant's.
+            // A variant without fields has no bytes: an access touches the tag, or another variant's bytes.
             let touched = |layout: &Layout, offset: u64| -> Vec<String> {
                 layout.touched(offset, 1).into_iter().map(|number| layout.path(number)).collect()
             };

@@ -1,4 +1,4 @@
-//! Type data as JSON: ours, that of dwarf2json, and what is neither.
+//! Type data as JSON: ours, that of dwarf2json, and files that are neither.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -39,7 +39,7 @@ const UPSTREAM: &str = r#"{"version": 4, "structs": [
  "typedefs": [{"type": "NodeT", "def": "struct Node"}]}"#;
 
 #[test]
-fn dwarf2json_is_read_and_its_holes_are_filled() {
+fn dwarf2json_is_read_and_its_missing_sizes_are_added() {
     let path = file("upstream.json", UPSTREAM.as_bytes());
     with_type_data(&[&path], InputOptions::default(), |data| {
         let node = data.layout("struct.Node.7", 64).unwrap();
@@ -54,7 +54,7 @@ fn dwarf2json_is_read_and_its_holes_are_filled() {
         // Its last member has no size: elements are taken as the trace has them.
         let open = data.layout("Open", 24).unwrap();
         assert_eq!((open.bytes, open.element_bytes(24)), (0, 24));
-        // What is behind its start is its own, as far as anybody knows.
+        // The bytes after its start are its own, as far as is known.
         assert_eq!(
             [(0, 4), (4, 4), (8, 4), (20, 4)].map(|(at, bytes)| open.describe(at, bytes)),
             ["n", "(padding)", "f", "f"]
@@ -65,7 +65,7 @@ fn dwarf2json_is_read_and_its_holes_are_filled() {
 }
 
 #[test]
-fn what_is_no_type_data_is_refused_with_a_reason() {
+fn files_without_type_data_are_refused_with_a_reason() {
     for (name, bytes, why) in [
         ("empty", &b""[..], "EOF"),
         ("text", b"hello", "expected value"),
@@ -97,7 +97,7 @@ fn field() -> impl Strategy<Value = Drawn> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(fields in proptest::collection::vec(field(), 1..12), name in "[a-zA-Z:<>, ]{1,12}x") {
+    fn written_layouts_are_read_back(fields in proptest::collection::vec(field(), 1..12), name in "[a-zA-Z:<>, ]{1,12}x") {
         let mut layout = Layout::new(&name, RecordKind::Class, 100);
         layout.virtual_bases = vec!["Base".to_owned()];
         let mut parent: Option<usize> = None;

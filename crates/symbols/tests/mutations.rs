@@ -1,5 +1,5 @@
-//! A short, deterministic stand-in for the fuzz targets: every sample, changed in seeded ways, is demangled, opened and
-//! searched without a panic, and within time that its length explains.
+//! A short, deterministic substitute for the fuzz targets: every sample, changed in seeded ways, is demangled, opened
+//! and searched without a panic, and within a time in proportion to its length.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -27,7 +27,7 @@ fn objects() -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_samples_are_object_files_with_what_they_are_for() {
+fn the_samples_are_object_files_with_their_intended_contents() {
     let with_lines = |bytes: &Vec<u8>| {
         let binary = Binary::from_bytes("sample", bytes.clone());
         let object = ObjectFile::parse(&binary, None).unwrap();
@@ -40,7 +40,7 @@ fn the_samples_are_object_files_with_what_they_are_for() {
     for (path, bytes) in objects {
         let binary = Binary::from_bytes("sample", bytes);
         let symbols = ObjectFile::parse(&binary, None).unwrap().symbols().symbols().len();
-        // Split and stripped ones have none, which is what they are for.
+        // Split and stripped ones have none; that is their purpose.
         let has_none = ["dwo", "so"].iter().any(|end| path.extension().unwrap() == *end);
         assert!(symbols > 0 || has_none, "{}", path.display());
     }

@@ -146,7 +146,7 @@ fn a_packed_section_that_claims_too_much_is_refused() {
 }
 
 #[test]
-fn what_is_no_object_file_is_said_to_be_none() {
+fn other_files_are_not_taken_for_object_files() {
     for bytes in
         [&b""[..], b"text", &[0; 4096], b"\x7fELF", b"\xca\xfe\xba\xbe\0\0\0\0", b"\xca\xfe\xba\xbe\xff\xff\xff\xff"]
     {
@@ -161,7 +161,7 @@ fn what_is_no_object_file_is_said_to_be_none() {
 }
 
 #[test]
-fn compressed_files_are_unpacked_and_damaged_ones_refused() {
+fn compressed_files_are_decompressed_and_damaged_ones_refused() {
     let plain = elf().write().unwrap();
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut encoder, &plain).unwrap();

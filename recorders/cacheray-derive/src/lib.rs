@@ -4,10 +4,10 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Field, Fields, Index, LitStr, Member, Result, Type};
 
-/// Tells a type's name, size and fields to the recorder of cacheray traces.
+/// Describes a type's name, size and fields to the recorder of cacheray traces.
 ///
-/// The name is the type's path; `#[trace(name = "struct.Node")]` gives it another one, for instance that of the C
-/// type it stands for. Enums have a name and a size, but no fields: their layout is the compiler's own affair.
+/// The name is the type's path; `#[trace(name = "struct.Node")]` sets another one, for instance that of the
+/// corresponding C type. Enums have a name and a size, but no fields: their layout is up to the compiler.
 #[proc_macro_derive(TraceType, attributes(trace))]
 pub fn trace_type(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -26,7 +26,7 @@ fn derive(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
         Data::Union(data) => (quote!(Union), data.fields.named.iter().map(named).collect()),
         Data::Enum(_) => (quote!(Enum), Vec::new()),
     };
-    let told = fields.iter().map(|(member, kind)| {
+    let described = fields.iter().map(|(member, kind)| {
         let text = match member {
             Member::Named(name) => name.to_string().trim_start_matches("r#").to_owned(),
             Member::Unnamed(index) => index.index.to_string(),
@@ -49,7 +49,7 @@ fn derive(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
             }
 
             fn fields() -> ::std::vec::Vec<::anytrace_cacheray_recorder::Field> {
-                ::std::vec![#(#told),*]
+                ::std::vec![#(#described),*]
             }
         }
     })

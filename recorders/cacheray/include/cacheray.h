@@ -10,7 +10,7 @@
  * Without CACHERAY defined the macros are plain calls of the C library, and CACHERAY_TYPE is nothing: a program may
  * keep its annotations and be built without the recorder. `anytrace cacheray cc` defines it.
  *
- * Names are told as written: `struct node`. Type data (debug information, dwarf2json) have the same; LLVM's spelling
+ * Names are recorded as written: `struct node`. Type data (debug information, dwarf2json) have the same; LLVM's spelling
  * `struct.node` is understood too.
  */
 #ifndef CACHERAY_H
@@ -36,9 +36,9 @@ void __free_recorded(void *address);
 
 /* The recorder's own.
  *
- * A region that the C library's allocator did not give: a static, a stack variable, a part of a pool. */
+ * A region that is not from the C library's allocator: a static, a stack variable, a part of a pool. */
 void __cacheray_add(const void *address, size_t element_size, size_t count, const char *name, size_t name_bytes);
-/* What realloc moved from old_address, which may be null. */
+/* A region that realloc moved from old_address, which may be null. */
 void __cacheray_move(const void *old_address, const void *address, size_t element_size, size_t count,
                      const char *name, size_t name_bytes);
 /* Ends it. */
@@ -59,16 +59,16 @@ void __tsan_ignore_thread_end(void);
 
 /* A type's size, how many there are, its name and the name's length. */
 #define CACHERAY_OF_(type, count) sizeof(type), (size_t)(count), #type, sizeof(#type) - 1
-/* Memory for count objects of a type; the trace tells count elements. */
+/* Memory for count objects of a type; the trace has count elements. */
 #define CACHERAY_MALLOC(type, count) \
     ((type *)cacheray_told_(malloc(sizeof(type) * (size_t)(count)), CACHERAY_OF_(type, count)))
 #define CACHERAY_CALLOC(type, count) \
     ((type *)cacheray_told_(calloc((size_t)(count), sizeof(type)), CACHERAY_OF_(type, count)))
 #define CACHERAY_REALLOC(old, type, count) ((type *)cacheray_realloc_((old), CACHERAY_OF_(type, count)))
 #define CACHERAY_FREE(pointer) cacheray_free_(pointer)
-/* Says that count objects of a type are at pointer. */
+/* Declares that count objects of a type are at pointer. */
 #define CACHERAY_TYPE(pointer, type, count) __cacheray_add((const void *)(pointer), CACHERAY_OF_(type, count))
-/* Says that they are no more. */
+/* Ends that declaration. */
 #define CACHERAY_END(pointer) __cacheray_remove((const void *)(pointer))
 /* Writes what is in the buffer. */
 #define CACHERAY_FLUSH() __cacheray_flush()
@@ -88,7 +88,7 @@ static inline void *cacheray_realloc_(void *old, size_t size, size_t count, cons
     return address;
 }
 
-/* free tells the recorder; where it is told not to listen (malloc=0), this does. */
+/* free reports to the recorder; where allocations are not recorded (malloc=0), this does. */
 static inline void cacheray_free_(void *address)
 {
     if (address)

@@ -1,4 +1,4 @@
-//! Allocations: what the C library's functions give and take, recorded as adds and removes.
+//! Allocations: memory allocated and freed by the C library's functions, recorded as adds and removes.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -12,7 +12,7 @@ use crate::sites::{self, Call, Site};
 use crate::sys;
 use crate::thread::{self, Local};
 
-/// What the program asked for, as far as the call tells.
+/// The allocation that the program requested, as far as the call shows.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     element_bytes: u64,
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize, site: us
     // SAFETY: the caller's pointer, by the caller's contract.
     let at = unsafe { real::realloc(old, bytes) };
     if at.is_null() && bytes > 0 {
-        // It failed, and the old block is what it was.
+        // It failed, and the old block is unchanged.
         if let Some(region) = was {
             restore(old, region);
         }
@@ -185,7 +185,7 @@ fn allocated(at: *mut c_void, request: Request) {
     });
 }
 
-/// Runs `then` with the log held and the number of the site's name. The name is found out while the log is free.
+/// Runs `then` with the log locked and the number of the site's name. The name is determined before the log is locked.
 fn enter_for_site(me: &Local, site: Site, then: impl FnOnce(&mut Inner, &Local, u32)) {
     {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
@@ -199,7 +199,7 @@ fn enter_for_site(me: &Local, site: Site, then: impl FnOnce(&mut Inner, &Local, 
     }
     let errno = sys::errno();
     let before = me.state();
-    // What the look-up allocates is not the program's.
+    // Allocations of the look-up are not the program's.
     me.set_state(thread::stack_pointer());
     let name = sites::name(site);
     me.set_state(before);
@@ -208,7 +208,7 @@ fn enter_for_site(me: &Local, site: Site, then: impl FnOnce(&mut Inner, &Local, 
     if let Some(number) = section.log().change(|regions| regions.name_site(site.key(), &name)) {
         then(section.log(), me, number);
     }
-    // While the log is held, so that the recorder's own memory is not taken for the program's.
+    // While the log is locked, so that the recorder's own memory is not taken for the program's.
     drop(name);
 }
 
@@ -230,7 +230,7 @@ fn in_scope(log: &mut Inner, me: &Local, bytes: u64) -> Option<Region> {
     Some(Region::new(me.id(), element_bytes, elements, name, true))
 }
 
-/// Removes a region that was given back behind our back, since its address is given out again.
+/// Removes a region that was freed without the recorder seeing it, since its address was allocated again.
 fn forget_stale(log: &mut Inner, me: &Local, at: usize) {
     let stale = log.change(|regions| (regions.recall(at), regions.remove(at))).unwrap_or((false, None));
     if let (false, Some(_)) = stale {
@@ -238,7 +238,7 @@ fn forget_stale(log: &mut Inner, me: &Local, at: usize) {
     }
 }
 
-/// Records that a block goes, before it does: afterwards it may already be another thread's.
+/// Records that a block is freed, before it is: afterwards another thread may already have it.
 fn freed(at: *mut c_void) -> Option<Region> {
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return None };

@@ -27,7 +27,7 @@ unsafe extern "C" {
     fn __tsan_ignore_thread_end();
 }
 
-/// Records a read of the whole value, and gives it: `*read(&particle.v)`.
+/// Records a read of the entire value, and returns it: `*read(&particle.v)`.
 #[inline]
 pub fn read<T: ?Sized>(place: &T) -> &T {
     // SAFETY: the address and the length are only written down.
@@ -35,7 +35,7 @@ pub fn read<T: ?Sized>(place: &T) -> &T {
     place
 }
 
-/// Records a write of the whole value, and gives it: `*write(&mut particle.x) = 1.0`.
+/// Records a write of the entire value, and returns it: `*write(&mut particle.x) = 1.0`.
 #[inline]
 pub fn write<T: ?Sized>(place: &mut T) -> &mut T {
     // SAFETY: the address and the length are only written down.
@@ -43,20 +43,20 @@ pub fn write<T: ?Sized>(place: &mut T) -> &mut T {
     place
 }
 
-/// Records that values of a type live here: statics, stack variables, pools. [`removed`] ends it.
+/// Records that values of a type are here: statics, stack variables, pools. [`removed`] ends it.
 pub fn allocated_as<T: TraceType>(values: &[T]) {
     let name = T::name();
     // SAFETY: addresses and lengths are only written down; the name is copied.
     unsafe { __cacheray_add(values.as_ptr().cast(), size_of::<T>(), values.len(), name.as_ptr(), name.len()) };
 }
 
-/// Records that what [`allocated_as`] told is over.
+/// Records the end of what [`allocated_as`] recorded.
 pub fn removed<T>(values: &[T]) {
     // SAFETY: the address is only written down.
     unsafe { __cacheray_remove(values.as_ptr().cast()) };
 }
 
-/// Runs `make`; what it allocates is recorded as values of type `T`. Growing keeps the type.
+/// Runs `make`; memory it allocates is recorded as values of type `T`. Growing keeps the type.
 pub fn of<T: TraceType, R>(make: impl FnOnce() -> R) -> R {
     /// Puts the type back that was in force before, also when `make` panics.
     struct Before(*const TypeInForce);
@@ -100,13 +100,13 @@ pub fn ignored<R>(quietly: impl FnOnce() -> R) -> R {
     quietly()
 }
 
-/// Writes what is in the recorder's buffer.
+/// Writes the contents of the recorder's buffer.
 pub fn flush() {
     // SAFETY: takes nothing.
     unsafe { __cacheray_flush() };
 }
 
-/// An allocator that records what another one gives and takes:
+/// An allocator that records the allocations of another one:
 ///
 /// ```no_run
 /// use anytrace_cacheray_recorder::Recorded;
@@ -115,8 +115,8 @@ pub fn flush() {
 /// static ALLOCATOR: Recorded = Recorded::system();
 /// ```
 ///
-/// An allocation of unknown type is called `rust::alloc`; [`of`], [`boxed`] and [`vec()`] give types. What the recorder
-/// sees already, since `malloc` is recorded too, is not recorded twice.
+/// An allocation of unknown type is called `rust::alloc`; [`of`], [`boxed`] and [`vec()`] give types. Allocations that
+/// the recorder already sees, since `malloc` is recorded too, are not recorded twice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Recorded<A = System>(A);
 

@@ -1,4 +1,4 @@
-//! Annotations: upstream's four callbacks, by which a program or a compiler pass tells types.
+//! Annotations: upstream's four callbacks, by which a program or a compiler pass declares types.
 
 use std::ffi::{c_char, c_long, c_void};
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,7 @@ use crate::thread::{self, Local};
 /// Names are cut there; upstream's own checker takes 256.
 const NAME_BYTES_MAX: usize = 65_535;
 
-/// `malloc` gave `bytes` bytes at `at`, for objects of a type. Upstream tells them as one element, arrays too.
+/// `malloc` returned `bytes` bytes at `at`, for objects of a type. Upstream records them as one element, arrays too.
 ///
 /// # Safety
 /// `name` is null or a string that lives during the call.
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn __malloc_recorded(bytes: c_long, name: *const c_char, a
     annotate(at as usize, bytes as u64, 1, unsafe { text(name) });
 }
 
-/// `calloc` gave `count` elements of `bytes` bytes at `at`.
+/// `calloc` returned `count` elements of `bytes` bytes at `at`.
 ///
 /// # Safety
 /// `name` is null or a string that lives during the call.
@@ -33,14 +33,14 @@ pub unsafe extern "C" fn __calloc_recorded(count: c_long, bytes: c_long, name: *
     annotate(at as usize, bytes as u64, count as u64, unsafe { text(name) });
 }
 
-/// `realloc` gave `bytes` bytes at `at` in place of `old`: a remove of `old`, which may be null, and an add.
+/// `realloc` returned `bytes` bytes at `at` in place of `old`: a remove of `old`, which may be null, and an add.
 ///
 /// # Safety
 /// `name` is null or a string that lives during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __realloc_recorded(old: *mut c_void, bytes: c_long, name: *const c_char, at: *mut c_void) {
     // SAFETY: as the caller's.
-    tell(Some(old as usize), at as usize, bytes as u64, 1, unsafe { text(name) });
+    record_typed(Some(old as usize), at as usize, bytes as u64, 1, unsafe { text(name) });
 }
 
 /// `free` is called, or was, with `at`; null is recorded too, as upstream does.
@@ -50,7 +50,7 @@ pub extern "C" fn __free_recorded(at: *mut c_void) {
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         let log = section.log();
-        // `free` itself has told it already, where the annotation stands behind it.
+        // `free` itself has recorded it already, where the annotation follows it.
         if at != 0 && me.freed.compare_exchange(at, 0, Relaxed, Relaxed).is_ok() {
             return;
         }
@@ -62,11 +62,11 @@ pub extern "C" fn __free_recorded(at: *mut c_void) {
 
 /// Records a typed region, in place of the untyped one that `malloc` may have entered.
 pub(crate) fn annotate(at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
-    tell(None, at, element_bytes, elements, name);
+    record_typed(None, at, element_bytes, elements, name);
 }
 
-/// Records a typed region, and in front of it the end of the one that `realloc` took for it.
-pub(crate) fn tell(old: Option<usize>, at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
+/// Records a typed region, after the end of the one that `realloc` replaced by it.
+pub(crate) fn record_typed(old: Option<usize>, at: usize, element_bytes: u64, elements: u64, name: &[u8]) {
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         let log = section.log();
@@ -96,18 +96,18 @@ pub(crate) fn tell(old: Option<usize>, at: usize, element_bytes: u64, elements: 
     });
 }
 
-/// The remove of a `realloc`, unless `realloc` itself has told it: then the add of what it gave waits, or its old
-/// block is what the thread freed last.
+/// The remove of a `realloc`, unless `realloc` itself has recorded it: then the add of its new block waits, or its old
+/// block is the one the thread freed last.
 fn end_of_old(log: &mut Inner, me: &Local, old: usize, at: usize, waited: bool) {
-    let is_told = old != 0 && (waited || (old != at && me.freed.load(Relaxed) == old));
-    if !is_told {
+    let is_recorded = old != 0 && (waited || (old != at && me.freed.load(Relaxed) == old));
+    if !is_recorded {
         log.settle(me, old, 1);
         log.change(|regions| regions.remove(old));
         log.remove(me, old);
     }
 }
 
-/// A C string's bytes; `?` for null and for nothing, as the format's readers need not take an empty name.
+/// A C string's bytes; `?` for null and for an empty string, as the format's readers need not accept an empty name.
 unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
     if name.is_null() {
         return b"?";

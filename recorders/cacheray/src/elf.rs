@@ -1,4 +1,4 @@
-//! The functions of an ELF file, to name the places that allocate. Executables do not tell `dladdr` their own.
+//! The functions of an ELF file, to name the places that allocate. `dladdr` does not know those of executables.
 
 use std::ffi::{CStr, c_int, c_long};
 
@@ -7,7 +7,7 @@ use crate::sys;
 /// A file's functions, by address, over the mapped file.
 pub(crate) struct Symbols {
     file: &'static [u8],
-    /// Start, length, where the name stands; sorted.
+    /// Start, length, place of the name; sorted.
     functions: Vec<(u64, u64, usize)>,
     /// True when the addresses are those in memory.
     is_fixed: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Symbols {
     is_instrumented: bool,
 }
 
-/// Functions that are kept of one file.
+/// Most functions kept of one file.
 const FUNCTIONS_MAX: usize = 4 << 20;
 
 impl Symbols {
@@ -55,7 +55,7 @@ impl Symbols {
         self.is_instrumented
     }
 
-    /// The function that an address in memory lies in, and how far behind its start.
+    /// The function that contains an address in memory, and the offset from its start.
     pub(crate) fn find(&self, address: usize, base: usize) -> Option<(&'static [u8], u64)> {
         let at = address as u64 - if self.is_fixed { 0 } else { base as u64 };
         let next = self.functions.partition_point(|(start, ..)| *start <= at);
@@ -161,12 +161,12 @@ mod tests {
 
     #[test]
     fn damaged_files_give_no_symbols_and_no_panic() {
-        let whole = map(c"/proc/self/exe").unwrap();
+        let file = map(c"/proc/self/exe").unwrap();
         assert!(Symbols::parse(&[]).is_none());
         for cut in [5, 6, 40, 63, 64, 1000] {
-            let _ = Symbols::parse(&whole[..cut]).map(|symbols| symbols.find(0x1000, 0));
+            let _ = Symbols::parse(&file[..cut]).map(|symbols| symbols.find(0x1000, 0));
         }
-        let mut head = whole[..4096].to_vec();
+        let mut head = file[..4096].to_vec();
         for at in 16..64 {
             head[at] ^= 0xff;
             let _ = Symbols::parse(head.clone().leak());

@@ -1,7 +1,7 @@
-//! The C and C++ libraries' functions that the recorder stands in front of.
+//! The functions of the C and C++ libraries that the recorder intercepts.
 //!
 //! Each is a few instructions that pass on the address the call returns to, or save the arguments, and jump. All are
-//! weak: a program's own `malloc` or `operator new` goes before ours.
+//! weak: a program's own `malloc` or `operator new` takes precedence over ours.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;

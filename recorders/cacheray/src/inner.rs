@@ -13,10 +13,10 @@ use crate::sys;
 use crate::target::{Fault, Target};
 use crate::thread::{Local, NO_ID};
 
-/// Where the recording stands.
+/// The state of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The C library is not up yet.
+    /// The C library is not initialized yet.
     Unstarted,
     Running,
     /// Switched off, or nothing more can be written.
@@ -130,7 +130,7 @@ impl Inner {
         self.set_limit();
     }
 
-    /// Records nothing any more.
+    /// Stops recording for good.
     pub(crate) fn stop(&mut self) {
         self.phase = Phase::Stopped;
         self.sent = 0;
@@ -148,7 +148,7 @@ impl Inner {
         self.regions.is_some() && self.options.as_ref().is_some_and(|options| options.is_malloc)
     }
 
-    /// What is known to be live; `None` where that was lost.
+    /// The live regions; `None` where they were lost.
     pub(crate) fn regions(&mut self) -> Option<&mut Regions> {
         self.regions.as_mut()
     }
@@ -162,7 +162,7 @@ impl Inner {
         self.put(&[&record::access(tag, address as u64, size, me.id())]);
     }
 
-    /// Appends a range in pieces, at most so many; gives where the rest begins.
+    /// Appends a range in pieces, at most this many; returns where the rest begins.
     pub(crate) fn range(&mut self, me: &Local, tag: u8, from: usize, end: usize, pieces: usize) -> usize {
         let longest = self.range_bytes();
         let mut next = from;
@@ -235,7 +235,7 @@ impl Inner {
         }
     }
 
-    /// Writes the adds that must stand before this thread allocates, frees or tells a type.
+    /// Writes the adds that must precede an allocation, a free or a type declaration of this thread.
     pub(crate) fn settle(&mut self, me: &Local, address: usize, bytes: usize) {
         self.settle_for(Event::Region, me, address, bytes);
     }
@@ -250,11 +250,11 @@ impl Inner {
         }
     }
 
-    /// Appends what signal handlers recorded while they interrupted the recorder. Whole records stay whole: the
-    /// buffer holds them in one order, wherever it is cut.
+    /// Appends records of signal handlers that interrupted the recorder. Complete records stay complete: the buffer
+    /// contains them in one order, wherever it is cut.
     pub(crate) fn take_spilled(&mut self, me: &Local) {
         self.lost += me.take_lost();
-        me.drain(|part| self.put(&[part]));
+        me.read_spilled(|part| self.put(&[part]));
     }
 
     /// Appends one record, given in parts.
@@ -289,7 +289,7 @@ impl Inner {
         }
     }
 
-    /// Begins a forked process's trace with what was live at the fork.
+    /// Begins a forked process's trace with the regions live at the fork.
     fn replay(&mut self, me: &Local) {
         let thread = me.id();
         let addresses = self.change(|regions| {
@@ -305,7 +305,7 @@ impl Inner {
         (hot::head() as usize).saturating_sub(self.buffer as usize).min(self.capacity)
     }
 
-    /// Writes everything there is, adds that wait included.
+    /// Writes everything, waiting adds included.
     pub(crate) fn flush_all(&mut self, me: &Local) {
         while let Some(Some(due)) = self.change(|regions| regions.any()) {
             self.add_region(me, due);
@@ -374,13 +374,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Says why no more can be written. What a file got of a record that is not whole is cut off again.
+    /// Reports why writing is no longer possible. An incomplete record at the end of a file is cut off again.
     #[cold]
     fn give_up(&mut self, fault: Fault) {
         // SAFETY: as in `send`.
         let bytes = unsafe { std::slice::from_raw_parts(self.buffer, self.used()) };
         if let Some(target) = &self.target {
-            target.cut(self.sent - record::whole(bytes, self.sent));
+            target.cut(self.sent - record::complete_bytes(bytes, self.sent));
         }
         match fault {
             Fault::Closed => loss::note(&[b"the trace's descriptor was closed; the rest is not recorded"]),
@@ -399,8 +399,8 @@ impl Inner {
         self.stop();
     }
 
-    /// Takes back the signals that are sent to who writes to a pipe without a reader, or a file beyond the limit: what
-    /// becomes of the trace is not the program's fault.
+    /// Consumes the signals sent to a process that writes to a pipe without a reader, or to a file beyond the limit:
+    /// problems of the trace are not the program's fault.
     fn swallow_signals(&self) {
         if self.phase == Phase::Running {
             return;
@@ -459,7 +459,7 @@ impl Inner {
         self.set_limit();
     }
 
-    /// Goes on after a signal handler left the middle of something by `longjmp`.
+    /// Resumes after a signal handler left an unfinished operation by `longjmp`.
     pub(crate) fn recover(&mut self) {
         if self.is_fragile {
             loss::note(&[b"a signal handler left an allocation halfway; allocations are not recorded any more"]);

@@ -17,7 +17,7 @@ pub extern "C" fn __cacheray_access(at: *const c_void, bytes: usize, is_write: b
     range(if is_write { WRITE } else { READ }, at as usize, bytes);
 }
 
-/// Records a typed region, in place of an untyped one that stands there.
+/// Records a typed region, in place of an untyped one at its address.
 ///
 /// # Safety
 /// `name` is valid for reading `name_bytes` bytes.
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn __cacheray_move(
     let old = (!old.is_null()).then_some(old as usize);
     // SAFETY: as the caller's.
     let name = unsafe { text(name, name_bytes) };
-    callbacks::tell(old, at as usize, element_bytes as u64, elements as u64, name);
+    callbacks::record_typed(old, at as usize, element_bytes as u64, elements as u64, name);
 }
 
 /// Records the end of a region.
@@ -67,7 +67,7 @@ pub extern "C" fn __cacheray_remove(at: *const c_void) {
     callbacks::__free_recorded(at.cast_mut());
 }
 
-/// An allocator gave memory; what `malloc` has told already is let be.
+/// An allocator returned memory; an allocation that `malloc` has already recorded is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cacheray_allocated(at: *const c_void, bytes: usize) {
     if at.is_null() || bytes == 0 || is_typed(at as usize) {
@@ -89,7 +89,7 @@ pub extern "C" fn __cacheray_allocated(at: *const c_void, bytes: usize) {
 /// An allocator is about to take memory back.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cacheray_freed(at: *const c_void) {
-    // Where `malloc` is followed, `free` tells it; but an allocator with memory of its own never calls that.
+    // Where `malloc` is followed, `free` records it; but an allocator with memory of its own never calls `free`.
     thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return };
         let log = section.log();
@@ -109,9 +109,9 @@ pub extern "C" fn __cacheray_moved(old: *const c_void, at: *const c_void, bytes:
     let is_done = thread::with(|me| {
         let Entry::Entered(mut section) = Section::enter(me) else { return true };
         let log = section.log();
-        // `realloc` itself tells it, where `malloc` is followed: its add waits, or is written.
-        let is_told = |regions: &mut Regions| regions.get(to).is_some() && (from != to || regions.waits_for(to));
-        if log.change(is_told).unwrap_or(true) {
+        // `realloc` itself records it, where `malloc` is followed: its add waits, or is written.
+        let is_recorded = |regions: &mut Regions| regions.get(to).is_some() && (from != to || regions.waits_for(to));
+        if log.change(is_recorded).unwrap_or(true) {
             return true;
         }
         log.settle(me, from, 1);

@@ -1,10 +1,10 @@
-//! What a Rust type looks like in memory, told by `#[derive(TraceType)]` and written as type data.
+//! The layout of a Rust type in memory, described by `#[derive(TraceType)]` and written as type data.
 
 use std::fmt::Write;
 
 /// A type whose layout is known by name. Derive it; by hand it is `name` and `fields`.
 pub trait TraceType: Sized {
-    /// The name that stands in the trace: the type's path, as debug data have it.
+    /// The name in the trace: the type's path, as in debug data.
     fn name() -> &'static str {
         std::any::type_name::<Self>()
     }
@@ -12,14 +12,14 @@ pub trait TraceType: Sized {
     /// What kind of type it is.
     const SHAPE: Shape = Shape::Struct;
 
-    /// The fields, as declared; none for an enum, whose layout is the compiler's own affair.
+    /// The fields, as declared; none for an enum, whose layout is up to the compiler.
     fn fields() -> Vec<Field>;
 }
 
 /// Kinds of types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Fields one behind the other.
+    /// Fields one after the other.
     Struct,
     /// Fields in one place.
     Union,
@@ -44,11 +44,11 @@ pub struct Field {
 /// added.
 #[derive(Debug, Clone, Default)]
 pub struct Layouts {
-    types: Vec<Told>,
+    types: Vec<TypeEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Told {
+struct TypeEntry {
     name: &'static str,
     shape: Shape,
     size: usize,
@@ -64,9 +64,9 @@ impl Layouts {
     /// With one more type.
     #[must_use]
     pub fn with<T: TraceType>(mut self) -> Self {
-        let told = Told { name: T::name(), shape: T::SHAPE, size: size_of::<T>(), fields: T::fields() };
-        if !self.types.iter().any(|known| known.name == told.name) {
-            self.types.push(told);
+        let entry = TypeEntry { name: T::name(), shape: T::SHAPE, size: size_of::<T>(), fields: T::fields() };
+        if !self.types.iter().any(|known| known.name == entry.name) {
+            self.types.push(entry);
         }
         self
     }
@@ -81,11 +81,11 @@ impl Layouts {
 
     fn list(&self, next: &mut usize, wanted: impl Fn(Shape) -> bool) -> String {
         let mut text = String::new();
-        for told in self.types.iter().filter(|told| wanted(told.shape)) {
+        for entry in self.types.iter().filter(|entry| wanted(entry.shape)) {
             let comma = if text.is_empty() { "" } else { "," };
-            let (id, name, size) = (*next, quoted(told.name), told.size);
+            let (id, name, size) = (*next, quoted(entry.name), entry.size);
             *next += 1;
-            let members: Vec<_> = told.fields.iter().enumerate().map(|(n, field)| member(n, field)).collect();
+            let members: Vec<_> = entry.fields.iter().enumerate().map(|(n, field)| member(n, field)).collect();
             let members = members.join(",");
             // Writing to a string does not fail.
             let _ = write!(text, "{comma}{{\"id\":{id},\"name\":{name},\"size\":{size},\"members\":[{members}]}}");

@@ -1,4 +1,4 @@
-//! Records what a program reads and writes, and which types live where, as a cacheray trace.
+//! Records a program's reads and writes, and which types were where, as a cacheray trace.
 //!
 //! Three ways in:
 //!
@@ -7,7 +7,7 @@
 //! - **Rust, fully instrumented**: the compiler's `-Zsanitizer=thread` with this library linked (see the book).
 //! - **Rust, by hand, on stable**: [`TraceType`], [`of`], [`read()`], [`write()`] and [`Recorded`] below.
 //!
-//! What is recorded where is said by the environment variable `CACHERAY_OPTIONS`; see the README.
+//! The environment variable `CACHERAY_OPTIONS` sets what is recorded and where; see the README.
 //!
 //! ```no_run
 //! use anytrace_cacheray_recorder::{TraceType, boxed, read, write};
@@ -29,7 +29,7 @@
 mod api;
 mod layouts;
 
-// The recorder itself, for the one kind of machine it knows.
+// The recorder itself, for the only supported kind of machine.
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]
 mod alloc;
 #[cfg(all(feature = "engine", target_os = "linux", target_arch = "x86_64"))]

@@ -1,15 +1,15 @@
 //! The one log of the process: a lock, a buffer, a target.
 //!
-//! **Order.** Every record is appended under one lock, so the order in the trace is the order in which threads took
-//! it. That order agrees with every order the program itself enforces: what happens before, by a mutex, a join or an
-//! atomic, also calls the recorder before. Atomic operations are even carried out while the lock is held, so their
-//! records stand in the order of their effects. Buffers a thread, merged by time stamps, would scale better over
+//! **Order.** Every record is appended under one lock, so the order in the trace is the order in which threads took it.
+//! That order agrees with every order the program itself enforces: an operation that precedes another, by a mutex, a
+//! join or an atomic, also calls the recorder first. Atomic operations are even carried out while the lock is held, so
+//! their records are in the order of their effects. Buffers per thread, merged by time stamps, would scale better over
 //! many cores, but their order is only as good as the stamps, and a thread that sleeps between stamp and record makes
-//! it wrong; a trace is evidence first. One thread alone pays one locked instruction a record.
+//! it wrong; a trace is evidence first. A single thread pays one locked instruction per record.
 //!
-//! **Signals.** A handler that interrupts the recorder in its own thread must not wait for the lock its thread
-//! holds: its records go to a ring of the thread ([`Local::spill`]) and follow the interrupted one. Nothing can
-//! interrupt the writing of the buffer: signals are blocked meanwhile, except while a slow reader is waited for.
+//! **Signals.** A handler that interrupts the recorder in its own thread must not wait for the lock its thread holds:
+//! its records go to a ring of the thread ([`Local::spill`]) and follow the interrupted one. Nothing can interrupt the
+//! writing of the buffer: signals are blocked in that time, except while waiting for a slow reader.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::null_mut;
@@ -34,8 +34,8 @@ struct Log {
     inner: UnsafeCell<Inner>,
 }
 
-// SAFETY: everything but `lock` is only touched by the thread whose token stands in `lock` (`Section`), or by a
-// thread that is about to end the process (`force`), with the exceptions told there.
+// SAFETY: everything but `lock` is only touched by the thread whose token is in `lock` (`Section`), or by a thread that
+// is about to end the process (`force`), with the exceptions described there.
 unsafe impl Sync for Log {}
 
 static LOG: Log = Log {
@@ -68,7 +68,7 @@ pub(crate) fn access(tag: u8, address: usize, size: u8) {
         LOG.lock.store(0, Release);
         me.set_state(READY);
         if me.has_spilled() {
-            drain(me);
+            take_spilled(me);
         }
     });
 }
@@ -135,13 +135,13 @@ const SYS_NANOSLEEP: std::ffi::c_long = 35;
 /// Appends what signal handlers left in the thread's ring.
 #[cold]
 #[inline(never)]
-fn drain(me: &Local) {
+fn take_spilled(me: &Local) {
     if let Entry::Entered(mut section) = Section::enter(me) {
         section.log().take_spilled(me);
     }
 }
 
-/// How a thread that wants the log stands.
+/// The state of the log for a thread that wants it.
 pub(crate) enum Entry<'a> {
     /// It has it.
     Entered(Section<'a>),
@@ -151,7 +151,7 @@ pub(crate) enum Entry<'a> {
     Off,
 }
 
-/// The log, held. Dropping it gives it back.
+/// The locked log. Dropping it unlocks the log.
 pub(crate) struct Section<'a> {
     me: &'a Local,
     errno: std::ffi::c_int,
@@ -175,7 +175,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Takes the log as it is.
+    /// Takes the log in any state.
     pub(crate) fn enter_anyway(me: &'a Local) -> Entry<'a> {
         match me.state() {
             OFF => return Entry::Off,
@@ -184,7 +184,7 @@ impl<'a> Section<'a> {
             _ => return Entry::Nested,
         }
         let errno = sys::errno();
-        // The section goes up to the caller, whose calls need not reach as deep as this one.
+        // The section is returned to the caller, whose calls may be less deep than this one.
         me.set_state(thread::stack_pointer() | SECTION);
         if !try_lock(me) {
             contend(me);
@@ -211,7 +211,7 @@ impl Drop for Section<'_> {
             _ => READY,
         });
         if self.me.has_spilled() {
-            drain(self.me);
+            take_spilled(self.me);
         }
     }
 }
@@ -220,7 +220,7 @@ impl Drop for Section<'_> {
 #[cold]
 pub(crate) fn take_over(me: &Local) {
     if LOG.lock.load(Relaxed) == me.token() {
-        // SAFETY: the lock stands on this thread, and the call that took it will never go on.
+        // SAFETY: this thread has the lock, and the call that took it will never continue.
         unsafe { (*LOG.inner.get()).recover() };
         LOG.lock.store(0, Release);
     }
@@ -243,9 +243,9 @@ pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
             return;
         }
     }
-    // SAFETY: the lock stands on this thread. Where it did so before, this is a signal handler that interrupts the
-    // section, at a point where the log's counts are right (`Inner::send`, and `access`, which moves `head` last);
-    // the interrupted code does not go on, since the process ends.
+    // SAFETY: this thread has the lock. If it had it before, this is a signal handler that interrupts the section, at a
+    // point where the log's counts are right (`Inner::send`, and `access`, which moves `head` last); the interrupted
+    // code does not continue, since the process ends.
     let inner = unsafe { &mut *LOG.inner.get() };
     last(inner);
     if !was_inside {
@@ -254,7 +254,7 @@ pub(crate) fn force(me: &Local, last: impl FnOnce(&mut Inner)) {
     }
 }
 
-/// Holds the log over a fork; [`release`] gives it back, in each of the two processes.
+/// Locks the log over a fork; [`release`] unlocks it, in each of the two processes.
 pub(crate) fn hold(me: &Local) -> bool {
     match Section::enter_anyway(me) {
         Entry::Entered(mut section) => {
@@ -268,7 +268,7 @@ pub(crate) fn hold(me: &Local) -> bool {
     }
 }
 
-/// Gives the log back after [`hold`].
+/// Unlocks the log after [`hold`].
 pub(crate) fn release(me: &Local, change: impl FnOnce(&mut Inner)) {
     let mut section = Section { me, errno: sys::errno() };
     change(section.log());

@@ -1,5 +1,5 @@
-//! What of the trace is lost: said on standard error, and left in a file for who started the program, so that its exit
-//! code can say so too (`anytrace cacheray record`).
+//! Lost parts of the trace: reported on standard error, and in a file for the process that started the program, so that
+//! its exit code can reflect them too (`anytrace cacheray record`).
 //!
 //! The environment names the file, which is there already and has its bytes: it is mapped, and so can be written to
 //! when the disk is full, files may not grow, or all descriptors were closed. Its layout: a word that is 0, 1 while the
@@ -49,7 +49,7 @@ pub(crate) fn begin() {
     }
 }
 
-/// Says that something is lost, and why.
+/// Reports that something is lost, and why.
 #[cold]
 pub(crate) fn note(parts: &[&[u8]]) {
     sys::complain(parts);

@@ -23,7 +23,7 @@ pub(crate) enum Destination {
     Tcp(Vec<u8>, u16),
 }
 
-/// What the environment asks for.
+/// The settings from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) to: Destination,
@@ -49,7 +49,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads the variable's text. Calls `complain` for each part that makes no sense, and goes on without it.
+    /// Reads the variable's text. Calls `complain` for each invalid part, and continues without it.
     pub(crate) fn parse(text: &[u8], mut complain: impl FnMut(&str, &[u8])) -> Self {
         let mut options = Self::default();
         for part in text.split(|byte| *byte == b':').filter(|part| !part.is_empty()) {
@@ -99,7 +99,7 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// The comma divides host and port, as the colon divides options; so an IPv6 address may not stand here, a name may.
+/// The comma divides host and port, as the colon divides options; so only a name is possible here, not an IPv6 address.
 fn tcp(value: &[u8]) -> Option<Destination> {
     let comma = value.iter().rposition(|byte| *byte == b',')?;
     let (host, port) = value.split_at_checked(comma)?;
@@ -107,7 +107,7 @@ fn tcp(value: &[u8]) -> Option<Destination> {
     (!host.is_empty() && port != 0).then(|| Destination::Tcp(host.to_vec(), port))
 }
 
-/// Pieces are aligned powers of two: what is no power of two is rounded down to one.
+/// Pieces are aligned powers of two: other numbers are rounded down to one.
 fn range(bytes: u64) -> Option<usize> {
     let bytes = usize::try_from(bytes).ok().filter(|bytes| (1..=128).contains(bytes))?;
     Some(1 << bytes.ilog2())
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named_and_passed_over() {
+    fn invalid_parts_are_named_and_skipped() {
         let (options, said) = parse("colour=red:range=0:tcp=nowhere:fd=x:flush:enabled=1:range=20");
         assert_eq!(options.range_bytes, 16);
         assert_eq!(said.len(), 5, "{said:?}");

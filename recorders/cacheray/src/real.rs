@@ -1,4 +1,4 @@
-//! The functions that the recorder stands in front of: the next ones of their name in the order of loading.
+//! The functions that the recorder intercepts: the next ones with their name in the order of loading.
 
 use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -125,7 +125,7 @@ early! {
     }
 }
 
-/// Looks the three up while nothing is held: later they may be called first where another thread loads a library.
+/// Looks the three up while no lock is held: their first call may otherwise be while another thread loads a library.
 pub(crate) fn prepare() {
     let mut byte = 0_u8;
     let at: *mut c_void = (&raw mut byte).cast();
@@ -160,7 +160,7 @@ pub(crate) fn function(cache: &AtomicPtr<c_void>, name: &'static CStr) -> *mut c
     if found.is_null() { missing(name) } else { found }
 }
 
-/// The same for functions that there is another way for.
+/// The same for functions that have a substitute.
 pub(crate) fn optional(cache: &AtomicPtr<c_void>, name: &'static CStr) -> *mut c_void {
     find(cache, name)
 }
@@ -207,7 +207,7 @@ pub(crate) unsafe fn calloc(count: usize, bytes: usize) -> *mut c_void {
     }
 }
 
-/// The C library's `free`; what came from the arena stays.
+/// The C library's `free`; memory from the arena is kept.
 pub(crate) unsafe fn free(at: *mut c_void) {
     // The C library may free the text of an error while it looks something up: that once, it stays.
     if is_of_arena(at) || (FREE.load(Relaxed).is_null() && LOOKING.load(Relaxed) > 0) {
@@ -255,8 +255,8 @@ pub(crate) fn is_of_arena(at: *mut c_void) -> bool {
     (at as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES
 }
 
-/// The address of a function that the recorder stands in front of, for entries that jump to it. Each entry gives its
-/// name from one place, by which it is known again: programs may jump often.
+/// The address of a function that the recorder intercepts, for entries that jump to it. Each entry passes its name from
+/// one place, by which it is recognized again: programs may jump often.
 pub(crate) extern "C" fn address(name: *const c_char) -> *mut c_void {
     /// More than there are entries that ask.
     const SLOTS: usize = 32;

@@ -4,7 +4,7 @@
 pub(crate) const ACCESS_BYTES: usize = 18;
 /// Bytes of a remove: tag, address, thread.
 pub(crate) const REMOVE_BYTES: usize = 17;
-/// Bytes of an add in front of its name: tag, address, thread, element bytes, elements, name bytes.
+/// Bytes of an add before its name: tag, address, thread, element bytes, elements, name bytes.
 pub(crate) const ADD_BYTES: usize = 29;
 
 pub(crate) const READ: u8 = 0;
@@ -16,7 +16,7 @@ pub(crate) const ATOMIC: u8 = 0x40;
 /// Flag of an access: the compiler could not prove that it is aligned.
 pub(crate) const UNALIGNED: u8 = 0x80;
 
-/// An add, with its name as it stands.
+/// An add, with its name unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Add<'a> {
     pub(crate) address: u64,
@@ -48,7 +48,7 @@ pub(crate) fn remove(address: u64, thread: u64) -> [u8; REMOVE_BYTES] {
     bytes
 }
 
-/// Encodes an add's part in front of its name.
+/// Encodes the part of an add before its name.
 pub(crate) fn add(add: &Add<'_>) -> [u8; ADD_BYTES] {
     let mut bytes = [ADD; ADD_BYTES];
     bytes[1..9].copy_from_slice(&add.address.to_le_bytes());
@@ -59,8 +59,8 @@ pub(crate) fn add(add: &Add<'_>) -> [u8; ADD_BYTES] {
     bytes
 }
 
-/// Bytes of whole records that lie within the first `sent` bytes of records that stand one behind the other.
-pub(crate) fn whole(records: &[u8], sent: usize) -> usize {
+/// Bytes of complete records within the first `sent` bytes of consecutive records.
+pub(crate) fn complete_bytes(records: &[u8], sent: usize) -> usize {
     let mut at = 0;
     while let Some(tag) = records.get(at) {
         let name = records.get(at + 25..).and_then(|rest| rest.first_chunk()).map_or(0, |n| u32::from_le_bytes(*n));
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_access_stands_on_the_wire_as_the_format_says() {
+    fn an_access_is_encoded_as_the_format_requires() {
         let bytes = access(0xc1, 0x8877_6655_4433_2211, 0xab, 0x1020_3040_5060_7080);
         let mut expected = vec![0xc1];
         expected.extend(0x8877_6655_4433_2211_u64.to_le_bytes());
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_was_written_is_cut_to_whole_records() {
+    fn a_written_part_is_cut_to_complete_records() {
         let name = b"struct.Node";
         let head = add(&Add { address: 1, thread: 2, element_bytes: 3, elements: 4, name });
         let mut bytes = access(0, 1, 4, 0).to_vec();
@@ -102,7 +102,7 @@ mod tests {
         let ends = [0, 18, 18 + 40, 18 + 40 + 17];
         for sent in 0..=bytes.len() {
             let expected = ends.iter().rfind(|end| **end <= sent).copied();
-            assert_eq!(Some(whole(&bytes, sent)), expected, "{sent}");
+            assert_eq!(Some(complete_bytes(&bytes, sent)), expected, "{sent}");
         }
     }
 }

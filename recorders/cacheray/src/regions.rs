@@ -1,4 +1,4 @@
-//! Which allocations are recorded and live: what keeps one allocation from being recorded twice.
+//! Which allocations are recorded and live: prevents one allocation from being recorded twice.
 
 use std::collections::HashMap;
 use std::hash::Hasher;
@@ -9,8 +9,8 @@ use crate::record::Add;
 pub(crate) const PENDING_MAX: usize = 16;
 /// Other threads' records after which an add is written, annotated or not.
 const PATIENCE: u32 = 1 << 20;
-/// Accesses of its own thread, elsewhere, after which an add is written: what stores a pointer and loads it again in
-/// front of the annotation.
+/// Accesses of its own thread, elsewhere, after which an add is written: a pointer may be stored and loaded again
+/// before the annotation.
 const OWN_PATIENCE: u32 = 8;
 /// Distinct names that are kept; beyond that, unknown places share one.
 const NAMES_MAX: usize = 1 << 20;
@@ -24,7 +24,7 @@ pub(crate) struct Region {
     name: u32,
     /// True when the type is the program's word and not the place of the call.
     pub(crate) is_typed: bool,
-    /// True when `realloc` kept the type: the program may still tell another.
+    /// True when `realloc` kept the type: the program may still declare another.
     pub(crate) is_kept: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Pending {
 pub(crate) enum Event {
     /// The thread reads or writes.
     Access,
-    /// The thread allocates, frees or tells a type.
+    /// The thread allocates, frees or declares a type.
     Region,
 }
 
@@ -89,7 +89,7 @@ impl Regions {
         number
     }
 
-    /// Enters a region; gives the one that stood there.
+    /// Adds a region; returns the previous one at its address.
     pub(crate) fn insert(&mut self, address: usize, region: Region) -> Option<Region> {
         self.live.insert(address, region)
     }
@@ -102,7 +102,7 @@ impl Regions {
         self.live.remove(&address)
     }
 
-    /// The add that tells a region.
+    /// The add of a region.
     pub(crate) fn add(&self, address: usize, region: Region) -> Add<'_> {
         Add {
             address: address as u64,
@@ -134,7 +134,7 @@ impl Regions {
         self.waiting > 0
     }
 
-    /// Lets an add wait; gives the address of one that must not wait any longer, where there is no room.
+    /// Lets an add wait; returns the address of one that must not wait any longer, where there is no room.
     pub(crate) fn wait(&mut self, address: usize, region: Region, token: usize) -> Option<usize> {
         let bytes = u64::from(region.element_bytes) * u64::from(region.elements);
         let fresh = Pending { address, bytes, token, own: 0, age: 0 };
@@ -148,8 +148,8 @@ impl Regions {
         oldest.replace(fresh).map(|pending| pending.address)
     }
 
-    /// Takes one add that must be written before an event of thread `token` that touches `bytes` bytes at
-    /// `address`: those it touches, those that waited long, and its own where it is no mere access.
+    /// Takes one add that must be written before an event of thread `token` that touches `bytes` bytes at `address`:
+    /// those it touches, those that waited long, and the thread's own where it is not just an access.
     pub(crate) fn due(&mut self, event: Event, token: usize, address: usize, bytes: usize) -> Option<usize> {
         let last = (address as u64).saturating_add(bytes as u64);
         let is_due = |pending: &mut Pending| {
@@ -193,8 +193,8 @@ impl Regions {
 }
 
 impl Region {
-    /// A region of so many elements of so many bytes. Products beyond 32 bits are split anew: the wire has 32 bits
-    /// for each factor, and a large number of bytes is told rounded up to 16, as the C library's blocks are.
+    /// A region with this many elements of this size. Products beyond 32 bits are split anew: the wire has 32 bits for
+    /// each factor, and a large number of bytes is rounded up to 16, as the C library's blocks are.
     pub(crate) fn new(thread: u64, element_bytes: u64, elements: u64, name: u32, is_typed: bool) -> Self {
         let fits = |n: u64| u32::try_from(n).ok();
         let (element_bytes, elements) = match (fits(element_bytes), fits(elements)) {
@@ -300,8 +300,8 @@ mod tests {
     fn factors_that_do_not_fit_are_split_anew() {
         for bytes in [1_u64 << 32, (5 << 32) + 16, 100 << 30, (1 << 40) + 4096, 1 << 46] {
             let region = Region::new(0, bytes, 1, 0, false);
-            let told = u64::from(region.element_bytes) * u64::from(region.elements);
-            assert!(told >= bytes && told - bytes < u64::from(region.element_bytes), "{bytes} {region:?}");
+            let recorded = u64::from(region.element_bytes) * u64::from(region.elements);
+            assert!(recorded >= bytes && recorded - bytes < u64::from(region.element_bytes), "{bytes} {region:?}");
         }
         let plain = Region::new(0, 40, 1000, 0, false);
         assert_eq!((plain.element_bytes, plain.elements), (40, 1000));

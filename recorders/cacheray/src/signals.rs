@@ -1,5 +1,5 @@
-//! Signals that end the process: the buffer is written first. The program does not notice: what it sets goes before
-//! ours, and where it asks, it is told the default.
+//! Signals that end the process: the buffer is written first. The program does not notice: its own actions take
+//! precedence over ours, and a query returns the default.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -71,7 +71,8 @@ extern "C" fn on_fatal(signal: c_int, _info: *mut c_void, _context: *mut c_void)
     }
 }
 
-/// Gives the thread a stack for signals, so that even the end of its own stack is told. A thread that has one keeps it.
+/// Gives the thread a stack for signals, so that even the end of its own stack is recorded. A thread that has one keeps
+/// it.
 pub(crate) fn give_stack(me: &Local) {
     let mut now = sys::stack_t { sp: null_mut(), flags: 0, size: 0 };
     // SAFETY: asks only; `now` is valid for writing.
@@ -147,7 +148,7 @@ fn is_recording() -> bool {
     thread::with(|me| me.state() != thread::OFF)
 }
 
-/// Writes what is in the buffer, for a process that may be another program, or gone, after the call that follows.
+/// Writes the contents of the buffer, for a process that may be another program, or gone, after the call that follows.
 pub(crate) extern "C" fn before_the_end() {
     let errno = sys::errno();
     thread::with(|me| {

@@ -36,9 +36,10 @@ impl Site {
 /// Symbol tables by where their file is loaded.
 static MODULES: Mutex<Option<HashMap<usize, Option<Symbols>>>> = Mutex::new(None);
 
-/// `function+0x1f` for a return address; `file.so+0x1234` where the file names no function. What readers must know to
-/// judge the memory's contents stands behind it in brackets: `(calloc)` is zero, `(realloc)` begins with what the block
-/// removed before had, `(in file.so)` belongs to code that is not instrumented, whose writes are not in the trace.
+/// `function+0x1f` for a return address; `file.so+0x1234` where the file names no function. Remarks that readers need
+/// to judge the memory's contents follow in parentheses: `(calloc)` is zero, `(realloc)` begins with the contents of
+/// the block removed before, `(in file.so)` belongs to code that is not instrumented, whose writes are not in the
+/// trace.
 ///
 /// Called without holding the log: the loader's lock, which `dladdr` takes, is also held while constructors run,
 /// and those record.
@@ -50,7 +51,7 @@ pub(crate) fn name(site: Site) -> Vec<u8> {
         sname: std::ptr::null(),
         saddr: std::ptr::null_mut(),
     };
-    // The call itself stands in front of the address it returns to, maybe as the last instruction of its function.
+    // The call itself precedes the address it returns to, maybe as the last instruction of its function.
     let call = address.saturating_sub(1);
     // SAFETY: any address may be asked for; `info` is valid for writing.
     if unsafe { sys::dladdr(call as *const c_void, &mut info) } == 0 || info.fname.is_null() {
@@ -97,7 +98,7 @@ fn is_instrumented(path: &CStr, base: usize) -> bool {
 /// Names of templates can be thousands of bytes long, and would be most of the trace; upstream's checker takes 256.
 const NAME_BYTES_MAX: usize = 200;
 
-/// A name without what its brackets hold, where it is too long, and cut where that does not help.
+/// A name without the contents of its brackets if it is too long, and cut if that does not suffice.
 fn short(name: Vec<u8>) -> Vec<u8> {
     if name.len() <= NAME_BYTES_MAX {
         return name;
@@ -157,11 +158,11 @@ fn is_main(base: usize) -> bool {
     }
     // SAFETY: asks for a number.
     let headers = unsafe { getauxval(AT_PHDR) };
-    // The headers stand in the first page of the file.
+    // The headers are in the first page of the file.
     headers.wrapping_sub(base as u64) < 4096
 }
 
-/// C++ names are told as in the source, where the C++ library is there to do it.
+/// C++ names are written as in the source, if the C++ library is loaded to demangle them.
 fn readable(name: &[u8]) -> Vec<u8> {
     type Demangle = unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
     let plain = name.to_vec();
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_lose_what_their_brackets_hold() {
+    fn long_names_lose_the_contents_of_their_brackets() {
         let long = format!("a::b<{}>::operator<(c<d> const&, {})", "x<y>, ".repeat(50), "z".repeat(100));
         assert_eq!(short(long.into_bytes()), b"a::b<>::operator<()");
         let plain = b"f(int, std::vector<int>)".to_vec();

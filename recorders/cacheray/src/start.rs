@@ -16,13 +16,13 @@ use crate::thread::{self, Local};
 
 /// Set for programs that a recorded program starts: their trace goes beside the first one's.
 const RECORDED: &CStr = c"CACHERAY_RECORDED";
-/// What `LD_PRELOAD` said before `anytrace cacheray record` put the recorder there: programs that the recorded one
+/// The value of `LD_PRELOAD` before `anytrace cacheray record` added the recorder: programs that the recorded one
 /// starts are only recorded where they were built for it.
 const PRELOAD_BEFORE: &CStr = c"CACHERAY_PRELOAD_BEFORE";
-/// By these bytes `anytrace cacheray record` knows a program that has the recorder in it.
+/// Marks a program that contains the recorder for `anytrace cacheray record`.
 #[used]
 static MARK: &[u8] = b"anytrace cacheray recorder is linked in";
-/// The key whose destructor tells the end of a thread; one less, as 0 is a key too.
+/// The key whose destructor reports the end of a thread; one less, as 0 is a key too.
 static KEY: AtomicU32 = AtomicU32::new(0);
 /// True while a fork holds the log.
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -115,7 +115,7 @@ fn forget_preload() {
     }
 }
 
-/// What an environment variable says.
+/// The value of an environment variable.
 fn variable(name: &CStr) -> Option<Vec<u8>> {
     // SAFETY: the name ends in a zero byte; the value is copied before anything can change it.
     unsafe {
@@ -167,7 +167,7 @@ fn is_stream(path: &[u8]) -> bool {
     std::fs::metadata(std::ffi::OsStr::from_bytes(path)).is_ok_and(|meta| meta.file_type().is_fifo())
 }
 
-/// Where the trace goes, in words.
+/// The target of the trace, as text.
 pub(crate) fn place(to: &Destination) -> String {
     match to {
         Destination::File(path) | Destination::Unix(path) => String::from_utf8_lossy(path).into_owned(),

@@ -1,4 +1,4 @@
-//! What the recorder needs of the C library and the kernel, declared by hand: Linux on x86-64.
+//! The parts of the C library and the kernel that the recorder needs, declared by hand: Linux on x86-64.
 //!
 //! The engine has no dependency, so that it can be built by one call of `rustc` (see the crate's README).
 
@@ -165,7 +165,7 @@ pub(crate) fn pages(len: usize) -> *mut u8 {
     if at as usize == usize::MAX { std::ptr::null_mut() } else { at.cast() }
 }
 
-/// Writes a line to standard error as it stands, without allocating; what fails is let be.
+/// Writes a line to standard error unchanged, without allocating; failures are ignored.
 pub(crate) fn complain(parts: &[&[u8]]) {
     let mut line = [0_u8; 512];
     let mut used = 0;

@@ -14,9 +14,9 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Target {
     fd: c_int,
-    kind: Kind,
-    /// What the descriptor was when it was opened: programs close descriptors that they do not know, and get the
-    /// number again for a file of their own.
+    kind: TargetKind,
+    /// The identity of the descriptor when it was opened: programs close unknown descriptors, and get the number again
+    /// for a file of their own.
     dev: u64,
     ino: u64,
     /// Where a file can be opened again.
@@ -25,14 +25,14 @@ pub(crate) struct Target {
 
 /// How to write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TargetKind {
     File,
     Pipe,
     Socket,
     Other,
 }
 
-/// Why nothing more can be written.
+/// Why writing is no longer possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The descriptor is closed or is something else by now.
@@ -89,22 +89,22 @@ impl Target {
     fn of(fd: c_int, path: Option<CString>) -> Result<Self, Fault> {
         let found = stat(fd)?;
         let kind = match found.mode & sys::S_IFMT {
-            sys::S_IFREG => Kind::File,
-            sys::S_IFIFO => Kind::Pipe,
-            sys::S_IFSOCK => Kind::Socket,
-            _ => Kind::Other,
+            sys::S_IFREG => TargetKind::File,
+            sys::S_IFIFO => TargetKind::Pipe,
+            sys::S_IFSOCK => TargetKind::Socket,
+            _ => TargetKind::Other,
         };
         Ok(Self { fd, kind, dev: found.dev, ino: found.ino, path })
     }
 
     /// True where another process can have a file of its own beside this one.
     pub(crate) fn is_file(&self) -> bool {
-        self.kind == Kind::File
+        self.kind == TargetKind::File
     }
 
     /// True where writing may take as long as the reader likes.
     fn is_slow(&self) -> bool {
-        matches!(self.kind, Kind::Pipe | Kind::Socket)
+        matches!(self.kind, TargetKind::Pipe | TargetKind::Socket)
     }
 
     /// Leaves the descriptor to the process that opened it. Called in the child of a fork.
@@ -125,7 +125,7 @@ impl Target {
         let n = match self.kind {
             // SAFETY: `bytes` lives during the call; a raw call, as the C library's is a cancellation point, and a
             // thread cancelled here would hold the log for ever.
-            Kind::Socket => unsafe {
+            TargetKind::Socket => unsafe {
                 let flags = sys::MSG_DONTWAIT | sys::MSG_NOSIGNAL;
                 sys::syscall(
                     SYS_SENDTO,
@@ -138,11 +138,11 @@ impl Target {
                 )
             },
             // SAFETY: as above. A pipe that can be written to takes 4,096 bytes without waiting.
-            Kind::Pipe => unsafe {
+            TargetKind::Pipe => unsafe {
                 sys::syscall(sys::SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len().min(4096))
             },
             // SAFETY: as above.
-            Kind::File | Kind::Other => unsafe {
+            TargetKind::File | TargetKind::Other => unsafe {
                 sys::syscall(sys::SYS_WRITE, self.fd as c_long, bytes.as_ptr(), bytes.len())
             },
         };
@@ -169,7 +169,7 @@ impl Target {
         if stat(self.fd).is_ok_and(|now| (now.dev, now.ino) == (self.dev, self.ino)) {
             return Ok(());
         }
-        let path = self.path.take().filter(|_| self.kind == Kind::File).ok_or(Fault::Closed)?;
+        let path = self.path.take().filter(|_| self.kind == TargetKind::File).ok_or(Fault::Closed)?;
         // SAFETY: the path ends in a zero byte and lives during the call.
         let fd = unsafe { sys::open(path.as_ptr(), sys::O_WRONLY | sys::O_APPEND | sys::O_CLOEXEC) };
         let again = Self::of(fd, Some(path)).map_err(|_| Fault::Closed)?;
@@ -181,10 +181,10 @@ impl Target {
         Ok(())
     }
 
-    /// Cuts the last `bytes` off a file: what was written of a record that could not be finished.
+    /// Cuts the last `bytes` off a file: the part of a record that could not be finished.
     pub(crate) fn cut(&self, bytes: usize) {
         const SEEK_END: c_long = 2;
-        if self.kind != Kind::File || bytes == 0 {
+        if self.kind != TargetKind::File || bytes == 0 {
             return;
         }
         // SAFETY: works on numbers only; the descriptor was looked at before this write.
@@ -228,7 +228,7 @@ fn fault(error: std::io::Error) -> Fault {
     Fault::Errno(error.raw_os_error().unwrap_or(sys::EINVAL))
 }
 
-/// The path as it stands, from the root: the program may go elsewhere before it forks.
+/// The path made absolute: the program may change its directory before it forks.
 fn absolute(path: &[u8]) -> Vec<u8> {
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -1,4 +1,4 @@
-//! What the recorder keeps for each thread, and how it knows that it interrupts itself.
+//! The state of the recorder for each thread, and how it detects that it interrupts itself.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, compiler_fence, fence};
@@ -35,7 +35,7 @@ pub(crate) struct Local {
     given: AtomicU64,
     /// Calls of `__tsan_ignore_thread_begin` without their end.
     pub(crate) quiet: AtomicUsize,
-    /// What `free` was given last, to tell an annotation that follows it from one of its own.
+    /// The last argument of `free`, to distinguish an annotation that follows it from one without it.
     pub(crate) freed: AtomicUsize,
     /// What gcc's hooks recorded last of a struct's copy, and where: `hooks::memory`.
     pub(crate) copied_from: AtomicUsize,
@@ -48,7 +48,7 @@ pub(crate) struct Local {
     pub(crate) stack: AtomicPtr<u8>,
     ring: AtomicPtr<u8>,
     written: AtomicUsize,
-    drained: AtomicUsize,
+    taken: AtomicUsize,
     lost: AtomicU64,
 }
 
@@ -78,7 +78,7 @@ thread_local! {
             stack: AtomicPtr::new(std::ptr::null_mut()),
             ring: AtomicPtr::new(std::ptr::null_mut()),
             written: AtomicUsize::new(0),
-            drained: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
         }
     };
@@ -90,7 +90,7 @@ pub(crate) fn with<R>(run: impl FnOnce(&Local) -> R) -> R {
     LOCAL.with(run)
 }
 
-/// Where the stack stands.
+/// The stack pointer.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     let at: usize;
@@ -165,14 +165,14 @@ impl Local {
     /// True when a handler has left records behind.
     #[inline(always)]
     pub(crate) fn has_spilled(&self) -> bool {
-        self.written.load(Relaxed) != self.drained.load(Relaxed)
+        self.written.load(Relaxed) != self.taken.load(Relaxed)
     }
 
-    /// True when the call of the recorder that seems to go on was left by a jump out of a signal handler that nobody
-    /// told us of.
+    /// True when the call of the recorder that seems to be active was left by a jump out of a signal handler that was
+    /// not reported to us.
     ///
-    /// Stacks grow downward: what runs while that call stands on this stack has a lower stack pointer. Alternate
-    /// signal stacks are told apart, as they may lie anywhere.
+    /// Stacks grow downward: code that runs while that call is on this stack has a lower stack pointer. Alternate
+    /// signal stacks are distinguished, as they may be anywhere.
     pub(crate) fn is_abandoned(&self) -> bool {
         let then = self.state();
         let slack = if then & SECTION != 0 { FRAMES_BYTES } else { 0 };
@@ -197,7 +197,7 @@ impl Local {
         // A handler may be faster than the call that gives the thread its id.
         let ring = if self.id() == NO_ID { std::ptr::null_mut() } else { self.ring() };
         let start = self.written.load(Relaxed);
-        if ring.is_null() || start - self.drained.load(Relaxed) + bytes.len() > RING_BYTES {
+        if ring.is_null() || start - self.taken.load(Relaxed) + bytes.len() > RING_BYTES {
             self.lost.fetch_add(1, Relaxed);
             return;
         }
@@ -230,10 +230,10 @@ impl Local {
     }
 
     /// Hands out spilled bytes in order, in parts. Called when the thread holds the log.
-    pub(crate) fn drain(&self, mut take: impl FnMut(&[u8])) {
+    pub(crate) fn read_spilled(&self, mut take: impl FnMut(&[u8])) {
         let ring = self.ring.load(Relaxed);
         while self.has_spilled() && !ring.is_null() {
-            let from = self.drained.load(Relaxed);
+            let from = self.taken.load(Relaxed);
             let bytes = self.written.load(Relaxed) - from;
             let mut part = [0_u8; 1024];
             let n = bytes.min(part.len());
@@ -242,7 +242,7 @@ impl Local {
                 *byte = unsafe { ring.add((from + i) % RING_BYTES).read() };
             }
             take(part.get(..n).unwrap_or(&[]));
-            self.drained.store(from + n, Relaxed);
+            self.taken.store(from + n, Relaxed);
         }
     }
 
@@ -256,7 +256,7 @@ impl Local {
         self.id.store(NO_ID, Relaxed);
         self.given.store(NO_ID, Relaxed);
         self.freed.store(0, Relaxed);
-        self.drained.store(self.written.load(Relaxed), Relaxed);
+        self.taken.store(self.written.load(Relaxed), Relaxed);
         if !self.is_inside() {
             self.set_state(FRESH);
         }
@@ -265,7 +265,7 @@ impl Local {
     /// Gives back what the thread got, at its end.
     pub(crate) fn release(&self) {
         let ring = self.ring.swap(std::ptr::null_mut(), Relaxed);
-        self.drained.store(self.written.load(Relaxed), Relaxed);
+        self.taken.store(self.written.load(Relaxed), Relaxed);
         if !ring.is_null() {
             // SAFETY: the ring is this thread's own mapping of that length, and the pointer to it is gone.
             unsafe { sys::munmap(ring.cast(), RING_BYTES) };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn spilled_bytes_come_back_in_order_and_what_finds_no_room_is_counted() {
+    fn spilled_bytes_come_back_in_order_and_bytes_without_room_are_counted() {
         std::thread::spawn(|| {
             with(|me| {
                 me.set_id(0);
@@ -306,7 +306,7 @@ mod tests {
                 }
                 assert!(me.has_spilled());
                 let mut bytes = 0;
-                me.drain(|part| {
+                me.read_spilled(|part| {
                     assert!(part.iter().all(|byte| *byte == 7));
                     bytes += part.len();
                 });
@@ -314,7 +314,7 @@ mod tests {
                 assert_eq!(me.take_lost(), 5);
                 me.spill(&[1, 2, 3]);
                 let mut last = Vec::new();
-                me.drain(|part| last.extend_from_slice(part));
+                me.read_spilled(|part| last.extend_from_slice(part));
                 assert_eq!(last, [1, 2, 3]);
                 me.release();
             });

@@ -1,4 +1,4 @@
-//! Accesses of real programs: as many, of such sizes, at such places as their sources say.
+//! Accesses of real programs: their number, sizes and places agree with the sources.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -64,7 +64,7 @@ fn unaligned_accesses_are_flagged_by_clang_and_split_by_gcc() {
 }
 
 #[test]
-fn copies_are_told_as_ranges_where_the_compiler_tells_them() {
+fn copies_are_recorded_as_ranges_where_the_compiler_reports_them() {
     each_compiler("accesses.c", &[], |with, run| {
         let bytes = |records: &[Owned], kind| {
             records.iter().filter(|record| record.is(kind)).map(|record| usize::from(record.size)).sum::<usize>()
@@ -75,9 +75,12 @@ fn copies_are_told_as_ranges_where_the_compiler_tells_them() {
             assert_eq!(bytes(&run.inside("struct big"), Kind::Read), 40, "{with}");
             assert_eq!(bytes(&run.inside("struct.to"), Kind::Write), 40, "{with}");
         }
-        let told = run.inside("signed char");
-        assert!(bytes(&told, Kind::Read) == 100 || bytes(&told, Kind::Read) == 200, "{with}: by hand, and by memcpy");
-        assert!(told.iter().all(|record| record.size.is_power_of_two() && record.size <= 16), "{with}");
+        let inside = run.inside("signed char");
+        assert!(
+            bytes(&inside, Kind::Read) == 100 || bytes(&inside, Kind::Read) == 200,
+            "{with}: by hand, and by memcpy"
+        );
+        assert!(inside.iter().all(|record| record.size.is_power_of_two() && record.size <= 16), "{with}");
     });
 }
 
@@ -120,7 +123,7 @@ fn access_sizes(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn atomics_do_what_they_are_for_and_a_failed_comparison_writes_nothing() {
+fn atomics_work_and_a_failed_comparison_writes_nothing() {
     each_compiler("atomics.c", &["-Wno-psabi"], |with, run| {
         for (name, size) in [("unsigned char", 1), ("unsigned short", 2), ("unsigned", 4), ("unsigned long", 8)] {
             let all = run.inside(name);

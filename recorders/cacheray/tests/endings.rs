@@ -1,4 +1,4 @@
-//! However a process ends, what it did is in the trace; what it doubles into has a trace of its own.
+//! However a process ends, its accesses are in the trace; a fork has a trace of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -14,7 +14,7 @@ fn program(bench: &Bench) -> PathBuf {
 }
 
 #[test]
-fn every_ending_leaves_a_whole_trace() {
+fn every_ending_leaves_a_complete_trace() {
     let bench = Bench::new();
     let program = program(&bench);
     // Mode, exit code, or signal below zero.
@@ -51,7 +51,7 @@ fn every_ending_leaves_a_whole_trace() {
 }
 
 #[test]
-fn what_runs_at_the_end_is_recorded() {
+fn functions_that_run_at_the_end_are_recorded() {
     let bench = Bench::new();
     let run = bench.run(&program(&bench), &["atexit"], "");
     assert_eq!(run.inside("after").len(), 5);
@@ -71,7 +71,7 @@ fn a_forked_process_has_a_trace_of_its_own_and_nothing_is_written_twice() {
 }
 
 #[test]
-fn a_forked_process_that_becomes_another_program_leaves_what_it_did() {
+fn a_forked_process_that_becomes_another_program_leaves_its_accesses() {
     let bench = Bench::new();
     let run = bench.run(&program(&bench), &["fork-exec"], "");
     assert_eq!(run.text(), "hello");
@@ -167,7 +167,7 @@ fn a_limit_of_the_files_length_ends_the_recording_and_not_the_program() {
     let run = bench.run(&program(&bench), &["limit"], "malloc=0");
     assert!(run.output.status.success(), "{:?}", run.output.status);
     assert!(run.complaint().contains("cannot write the trace"), "{}", run.complaint());
-    // Whole records only.
+    // Complete records only.
     assert!(bench.path("t.trace").metadata().unwrap().len() > 8100);
     assert!(run.records.len() > 400);
 }

@@ -1,4 +1,4 @@
-//! What the C library writes and reads for a program, byte by byte.
+//! The C library's writes and reads for a program, byte by byte.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 

@@ -1,4 +1,4 @@
-//! Allocations: each once, typed where the program tells a type.
+//! Allocations: each is recorded once, with a type where the program declares one.
 
 mod common;
 
@@ -17,13 +17,13 @@ fn runs(mode: &str, options: &str, mut check: impl FnMut(&Run)) {
 
 /// Adds and removes as text, without addresses.
 fn story(run: &Run) -> Vec<String> {
-    let told = run.records.iter().filter(|record| matches!(record.kind, Kind::RttaAdd | Kind::RttaRemove));
+    let changes = run.records.iter().filter(|record| matches!(record.kind, Kind::RttaAdd | Kind::RttaRemove));
     let line = |record: &common::Owned| match record.kind {
         Kind::RttaAdd => format!("add {}*{} {}", record.element_bytes, record.elements, record.name),
         _ if record.address == 0 => "remove 0".to_owned(),
         _ => "remove".to_owned(),
     };
-    told.map(line).collect()
+    changes.map(line).collect()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn malloc_0_leaves_them_out() {
 }
 
 #[test]
-fn annotated_allocations_are_told_once_with_or_without_malloc() {
+fn annotated_allocations_are_recorded_once_with_or_without_malloc() {
     for options in ["", "malloc=0"] {
         runs("annotated", options, |run| {
             let mut expected = vec!["add 16*1 struct node".to_owned(); 10];
@@ -79,29 +79,29 @@ fn upstreams_callbacks_mean_what_they_mean_there() {
 #[test]
 fn an_annotation_may_come_a_little_late() {
     runs("late", "", |run| {
-        let told = story(run);
-        assert_eq!(told[..2], ["add 16*1 struct.node", "remove"]);
-        assert!(told[2].starts_with("add 24*1 late+0x") || told[2].starts_with("add 24*1 main+0x"), "{told:?}");
-        assert_eq!(told[3..], ["remove", "add 8*3 long", "remove"]);
+        let story = story(run);
+        assert_eq!(story[..2], ["add 16*1 struct.node", "remove"]);
+        assert!(story[2].starts_with("add 24*1 late+0x") || story[2].starts_with("add 24*1 main+0x"), "{story:?}");
+        assert_eq!(story[3..], ["remove", "add 8*3 long", "remove"]);
     });
 }
 
 #[test]
-fn a_type_that_realloc_kept_ends_where_it_is_told_anew() {
+fn a_type_that_realloc_kept_ends_where_it_is_declared_anew() {
     runs("retyped", "", |run| {
         let one = |count, bytes| {
             let kept = format!("add 8*{count} long");
             ["add 8*10 long", "remove", &kept, "remove", &format!("add {bytes}*1 short"), "remove"].map(str::to_owned)
         };
-        let told: Vec<_> = story(run).into_iter().filter(|line| !line.starts_with("add 100*1")).collect();
-        assert_eq!(told[..6], one(12, 96));
-        assert_eq!(told[6..12], one(10000, 80000));
-        assert_eq!(told[12..], ["remove"], "the wall");
+        let story: Vec<_> = story(run).into_iter().filter(|line| !line.starts_with("add 100*1")).collect();
+        assert_eq!(story[..6], one(12, 96));
+        assert_eq!(story[6..12], one(10000, 80000));
+        assert_eq!(story[12..], ["remove"], "the wall");
     });
 }
 
 #[test]
-fn an_add_stands_in_front_of_the_first_access_to_its_region() {
+fn an_add_precedes_the_first_access_to_its_region() {
     runs("annotated", "", |run| {
         for (at, record) in run.records.iter().enumerate().filter(|(_, record)| record.size == 8) {
             let covers = |add: &common::Owned| {

@@ -69,12 +69,15 @@ fn a_stable_program_is_recorded_by_hand() {
         assert!(run.output.status.success(), "{}", run.complaint());
         let adds = run.adds();
         let typed: Vec<_> = adds.iter().filter(|add| add.name == "particles::Particle").collect();
-        let told: Vec<_> = typed.iter().map(|add| (add.element_bytes, add.elements)).collect();
+        let sizes: Vec<_> = typed.iter().map(|add| (add.element_bytes, add.elements)).collect();
         // The box, the vector and what it grows to, the array on the stack.
-        assert!(told.contains(&(24, 9)) || told.contains(&(24, 16)) || told.contains(&(24, 8)), "{options}: {told:?}");
-        assert_eq!(told.first(), Some(&(24, 1)), "{options}: {told:?}");
-        assert_eq!(told.get(1), Some(&(24, 4)), "{options}: {told:?}");
-        assert_eq!(told.last(), Some(&(24, 2)), "{options}: {told:?}");
+        assert!(
+            sizes.contains(&(24, 9)) || sizes.contains(&(24, 16)) || sizes.contains(&(24, 8)),
+            "{options}: {sizes:?}"
+        );
+        assert_eq!(sizes.first(), Some(&(24, 1)), "{options}: {sizes:?}");
+        assert_eq!(sizes.get(1), Some(&(24, 4)), "{options}: {sizes:?}");
+        assert_eq!(sizes.last(), Some(&(24, 2)), "{options}: {sizes:?}");
         let pair = run.add("struct.Pair");
         assert_eq!((pair.element_bytes, pair.elements), (8, 2), "{options}");
         let count = |kind| {
@@ -88,7 +91,7 @@ fn a_stable_program_is_recorded_by_hand() {
 }
 
 #[test]
-fn layouts_are_told_as_type_data() {
+fn layouts_are_written_as_type_data() {
     let bench = Bench::new();
     let program = program(&bench, &interface(&bench, &["engine"], &[]), &[]);
     let run = bench.run(&program, &["layouts"], "enabled=0");

@@ -1,4 +1,4 @@
-//! Threads: right ids, whole records, the program's own order.
+//! Threads: right ids, complete records, the program's own order.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -83,7 +83,7 @@ fn two_threads_hammering_for_seconds_tear_no_record() {
 }
 
 #[test]
-fn forks_while_another_thread_records_leave_whole_traces() {
+fn forks_while_another_thread_records_leave_complete_traces() {
     let bench = Bench::new();
     let program = bench.build("gcc", "threads.c", &["-O1"]);
     let run = bench.run(&program, &["forks", "40"], "malloc=0");
@@ -98,7 +98,7 @@ fn forks_while_another_thread_records_leave_whole_traces() {
 }
 
 #[test]
-fn what_threads_pass_by_atomics_stands_in_the_order_they_passed_it() {
+fn records_of_values_passed_by_atomics_are_in_the_order_of_passing() {
     for compiler in compilers() {
         let bench = Bench::new();
         let program = bench.build(compiler, "threads.c", &["-O1"]);
@@ -110,7 +110,7 @@ fn what_threads_pass_by_atomics_stands_in_the_order_they_passed_it() {
 }
 
 #[test]
-fn allocations_of_several_threads_are_each_told_once() {
+fn allocations_of_several_threads_are_each_recorded_once() {
     let bench = Bench::new();
     let program = bench.build("gcc", "threads.c", &["-O1"]);
     for options in ["", "malloc=0"] {
@@ -146,7 +146,7 @@ fn a_descriptor_a_socket_and_a_port_take_the_trace_too() {
     use std::io::Read;
     let bench = Bench::new();
     let program = bench.build("gcc", "threads.c", &["-O1"]);
-    let whole = bench.run(&program, &["counts", "2"], "malloc=0").records.len();
+    let expected = bench.run(&program, &["counts", "2"], "malloc=0").records.len();
     let run = |options: &str| {
         let mut command = Command::new(&program);
         command.args(["counts", "2"]).env("CACHERAY_OPTIONS", format!("malloc=0:{options}"));
@@ -155,7 +155,7 @@ fn a_descriptor_a_socket_and_a_port_take_the_trace_too() {
     let check = |bytes: &[u8]| {
         let trace = bench.path("copy.trace");
         std::fs::write(&trace, bytes).unwrap();
-        assert_eq!(common::read(&trace).len(), whole);
+        assert_eq!(common::read(&trace).len(), expected);
     };
     check(&run("fd=1").output().unwrap().stdout);
 

@@ -23,7 +23,7 @@ pub struct Header {
     /// Stream: a thread of execution.
     pub stream: u32,
     /// Number of the event in its stream, from 0, modulo 2^32. An event that could not be kept should take its number
-    /// all the same: the gap tells the reader of the loss.
+    /// all the same: the gap shows the loss to the reader.
     pub counter: u32,
     /// Substream: a task on the thread, or 0.
     pub substream: u64,
@@ -99,7 +99,7 @@ pub struct Event<'b, B: Buffer> {
 }
 
 impl<'b, B: Buffer> Event<'b, B> {
-    /// More attributes for a body that stands at the end of the buffer; without `finish` only they are taken back.
+    /// More attributes for a body at the end of the buffer; without `finish` only they are removed again.
     pub fn append(buffer: &'b mut B) -> Self {
         Self::start(buffer, None)
     }
@@ -266,11 +266,11 @@ mod tests {
     #[test]
     fn a_body_after_its_head_is_the_event() {
         let header = Header { stream: 1, counter: 2, substream: 3, start_ns: 4, end_ns: 5 };
-        let (mut whole, mut parts) = (Vec::new(), Vec::new());
-        event(&mut whole, &header, "name").str("a", "b").finish().unwrap();
+        let (mut once, mut parts) = (Vec::new(), Vec::new());
+        event(&mut once, &header, "name").str("a", "b").finish().unwrap();
         body(&mut parts, "name").finish().unwrap();
         Event::append(&mut parts).str("a", "b").finish().unwrap();
-        assert_eq!(whole, [&head(&header, parts.len()).unwrap()[..], &parts].concat());
+        assert_eq!(once, [&head(&header, parts.len()).unwrap()[..], &parts].concat());
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Encodes packets of the [Heph](https://github.com/Thomasdezeeuw/heph) trace format, version 0.1.0.
 //!
 //! `no_std`, no dependencies, no allocation of its own: a packet is appended to a buffer of the caller, which is a
-//! `Vec<u8>`, a [`Slice`] of fixed size, or anything that is a [`Buffer`]. A packet is there whole or not at all, and
-//! its size is always right: strings past 65,535 bytes are cut at a character and marked ([`CUT_MARK`]), arrays past
-//! 65,535 elements are cut and followed by an attribute with their true length.
+//! `Vec<u8>`, a [`Slice`] of fixed size, or anything that is a [`Buffer`]. A packet is stored completely or not at all,
+//! and its size is always right: strings past 65,535 bytes are cut at a character and marked ([`CUT_MARK`]), arrays
+//! past 65,535 elements are cut and followed by an attribute with their true length.
 //!
 //! The example of the format's document, byte for byte:
 //!
@@ -34,7 +34,7 @@
 //! let mut slice = Slice::new(&mut bytes);
 //! event(&mut slice, &Header::default(), "poll").u64("n", 3).finish()?;
 //! assert_eq!(slice.as_bytes().len(), 58);
-//! // What does not fit is not there in part.
+//! // A packet that does not fit is not stored in part.
 //! assert_eq!(event(&mut slice, &Header::default(), "poll").finish(), Err(Error::Full));
 //! assert_eq!(slice.as_bytes().len(), 58);
 //! # Ok::<(), Error>(())
@@ -43,9 +43,9 @@
 //! Where the same description and attributes are written many times (a task that is polled again and again), encode
 //! them once by [`body`] and put only the [`head`] before each.
 //!
-//! The rules that an encoder cannot keep for its caller: the counter is the number of the event in its stream, from 0,
-//! modulo 2^32; a trace should start with its [`epoch`], once again in each file and on each connection that is to
-//! stand alone; an event is written when it is over, so the inner ones come first.
+//! The rules that the caller must follow: the counter is the number of the event in its stream, from 0, modulo 2^32; a
+//! trace should start with its [`epoch`], once again in each file and on each connection that is to be read
+//! independently; an event is written when it is over, so the inner ones come first.
 
 #![no_std]
 #![forbid(unsafe_code)]

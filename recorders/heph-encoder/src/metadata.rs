@@ -1,4 +1,4 @@
-//! Metadata packets: options of the whole trace.
+//! Metadata packets: options of the entire trace.
 
 use crate::METADATA_MAGIC;
 use crate::buffer::{Buffer, Error};

@@ -7,7 +7,7 @@ use crate::buffer::{Buffer, Error};
 /// Longest string of the format, in bytes: its length has 16 bits.
 pub const TEXT_BYTES_MAX: usize = u16::MAX as usize;
 
-/// How a string ends that was longer than [`TEXT_BYTES_MAX`]; the whole of it, mark included, is at most so long.
+/// The end of a string that was longer than [`TEXT_BYTES_MAX`]; the result, mark included, is at most that long.
 pub const CUT_MARK: &str = "…";
 
 /// Appends a string.
@@ -38,12 +38,12 @@ pub(crate) fn push_fmt<B: Buffer>(buffer: &mut B, arguments: fmt::Arguments<'_>)
     buffer.push(&[0; 2])?;
     let start = length_at + 2;
     let mut writer = Capped { buffer, used: 0, error: None };
-    let is_whole = writer.write_fmt(arguments).is_ok();
+    let is_complete = writer.write_fmt(arguments).is_ok();
     if let Some(error) = writer.error {
         return Err(error);
     }
     let mut used = writer.used;
-    if !is_whole {
+    if !is_complete {
         let bytes = buffer.as_mut_bytes().get(start..).unwrap_or_default();
         let kept = floor_char_boundary(bytes, TEXT_BYTES_MAX - CUT_MARK.len());
         buffer.truncate(start + kept);

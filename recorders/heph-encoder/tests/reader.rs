@@ -1,4 +1,4 @@
-//! What is encoded is read back by anytrace's reader, which shares no code with the encoder.
+//! Encoded packets are read back by anytrace's reader, which shares no code with the encoder.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -7,7 +7,7 @@ use anytrace_heph::{Array, Attributes, Packet, parse};
 use heph_encoder::{Error, Event, Header, Slice, body, epoch, event, event_fmt, head, option};
 use proptest::prelude::*;
 
-/// An attribute as it is told to the encoder.
+/// An attribute to be encoded.
 #[derive(Debug, Clone)]
 enum Value {
     Unsigned(u64),
@@ -39,13 +39,13 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 #[derive(Debug, Clone)]
-struct Told {
+struct Sample {
     header: Header,
     description: String,
     attributes: Vec<(String, Value)>,
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn sample() -> impl Strategy<Value = Sample> {
     let header = any::<(u32, u32, u64, u64, u64)>().prop_map(|(stream, counter, substream, start_ns, end_ns)| Header {
         stream,
         counter,
@@ -54,7 +54,7 @@ fn told() -> impl Strategy<Value = Told> {
         end_ns,
     });
     let attributes = prop::collection::vec((".{0,12}", value()), 0..8);
-    (header, ".{0,40}", attributes).prop_map(|(header, description, attributes)| Told {
+    (header, ".{0,40}", attributes).prop_map(|(header, description, attributes)| Sample {
         header,
         description,
         attributes,
@@ -78,13 +78,13 @@ fn add<B: heph_encoder::Buffer>(event: &mut Event<'_, B>, attributes: &[(String,
     }
 }
 
-fn encode<B: heph_encoder::Buffer>(buffer: &mut B, told: &Told) -> Result<(), Error> {
-    let mut event = event(buffer, &told.header, &told.description);
-    add(&mut event, &told.attributes);
+fn encode<B: heph_encoder::Buffer>(buffer: &mut B, sample: &Sample) -> Result<(), Error> {
+    let mut event = event(buffer, &sample.header, &sample.description);
+    add(&mut event, &sample.attributes);
     event.finish()
 }
 
-/// What the reader should say of an attribute, in words.
+/// The reader's expected value of an attribute, as text.
 fn expected(value: &Value) -> String {
     let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     match value {
@@ -136,7 +136,7 @@ fn one(bytes: &[u8]) -> anytrace_heph::Event<'_> {
     event
 }
 
-fn same(event: &anytrace_heph::Event<'_>, told: &Told) {
+fn same(event: &anytrace_heph::Event<'_>, sample: &Sample) {
     let header = Header {
         stream: event.header.stream,
         counter: event.header.counter,
@@ -144,38 +144,38 @@ fn same(event: &anytrace_heph::Event<'_>, told: &Told) {
         start_ns: event.header.start_ns,
         end_ns: event.header.end_ns,
     };
-    assert_eq!((header, event.description()), (told.header, told.description.as_str()));
-    let wanted: Vec<_> = told.attributes.iter().map(|(name, value)| (name.clone(), expected(value))).collect();
+    assert_eq!((header, event.description()), (sample.header, sample.description.as_str()));
+    let wanted: Vec<_> = sample.attributes.iter().map(|(name, value)| (name.clone(), expected(value))).collect();
     assert_eq!(read(event.attributes()), wanted);
 }
 
 proptest! {
     #[test]
-    fn events_are_read_back_as_they_were_told(events in prop::collection::vec(told(), 1..6)) {
+    fn encoded_events_are_read_back(events in prop::collection::vec(sample(), 1..6)) {
         let mut bytes = Vec::new();
-        for told in &events {
-            encode(&mut bytes, told).unwrap();
+        for sample in &events {
+            encode(&mut bytes, sample).unwrap();
         }
         let mut rest = bytes.as_slice();
-        for told in &events {
+        for sample in &events {
             let Ok((Packet::Event(event), used)) = parse(rest, u64::MAX) else { panic!("no event") };
-            same(&event, told);
+            same(&event, sample);
             rest = &rest[used..];
         }
         prop_assert!(rest.is_empty());
     }
 
     #[test]
-    fn a_slice_holds_a_packet_whole_or_not_at_all(first in told(), second in told(), room in 0_usize..400) {
+    fn a_slice_contains_a_complete_packet_or_nothing_of_it(first in sample(), second in sample(), room in 0_usize..400) {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         encode(&mut one, &first).unwrap();
         encode(&mut two, &second).unwrap();
         let mut bytes = vec![0xAA; room];
         let mut slice = Slice::new(&mut bytes);
         let mut wanted = Vec::new();
-        for (told, packet) in [(&first, &one), (&second, &two)] {
+        for (sample, packet) in [(&first, &one), (&second, &two)] {
             let fits = wanted.len() + packet.len() <= room;
-            prop_assert_eq!(encode(&mut slice, told).is_ok(), fits);
+            prop_assert_eq!(encode(&mut slice, sample).is_ok(), fits);
             if fits {
                 wanted.extend_from_slice(packet);
             }
@@ -184,17 +184,17 @@ proptest! {
     }
 
     #[test]
-    fn a_body_under_many_heads_is_as_many_events(told in told(), counters in prop::collection::vec(any::<u32>(), 1..4)) {
+    fn a_body_under_many_heads_is_as_many_events(sample in sample(), counters in prop::collection::vec(any::<u32>(), 1..4)) {
         let mut kept = Vec::new();
-        let mut event = body(&mut kept, &told.description);
-        add(&mut event, &told.attributes);
+        let mut event = body(&mut kept, &sample.description);
+        add(&mut event, &sample.attributes);
         event.finish().unwrap();
         drop(event);
         for counter in counters {
-            let told = Told { header: Header { counter, ..told.header }, ..told.clone() };
-            let mut whole = Vec::new();
-            encode(&mut whole, &told).unwrap();
-            prop_assert_eq!([&head(&told.header, kept.len()).unwrap()[..], &kept].concat(), whole);
+            let sample = Sample { header: Header { counter, ..sample.header }, ..sample.clone() };
+            let mut packet = Vec::new();
+            encode(&mut packet, &sample).unwrap();
+            prop_assert_eq!([&head(&sample.header, kept.len()).unwrap()[..], &kept].concat(), packet);
         }
     }
 
@@ -242,7 +242,7 @@ fn options_are_read_back() {
 }
 
 #[test]
-fn an_array_past_its_count_is_cut_and_its_length_told() {
+fn an_array_past_its_count_is_cut_and_its_length_added() {
     for (length, attributes) in [(65_535_usize, 1), (65_536, 2), (70_000, 2)] {
         let values: Vec<u64> = (0..length as u64).collect();
         let mut packet = Vec::new();
@@ -252,8 +252,8 @@ fn an_array_past_its_count_is_cut_and_its_length_told() {
         let anytrace_heph::Value::Array(array) = read[0].value else { panic!("no array") };
         assert_eq!(array.len(), length.min(65_535));
         assert!(array.values().zip(0..).all(|(value, n)| value == anytrace_heph::Value::Unsigned(n)));
-        if let Some(told) = read.get(1) {
-            assert_eq!((told.name, told.value), ("n.length", anytrace_heph::Value::Unsigned(length as u64)));
+        if let Some(added) = read.get(1) {
+            assert_eq!((added.name, added.value), ("n.length", anytrace_heph::Value::Unsigned(length as u64)));
         }
     }
 }

@@ -144,9 +144,9 @@ fn run(layer: &str, spans: u64, threads: u64, path: &Path) {
     });
     let caller = start.elapsed();
     let lost = end();
-    let whole = start.elapsed();
+    let total = start.elapsed();
     let per_span = |time: std::time::Duration| time.as_nanos() as f64 / spans as f64;
-    println!("{} {} {} {lost}", per_span(caller), per_span(whole), peak_mib());
+    println!("{} {} {} {lost}", per_span(caller), per_span(total), peak_mib());
     let _ = std::fs::rename(path, format!("{}.{layer}", path.display()));
 }
 

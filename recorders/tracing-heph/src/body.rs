@@ -10,10 +10,10 @@ use tracing_core::{Metadata, event, span};
 
 use crate::core::Shown;
 
-/// Bytes that need no allocation: a name and a few fields. What is longer goes to the heap as a whole.
+/// Bytes that need no allocation: a name and a few fields. A longer body goes to the heap entirely.
 const INLINE_BYTES: usize = 104;
 
-/// A description and attributes as they stand in a packet.
+/// A description and attributes, encoded as in a packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Body {
     inline: [u8; INLINE_BYTES],
@@ -97,7 +97,7 @@ impl Body {
         this
     }
 
-    /// An event's message and other fields. Without a message, its name, which says where it stands.
+    /// An event's message and other fields. Without a message, its name, which contains its source location.
     pub(crate) fn of_event(event: &event::Event<'_>, shown: Shown) -> Self {
         let mut message = Message::default();
         event.record(&mut message);
@@ -281,7 +281,7 @@ impl std::fmt::Display for WithCauses<'_> {
     }
 }
 
-/// Makes a description of the message, which may stand among other fields.
+/// Makes a description of the message, which may be anywhere among the fields.
 #[derive(Default)]
 struct Message {
     body: Body,

@@ -132,7 +132,7 @@ impl Builder {
         self
     }
 
-    /// Writes to anything, from the recorder's own thread; each write is of whole packets.
+    /// Writes to anything, from the recorder's own thread; each write consists of complete packets.
     pub fn writer(mut self, writer: impl Write + Send + 'static) -> Self {
         self.destination = Some(Destination::Writer(Box::new(writer)));
         self

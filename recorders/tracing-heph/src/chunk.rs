@@ -1,9 +1,9 @@
 //! Memory between the threads that record and the one that writes.
 //!
-//! A recording thread fills a chunk word by word and then tells how far it came; the writer reads up to there at any
-//! time, so that also the events of a thread that went to sleep reach the file. Words are atomics, stored and loaded
-//! without order between them: on every usual processor that is a plain move. The one ordered store, of the
-//! number of words that are ready, makes all before it visible. So nothing is locked and nothing is unsafe.
+//! A recording thread fills a chunk word by word and then publishes how far it got; the writer reads up to there at any
+//! time, so that the events of a thread that went to sleep also reach the file. Words are atomics, stored and loaded
+//! without order between them: on every usual processor that is a plain move. The one ordered store, of the number of
+//! words that are ready, makes all before it visible. So nothing is locked and nothing is unsafe.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -59,8 +59,8 @@ impl Chunk {
         self.words.len() * WORD
     }
 
-    /// Stores a packet, given as its head and two parts of its body, from word `at` on and tells that it is ready;
-    /// gives the word after it, or nothing when there is no room. Only the thread that owns the chunk may call it.
+    /// Stores a packet, given as its head and two parts of its body, from word `at` on and publishes it; returns the
+    /// word after it, or `None` when there is no room. Only the thread that owns the chunk may call it.
     #[inline]
     pub(crate) fn push(&self, at: usize, head: &[u8; 40], body: &[u8], tail: &[u8]) -> Option<usize> {
         let end = at + words_of(head.len() + body.len() + tail.len());
@@ -105,11 +105,11 @@ impl Chunk {
 /// Stores bytes, the last word filled up with zeros.
 #[inline]
 pub(crate) fn store(words: &[AtomicU64], bytes: &[u8]) {
-    let (whole, rest) = bytes.as_chunks::<WORD>();
-    for (word, bytes) in words.iter().zip(whole) {
+    let (full, rest) = bytes.as_chunks::<WORD>();
+    for (word, bytes) in words.iter().zip(full) {
         word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
     }
-    if let (Some(word), false) = (words.get(whole.len()), rest.is_empty()) {
+    if let (Some(word), false) = (words.get(full.len()), rest.is_empty()) {
         let mut last = [0; WORD];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;

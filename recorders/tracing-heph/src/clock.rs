@@ -27,7 +27,7 @@ const STEP_NS: f64 = 1e7;
 /// Bends that are remembered, for events that started long ago: a quarter of an hour at the least.
 const PIECES_MAX: usize = 4096;
 
-/// A count and the time it stands for.
+/// A count and its time.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     count: u64,

@@ -22,7 +22,7 @@ pub(crate) struct Shown {
     pub(crate) thread_name: bool,
 }
 
-/// How far the writer came.
+/// The progress of the writer.
 #[derive(Debug, Default)]
 struct Progress {
     flushes_asked: u64,
@@ -69,7 +69,7 @@ impl Core {
             feeds: Mutex::default(),
             // Stream 0 is what the Heph runtime shares among threads.
             streams: AtomicU32::new(1),
-            // Substream 0 is for what belongs to no span.
+            // Substream 0 is for events outside of spans.
             substreams: AtomicU64::new(1),
             is_closed: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
@@ -118,7 +118,7 @@ impl Core {
         self.is_abandoned.load(Ordering::Relaxed)
     }
 
-    /// Says who writes. Before that, nothing can be flushed.
+    /// Sets the thread that writes. Before that, nothing can be flushed.
     pub(crate) fn set_writer(&self, thread: Thread) {
         let _ = self.writer.set(thread);
     }
@@ -153,10 +153,10 @@ impl Core {
     /// Takes no more events, writes what there is and ends the writer; false when that took too long.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.is_closed.store(true, Ordering::Relaxed);
-        let is_whole = self.flush(timeout);
+        let is_complete = self.flush(timeout);
         self.is_abandoned.store(true, Ordering::Relaxed);
         self.wake();
-        is_whole
+        is_complete
     }
 
     /// The number of the newest flush that was asked for; the writer looks before it begins.

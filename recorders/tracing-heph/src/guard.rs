@@ -37,7 +37,7 @@ impl Guard {
         self.core.stats()
     }
 
-    /// Ends the recording and tells what became of all events.
+    /// Ends the recording and returns the statistics of all events.
     pub fn close(mut self) -> Stats {
         self.end();
         self.core.stats()
@@ -45,9 +45,9 @@ impl Guard {
 
     fn end(&mut self) {
         let Some(writer) = self.writer.take() else { return };
-        // A writer that hangs in a destination nobody reads is left behind rather than waited for.
+        // A writer that hangs in a destination nobody reads is abandoned rather than waited for.
         if self.core.close(self.close_timeout) {
-            // A panic of a caller's `Write` was told by the panic hook already.
+            // A panic of a caller's `Write` was already reported by the panic hook.
             let _ = writer.join();
         }
     }

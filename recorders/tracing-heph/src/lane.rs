@@ -1,4 +1,4 @@
-//! What a recording thread has: its stream, its counter, its chunk, the spans it is in.
+//! The state of a recording thread: its stream, its counter, its chunk, its open spans.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

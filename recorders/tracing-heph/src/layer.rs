@@ -1,4 +1,4 @@
-//! What `tracing` tells becomes Heph events.
+//! Turns what `tracing` reports into Heph events.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::builder::Builder;
 use crate::lane::Lane;
 use crate::recorder::Recorder;
-use crate::spans::{Found, Spans};
+use crate::spans::{FoundSpan, Spans};
 
 /// Set in the substreams of lives ([`Builder::lives`]): a life's substream is that of the runs with this bit set.
 pub const LIFE: u64 = 1 << 52;
@@ -21,7 +21,7 @@ pub const LIFE: u64 = 1 << 52;
 #[cfg(feature = "tokio")]
 const TASK: u64 = 1 << 48;
 
-/// What the events of one thread are told apart by.
+/// Distinguishes the events of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Substream {
@@ -32,8 +32,8 @@ pub enum Substream {
     /// [`Self::RootSpan`].
     #[cfg(feature = "tokio")]
     TokioTask,
-    /// None: all events have substream 0. For programs with very many short root spans, where a lane for each would
-    /// tell nothing.
+    /// None: all events have substream 0. For programs with very many short root spans, where a substream for each
+    /// would not be useful.
     Zero,
 }
 
@@ -72,7 +72,7 @@ pub struct HephLayer {
 /// What is kept in the extensions of a span that has no room in the table, or whose fields were set later.
 #[derive(Debug)]
 struct Kept {
-    /// Whose it is: several such layers may stand in one subscriber.
+    /// Its owner: a subscriber may contain several such layers.
     owner: usize,
     substream: u64,
     made: u64,
@@ -202,7 +202,7 @@ where
             return kept.body.set(&news);
         }
         let Some(found) = self.spans.find(id.into_u64()) else { return };
-        let mut room = Found::room();
+        let mut room = FoundSpan::room();
         let mut body = Body::from(found.body(&mut room).unwrap_or_default());
         body.set(&news);
         let others = extensions.remove::<Kept>().map(Box::new);
@@ -231,7 +231,7 @@ where
         // The clock is read first, so that the span's time is the program's and not ours.
         let end = self.recorder.core().now();
         let number = id.into_u64();
-        let mut room = Found::room();
+        let mut room = FoundSpan::room();
         let found = self.spans.find(number);
         let busy = match found.and_then(|found| Some((found.substream(), found.body(&mut room)?))) {
             Some((substream, body)) => self.run(number, substream, end, body),
@@ -246,7 +246,7 @@ where
         let found = self.spans.find(id.into_u64());
         if self.recorded.lives {
             let end = self.recorder.core().now();
-            let mut room = Found::room();
+            let mut room = FoundSpan::room();
             match found.and_then(|found| Some((found, found.body(&mut room)?))) {
                 Some((found, body)) => {
                     let (substream, made, busy) = (found.substream(), found.made(), found.busy());
@@ -306,14 +306,14 @@ impl HephLayer {
     }
 
     #[cold]
-    fn life_kept<S>(&self, id: &span::Id, found: Option<Found<'_>>, end: u64, ctx: &Context<'_, S>)
+    fn life_kept<S>(&self, id: &span::Id, found: Option<FoundSpan<'_>>, end: u64, ctx: &Context<'_, S>)
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let Some(span) = ctx.span(id) else { return };
         let extensions = span.extensions();
         let Some(kept) = extensions.get::<Kept>().and_then(|kept| kept.of(self.owner())) else { return };
-        let busy = kept.busy.saturating_add(found.map_or(0, Found::busy));
+        let busy = kept.busy.saturating_add(found.map_or(0, FoundSpan::busy));
         self.life(kept.substream, kept.made..end, busy, kept.body.clone());
     }
 }

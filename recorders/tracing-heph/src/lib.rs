@@ -18,7 +18,7 @@
 //! # What is recorded
 //!
 //! A thread is a *stream*; streams are numbered from 1 in the order of the threads' first events. A root span and all
-//! below it are a *substream* ([`Substream`] has other choices), so that futures that take turns on a thread are told
+//! below it are a *substream* ([`Substream`] has other choices), so that futures that take turns on a thread stay
 //! apart. Each exit of a span writes an event with the time since the enter, the span's name and its fields; a span that
 //! is entered for each poll of a future has as many events. [`Builder::lives`] adds one event a span, from its making
 //! to its close, in a substream of its own ([`LIFE`]). Events of `tracing` are points, their message the description.
@@ -75,7 +75,7 @@ pub use layer::{HephLayer, LIFE, Substream};
 pub use recorder::{Recorder, Span, Time};
 pub use stats::Stats;
 
-/// Locks; what a thread that panicked left is whole, as nothing of the caller's runs under our locks.
+/// Locks; data left by a thread that panicked are intact, because no code of the caller runs under our locks.
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

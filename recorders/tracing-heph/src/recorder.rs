@@ -51,7 +51,7 @@ impl Recorder {
     }
 
     /// Starts a span, which ends when it is dropped. Its event belongs to the thread it ends on; on one thread, spans
-    /// should end in the reverse order of their start, or be told apart by [`Span::substream`].
+    /// should end in the reverse order of their start, or be distinguished by [`Span::substream`].
     #[must_use = "a span ends when it is dropped"]
     pub fn span(&self, name: &str) -> Span<'_> {
         let mut span = Span::new(&self.core, name);

@@ -1,4 +1,4 @@
-//! What is kept of open spans, where every thread can get at it without a lock or an allocation.
+//! The state of open spans, in a place that every thread can access without a lock or an allocation.
 //!
 //! The registry's extensions would cost a lock, an allocation and two look-ups a span, more than all the rest of the
 //! layer. Instead a fixed table has room for a few thousand spans with short bodies, found by their ids; a span that
@@ -50,7 +50,7 @@ pub(crate) struct Spans {
 
 /// A span found in the table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found<'t> {
+pub(crate) struct FoundSpan<'t> {
     place: &'t Place,
 }
 
@@ -92,13 +92,13 @@ impl Spans {
 
     /// The span, if it is here.
     #[inline]
-    pub(crate) fn find(&self, id: u64) -> Option<Found<'_>> {
+    pub(crate) fn find(&self, id: u64) -> Option<FoundSpan<'_>> {
         let mut places = self.places_of(id).into_iter().flatten();
-        places.find(|place| place.id.load(Ordering::Acquire) == id).map(|place| Found { place })
+        places.find(|place| place.id.load(Ordering::Acquire) == id).map(|place| FoundSpan { place })
     }
 }
 
-impl<'t> Found<'t> {
+impl<'t> FoundSpan<'t> {
     #[inline]
     pub(crate) fn substream(self) -> u64 {
         self.place.substream.load(Ordering::Relaxed)
@@ -134,8 +134,8 @@ impl<'t> Found<'t> {
         [0; BODY_BYTES]
     }
 
-    /// Says that the body is in the extensions from now on, where it was put before. The words stay as they are: another
-    /// thread may be reading them.
+    /// Marks the body as moved to the extensions, where it was put before. The words stay as they are: another thread
+    /// may be reading them.
     pub(crate) fn moved(self) {
         self.place.body_bytes.store(MOVED, Ordering::Release);
     }

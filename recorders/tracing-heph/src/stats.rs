@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::unpoisoned;
 
-/// What a recorder has done so far.
+/// Counts of a recorder so far.
 ///
 /// Each lost event leaves a gap in the counters of its stream, so that a reader of the trace sees it too; only those
 /// at the very end of a stream cannot be seen there.

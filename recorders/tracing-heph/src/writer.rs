@@ -1,4 +1,4 @@
-//! The thread that takes packets from the threads that record and gives them to the destination.
+//! The thread that takes packets from the recording threads and passes them to the destination.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,12 +42,12 @@ impl Writer {
 
     /// Writes until the recorder is closed.
     pub(crate) fn run(mut self) {
-        // Tells also of an end by a panic in a caller's `Write`, so that nobody waits for a flush in vain.
+        // Also reports an end by a panic in a caller's `Write`, so that nobody waits for a flush in vain.
         let _ending = Ending(self.core.clone());
         loop {
             let asked = self.core.flushes_asked();
             let before = self.taken;
-            let is_done = self.drain();
+            let is_done = self.hand_over();
             if self.taken == before {
                 self.core.pool.trim();
             }
@@ -67,7 +67,7 @@ impl Writer {
     }
 
     /// Hands over what is ready now; false when the destination does not take it at this time.
-    fn drain(&mut self) -> bool {
+    fn hand_over(&mut self) -> bool {
         self.timeline.keep_up();
         let feeds = self.core.take_feeds();
         self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0, dropped: 0 }));
@@ -128,7 +128,7 @@ impl Writer {
         is_done
     }
 
-    /// Turns the counts of the event that starts at `at` into nanoseconds: start and end stand in its bytes 24 to 39.
+    /// Turns the counts of the event that starts at `at` into nanoseconds: start and end are in its bytes 24 to 39.
     fn stamp(&mut self, at: usize) {
         let times = self.out.bytes.get_mut(at + 24..).and_then(|rest| rest.first_chunk_mut::<16>());
         let Some([start, end]) = times.map(|times| times.as_chunks_mut::<8>().0) else { return };

@@ -1,4 +1,4 @@
-//! Programs that die: what was flushed is there and can be read.
+//! Programs that die: events flushed before are in the file and can be read.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -65,8 +65,8 @@ fn start(fate: &str, path: &Path) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What the file holds: all that was recorded before the end, and no fault.
-fn assert_whole(path: &Path) -> Trace {
+/// Reads the file: everything recorded before the end, and no fault.
+fn assert_complete(path: &Path) -> Trace {
     let bytes = std::fs::read(path).unwrap();
     assert_eq!(codes(&bytes), Vec::<String>::new());
     let trace = read(&bytes);
@@ -77,11 +77,11 @@ fn assert_whole(path: &Path) -> Trace {
 }
 
 #[test]
-fn an_abort_leaves_what_was_flushed() {
+fn an_abort_leaves_the_flushed_events() {
     let folder = Folder::new();
     let status = start("abort", &folder.path()).wait().unwrap();
     assert_eq!(status.signal(), Some(6));
-    let trace = assert_whole(&folder.path());
+    let trace = assert_complete(&folder.path());
     assert_eq!(trace.named("after the flush").len(), 0);
 }
 
@@ -91,12 +91,12 @@ fn a_panic_leaves_everything() {
         let folder = Folder::new();
         let status = start(fate, &folder.path()).wait().unwrap();
         assert_eq!(status.code(), Some(exit), "{fate}");
-        assert_whole(&folder.path());
+        assert_complete(&folder.path());
     }
 }
 
 #[test]
-fn the_interval_flushes_what_waits_and_a_kill_leaves_it() {
+fn the_interval_flushes_waiting_events_and_a_kill_leaves_them() {
     let folder = Folder::new();
     let mut child = start("interval", &folder.path());
     wait_until("the file holds everything", || {
@@ -104,7 +104,7 @@ fn the_interval_flushes_what_waits_and_a_kill_leaves_it() {
     });
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    let trace = assert_whole(&folder.path());
+    let trace = assert_complete(&folder.path());
     assert_eq!(trace.named("open").len(), 0, "a span that was not left is not written");
 }
 

@@ -1,4 +1,4 @@
-//! Spans and events of `tracing` as they stand in the trace.
+//! Spans and events of `tracing` as recorded in the trace.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -181,7 +181,7 @@ fn events_are_points_with_message_and_fields() {
 }
 
 #[test]
-fn what_was_asked_for_is_shown_beside_the_fields() {
+fn requested_attributes_are_shown_beside_the_fields() {
     let all = |builder: Builder| builder.with_target(true).with_location(true).with_level(true).with_thread_name(true);
     let thread = std::thread::Builder::new().name("grinder".into());
     let trace = thread

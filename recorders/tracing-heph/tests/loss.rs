@@ -1,4 +1,4 @@
-//! Destinations that are slower than the program: memory stays bounded, and the counters tell what was lost.
+//! Destinations that are slower than the program: memory stays bounded, and the counters show the losses.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -44,7 +44,7 @@ impl Write for Gate {
 }
 
 #[test]
-fn what_has_no_room_is_a_gap_in_the_counters() {
+fn events_without_room_are_a_gap_in_the_counters() {
     const EVENTS: u64 = 100_000;
     let (gate, open, written) = Gate::new();
     let (layer, guard) = HephLayer::builder().writer(gate).memory_bytes(1 << 20).build().unwrap();
@@ -72,7 +72,7 @@ fn what_has_no_room_is_a_gap_in_the_counters() {
 }
 
 #[test]
-fn a_slow_destination_gets_whole_packets_with_gaps_between() {
+fn a_slow_destination_gets_complete_packets_with_gaps_between() {
     /// Takes a few bytes at a time, and is interrupted.
     struct Slow(Arc<Mutex<Vec<u8>>>, bool);
     impl Write for Slow {
@@ -186,9 +186,9 @@ fn a_program_that_waited_in_vain_goes_on() {
 }
 
 #[test]
-fn what_a_destination_records_itself_is_left_out() {
-    struct Tells(Arc<Mutex<Option<Recorder>>>, Arc<Mutex<Vec<u8>>>);
-    impl Write for Tells {
+fn events_recorded_by_a_destination_itself_are_left_out() {
+    struct SelfRecording(Arc<Mutex<Option<Recorder>>>, Arc<Mutex<Vec<u8>>>);
+    impl Write for SelfRecording {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if let Some(recorder) = &*self.0.lock().unwrap() {
                 recorder.point("from the writer");
@@ -201,7 +201,8 @@ fn what_a_destination_records_itself_is_left_out() {
         }
     }
     let (own, written) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
-    let (recorder, guard) = Recorder::builder().writer(Tells(own.clone(), written.clone())).build_recorder().unwrap();
+    let (recorder, guard) =
+        Recorder::builder().writer(SelfRecording(own.clone(), written.clone())).build_recorder().unwrap();
     *own.lock().unwrap() = Some(recorder.clone());
     recorder.point("from the program");
     assert!(guard.flush());
@@ -211,7 +212,7 @@ fn what_a_destination_records_itself_is_left_out() {
 }
 
 #[test]
-fn an_error_of_the_destination_is_told_and_tried_again() {
+fn an_error_of_the_destination_is_reported_and_the_write_repeated() {
     /// Fails a few times, then works.
     struct Full(u32, Arc<Mutex<Vec<u8>>>);
     impl Write for Full {

@@ -1,4 +1,4 @@
-//! Random programs against a slow model of what `tracing` means.
+//! Random programs against a slow model of the semantics of `tracing`.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -84,7 +84,7 @@ impl Program {
         self.stack.iter().rev().find(|(_, is_again)| !is_again).map(|(span, _)| *span)
     }
 
-    /// The parent's number and, where it is told, its handle.
+    /// The parent's number and, where it is given explicitly, its handle.
     fn parent(&self, parent: Parent) -> (Option<usize>, Option<Option<tracing::Id>>) {
         match parent {
             Parent::Context => (self.current(), None),
@@ -100,9 +100,9 @@ impl Program {
         match *step {
             Step::Make { slot, parent, text } => {
                 let number = self.spans.len();
-                let (parent, told) = self.parent(parent);
+                let (parent, explicit) = self.parent(parent);
                 let long = "x".repeat(text);
-                let span = match told {
+                let span = match explicit {
                     None => info_span!("span", number, text = long.as_str(), value = Empty),
                     Some(id) => info_span!(parent: id, "span", number, text = long.as_str(), value = Empty),
                 };
@@ -130,8 +130,8 @@ impl Program {
                 }
             }
             Step::Point(parent) => {
-                let (parent, told) = self.parent(parent);
-                match told {
+                let (parent, explicit) = self.parent(parent);
+                match explicit {
                     None => info!("point"),
                     Some(id) => info!(parent: id, "point"),
                 }

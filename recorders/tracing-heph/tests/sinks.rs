@@ -1,4 +1,4 @@
-//! Files that rotate, sockets that come back, datagrams of whole packets.
+//! Files that rotate, sockets that reconnect, datagrams of complete packets.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -29,7 +29,7 @@ fn stats_after(guard: Guard) -> (u64, u64, u64) {
 }
 
 #[test]
-fn files_rotate_and_each_stands_alone() {
+fn files_rotate_and_each_can_be_read_alone() {
     let folder = Folder::new();
     // A file of an earlier run in the way.
     fs::write(folder.folder().join("trace.2.heph"), "mine").unwrap();
@@ -86,7 +86,7 @@ fn the_newest_files_are_kept() {
 }
 
 #[test]
-fn a_file_that_exists_is_kept_unless_told_otherwise() {
+fn a_file_that_exists_is_kept_unless_overwriting_is_requested() {
     let folder = Folder::new();
     fs::write(folder.path(), "precious").unwrap();
     let error = Recorder::builder().file(folder.path()).build_recorder().unwrap_err();
@@ -100,7 +100,7 @@ fn a_file_that_exists_is_kept_unless_told_otherwise() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told() {
+fn a_failure_to_open_is_reported() {
     let folder = Folder::new();
     let kind = |builder: tracing_heph::Builder| builder.build_recorder().unwrap_err().kind();
     assert_eq!(kind(Recorder::builder()), std::io::ErrorKind::InvalidInput);
@@ -133,7 +133,7 @@ fn tcp_gives_the_epoch_and_then_everything() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_with_whole_packets() {
+fn a_connection_that_breaks_is_made_again_with_complete_packets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let builder = Recorder::builder()
         .tcp(listener.local_addr().unwrap().to_string())
@@ -176,7 +176,7 @@ fn a_connection_that_breaks_is_made_again_with_whole_packets() {
 }
 
 #[test]
-fn a_peer_that_comes_late_gets_what_waited() {
+fn a_late_peer_gets_the_waiting_packets() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let builder = Recorder::builder().tcp(address.to_string()).connect_later(true);
     let (recorder, guard) = builder.close_timeout(Duration::from_secs(60)).build_recorder().unwrap();
@@ -240,7 +240,7 @@ fn datagrams(socket: &UdpSocket, events: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn datagrams_hold_whole_packets_up_to_their_size() {
+fn datagrams_contain_complete_packets_up_to_their_size() {
     for size in [100, 1_400, 9_000] {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap().to_string();
@@ -253,7 +253,7 @@ fn datagrams_hold_whole_packets_up_to_their_size() {
         for datagram in &datagrams {
             assert!(datagram.len() <= size || read(datagram).events.len() == 1);
         }
-        // Each but the last of a batch is filled as far as whole packets go.
+        // Each but the last of a batch is filled with as many complete packets as fit.
         let packet = datagrams[1].len() / read(&datagrams[1]).events.len();
         assert!(datagrams.iter().filter(|datagram| datagram.len() + packet <= size).count() <= 3);
         let numbers: Vec<u64> = datagrams.iter().flat_map(|datagram| numbers(&read(datagram))).collect();
@@ -274,9 +274,9 @@ fn an_event_longer_than_a_datagram_is_a_gap() {
     assert_eq!((stats.written, stats.dropped, stats.lost), (3, 0, 1));
     assert!(stats.last_error.unwrap().contains("longer than a datagram"));
     let datagrams = datagrams(&socket, 3);
-    let whole = datagrams.concat();
-    assert_eq!(numbers(&read(&whole)), [0, 1, 3]);
-    assert_eq!(codes(&whole), ["heph/counter-gap"]);
+    let all = datagrams.concat();
+    assert_eq!(numbers(&read(&all)), [0, 1, 3]);
+    assert_eq!(codes(&all), ["heph/counter-gap"]);
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn run_tasks(builder: tracing_heph::Builder, tasks: u64) -> Trace {
 }
 
 #[test]
-fn tasks_of_tokio_are_told_apart_wherever_they_run() {
+fn tasks_of_tokio_are_distinguished_wherever_they_run() {
     let tasks = 500;
     let trace = run_tasks(HephLayer::builder().lives(true), tasks);
     assert_runs_nest(&trace);

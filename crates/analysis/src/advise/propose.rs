@@ -1,4 +1,4 @@
-//! Proposals from what a survey shows.
+//! Proposals from the results of a survey.
 
 use anytrace_core::access::TypeNumber;
 
@@ -16,11 +16,11 @@ pub enum Kind {
     Reorder,
     /// Fields in an order that needs less padding.
     Shrink,
-    /// Elements begin where lines do, or lie over as few lines as they can.
+    /// Elements begin on a line boundary, or extend over as few lines as possible.
     Align,
     /// An array for each field.
     Arrays,
-    /// What threads write apart lies in lines apart.
+    /// Fields that different threads write are put on different lines.
     Separate,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// What is done, for people.
+    /// The change, for people.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Split => "split off cold fields",
@@ -61,7 +61,7 @@ pub struct Candidate {
     pub reason: String,
     /// The new layout.
     pub plan: TypePlan,
-    /// What is moved where, in the order of the new layout.
+    /// The new place of each unit, in the order of the new layout.
     pub placed: Vec<(Unit, Move)>,
 }
 
@@ -110,7 +110,7 @@ pub fn candidates(surveyed: &Surveyed, types_max: usize) -> Vec<Candidate> {
     all
 }
 
-/// The same layout, moved as a proposal moves it: what else would change.
+/// The same layout, moved as a proposal moves it: the effect of moving alone.
 pub fn unchanged(name: &str, bytes: u64) -> TypePlan {
     TypePlan {
         name: name.to_owned(),
@@ -221,7 +221,7 @@ impl<'a> Subject<'a> {
         units.iter().filter_map(|at| self.units.get(*at)).map(|unit| unit.bytes).sum()
     }
 
-    /// Cold fields apart, at several bounds of what is cold.
+    /// Cold fields are split off, for several bounds of what is cold.
     fn splits(&self) -> Vec<Option<Candidate>> {
         let hottest = (0..self.units.len()).map(|at| self.heat(at)).max().unwrap_or(0);
         let accesses: u64 = (0..self.units.len()).map(|at| self.heat(at)).sum();
@@ -254,8 +254,8 @@ impl<'a> Subject<'a> {
         made
     }
 
-    /// An order in which units that are used together are close: the hottest first, then always what is used most with
-    /// those of its line.
+    /// An order in which units that are used together are close: the hottest first, then always the one used most with
+    /// the units of its line.
     fn packed(&self, which: &[usize]) -> Vec<usize> {
         let (mut order, mut left): (Vec<usize>, Vec<usize>) = which.iter().partition(|at| self.is_pinned(**at));
         let mut line = order.clone();
@@ -315,7 +315,7 @@ impl<'a> Subject<'a> {
         Some(Candidate { reason, ..made })
     }
 
-    /// Elements that lie over more lines than they need.
+    /// Elements that extend over more lines than they need.
     fn aligned(&self) -> Option<Candidate> {
         let straddling = self.surveyed_straddles();
         if straddling == 0 {
@@ -341,7 +341,7 @@ impl<'a> Subject<'a> {
         if self.most_elements < ELEMENTS_MIN || self.units.len() > PARTS_MAX || has_pinned {
             return None;
         }
-        // What is used together most often should stay together; then arrays do not help.
+        // Units that are used together most often should stay together; then arrays do not help.
         let groups: Vec<Vec<usize>> =
             self.packed(&(0..self.units.len()).collect::<Vec<_>>()).into_iter().map(|at| vec![at]).collect();
         let used = (0..self.units.len()).filter(|at| self.heat(*at) > 0).count();
@@ -354,7 +354,7 @@ impl<'a> Subject<'a> {
         self.candidate(Kind::Arrays, reason, &groups, false, 1)
     }
 
-    /// What several threads write lies in lines of its own.
+    /// Fields that several threads write get lines of their own.
     fn separated(&self) -> Option<Candidate> {
         let sharing = self.surveyed.sharing.get(&self.number)?;
         let between: u64 = sharing.between_fields.values().sum();
@@ -386,7 +386,7 @@ impl<'a> Subject<'a> {
         self.lined(&fields, reasons.join(", "))
     }
 
-    /// The fields given each begin a line; the element fills whole lines.
+    /// Each of the given fields begins a line; the element fills complete lines.
     fn lined(&self, fields: &[usize], reason: String) -> Option<Candidate> {
         let (mut moves, mut placed, mut end) = (Vec::new(), Vec::new(), 0_u64);
         let others = (0..self.units.len()).filter(|at| !fields.contains(at));

@@ -1,4 +1,4 @@
-//! The first pass: fields with their misses, who is used with whom, which elements threads share lines of.
+//! The first pass: fields with their misses, which fields are used together, on which elements' lines threads meet.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const LINES_MAX: usize = 1 << 22;
 /// The pass.
 pub struct Survey<'a> {
     profiler: TypeProfiler<'a>,
-    /// Elements as the profiler has them: it tells after each add.
+    /// Elements as in the profiler, which reports them after each add.
     regions: LiveRegions,
     affinity: Affinity,
     lines: Map<u64, Last>,
@@ -29,7 +29,7 @@ pub struct Survey<'a> {
     threads: u32,
 }
 
-/// Who was last at a line.
+/// The latest access to a line.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     thread: ThreadNumber,
@@ -48,7 +48,7 @@ pub struct Sharing {
     pub between_fields: BTreeMap<(u64, u64), u64>,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug)]
 pub struct Surveyed {
     /// Types and offsets with their misses.
@@ -66,7 +66,7 @@ pub struct Surveyed {
 }
 
 impl<'a> Survey<'a> {
-    /// Begins; the simulation has one configuration and tells types.
+    /// The simulation has one configuration and counts by type.
     pub fn new(layouts: &'a mut dyn Layouts, simulation: Simulation, line_bytes: u64) -> Self {
         Self {
             profiler: TypeProfiler::new(layouts, simulation, line_bytes),

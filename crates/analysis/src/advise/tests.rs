@@ -36,8 +36,8 @@ impl Tape<'_> {
 
 /// Surveys a scene and tries all proposals, as the verb does.
 fn advised(layouts: &mut dyn Layouts, scene: &dyn Fn(&mut Tape<'_>)) -> Vec<Tried> {
-    let told = Options { with_types: true, ..Options::default() };
-    let mut survey = Survey::new(layouts, Simulation::new(vec![small()], told).unwrap(), 64);
+    let options = Options { with_types: true, ..Options::default() };
+    let mut survey = Survey::new(layouts, Simulation::new(vec![small()], options).unwrap(), 64);
     let tell = |out: &mut dyn AccessSink| {
         out.thread(0, Some(1))?;
         out.thread(1, Some(2))?;

@@ -10,12 +10,13 @@ use crate::cache::{CorePlan, Options, Simulation};
 use crate::elements::Elements;
 use crate::remap::{Remap, TypePlan};
 
-/// What a miss of a level weighs beside those of others: each level away costs about three times as much, from 10 on.
+/// The weight of a miss of a level relative to other levels: each further level costs about three times as much,
+/// starting at 10.
 pub fn weight(level: usize) -> f64 {
     10.0 * 3.0_f64.powi(i32::try_from(level.min(16)).unwrap_or(16))
 }
 
-/// What the caches missed.
+/// The misses of the caches.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Measured {
     /// Names of levels with their missed lines.
@@ -25,7 +26,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What a simulation of one configuration found.
+    /// The results of a simulation of one configuration.
     pub fn of(results: &Results) -> Self {
         let Some(config) = results.configs.first() else { return Self::default() };
         let levels = config.levels.iter().map(|level| (level.name.clone(), level.counts.misses()));
@@ -71,7 +72,7 @@ impl Trial {
         Ok(Self { simulations, plans })
     }
 
-    /// Has `tell` tell the trace, and gives what each simulation found.
+    /// Calls `tell` to emit the trace, and returns the results of each simulation.
     ///
     /// # Errors
     /// Those of `tell`.
@@ -93,7 +94,7 @@ impl Trial {
     }
 }
 
-/// Tells all of them.
+/// Passes everything on to all of them.
 struct All<'a> {
     remaps: Vec<Remap<'a>>,
 }

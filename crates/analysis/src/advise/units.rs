@@ -8,10 +8,10 @@ use super::survey::Surveyed;
 /// Most units of a type; a type with more is left alone.
 pub(super) const UNITS_MAX: usize = 512;
 
-/// A piece of an element that moves as a whole.
+/// A piece of an element that moves as a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// What it is called: a field, several that share bytes, or `bytes 16..64`.
+    /// Its name: a field, several that share bytes, or `bytes 16..64`.
     pub name: String,
     /// As it is declared; empty without type data.
     pub declared: String,
@@ -21,7 +21,7 @@ pub struct Unit {
     pub bytes: u64,
     /// Alignment it needs, a power of two.
     pub align: u64,
-    /// True for what the compiler places first: bases and pointers to virtual functions.
+    /// True for parts that the compiler places first: bases and pointers to virtual functions.
     pub is_pinned: bool,
     /// Records that touch it.
     pub accesses: u64,
@@ -33,7 +33,8 @@ pub struct Unit {
 pub(super) fn units(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64) -> Vec<Unit> {
     let layout = surveyed.table().layout(number).filter(|layout| layout.bytes == element_bytes);
     let mut units = match layout {
-        // Nor can be told where virtual bases are, and that a base with one of its own is shorter inside another class.
+        // The place of virtual bases is unknown too, and that a base with one of its own is shorter inside another
+        // class.
         Some(layout) if layout.is_cut || layout.is_open() || !layout.virtual_bases.is_empty() => return Vec::new(),
         Some(layout) if !layout.fields.is_empty() => of_layout(layout),
         Some(_) => return Vec::new(),
@@ -54,7 +55,7 @@ pub(super) fn units(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64)
 
 /// Fields at the top; those that share bytes (bit fields, anonymous unions) are one.
 fn of_layout(layout: &Layout) -> Vec<Unit> {
-    let top = layout.fields.iter().enumerate().filter(|(_, field)| field.parent.is_none() && field.whole_bytes() > 0);
+    let top = layout.fields.iter().enumerate().filter(|(_, field)| field.parent.is_none() && field.total_bytes() > 0);
     let mut all: Vec<Unit> = top
         .map(|(number, field)| {
             let path = layout.path(number);
@@ -63,7 +64,7 @@ fn of_layout(layout: &Layout) -> Vec<Unit> {
                 name,
                 declared: field.type_text(),
                 from: field.offset_bytes,
-                bytes: field.whole_bytes(),
+                bytes: field.total_bytes(),
                 align: align_of(layout, number),
                 is_pinned: matches!(field.role, Role::Base | Role::Vptr | Role::Tag | Role::Variant),
                 accesses: 0,
@@ -105,14 +106,14 @@ fn align_of(layout: &Layout, number: usize) -> u64 {
     leaves.map(|(_, leaf)| natural(leaf.bytes, leaf.offset_bytes)).max().unwrap_or(1)
 }
 
-/// The alignment of so many bytes at an offset: packed records have less than the usual.
+/// The alignment of this many bytes at an offset: packed records have less than the usual one.
 fn natural(bytes: u64, offset: u64) -> u64 {
     let usual = if bytes.is_power_of_two() { bytes.min(16) } else { 1 };
     let place = if offset == 0 { 16 } else { 1 << offset.trailing_zeros().min(4) };
     usual.min(place)
 }
 
-/// Without type data: bytes that are accessed together are one, what is between them another.
+/// Without type data: bytes that are accessed together are one unit, the bytes between them another.
 fn of_accesses(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64) -> Vec<Unit> {
     let mut spans: Vec<(u64, u64, u64)> = Vec::new();
     for ((_, offset, bytes), _) in surveyed.profile.offsets_of(number) {
@@ -143,7 +144,7 @@ fn of_accesses(surveyed: &Surveyed, number: TypeNumber, element_bytes: u64) -> V
         accesses: 0,
         misses: 0,
     };
-    // What is never touched may be anything, as a rule nothing wider than a pointer: more would only make holes.
+    // The type of untouched bytes is unknown, but usually not wider than a pointer: more would only make holes.
     let untouched = |from: u64, end: u64| unit(from, end, natural(8, from));
     let mut units = Vec::new();
     let mut at = 0;

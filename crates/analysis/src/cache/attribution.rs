@@ -1,4 +1,4 @@
-//! Which field of which type each access is to; done once for all configurations.
+//! The field of a type that each access is to; determined once for all configurations.
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, RegionAdded, RegionRemoved};
@@ -7,10 +7,10 @@ use super::fields::{Fields, Key, UNTYPED};
 use super::results::{Field, Tally, TypeResults, Types};
 use crate::live_regions::{LiveRegions, Located};
 
-/// Bytes that stand for a region where none lives.
+/// Bits of an address inside a page, which takes the place of a region where there is none.
 const PAGE_BITS: u32 = 12;
 
-/// The live regions and the fields met.
+/// The live regions and the fields found.
 #[derive(Debug, Default)]
 pub(super) struct Attribution {
     regions: LiveRegions,
@@ -40,7 +40,7 @@ impl Attribution {
         self.regions.remove(region);
     }
 
-    /// Appends the number of each access's field, and where it is wanted, the place it is in: a region or a page.
+    /// Appends the number of each access's field and, if wanted, its place: a region or a page.
     pub(super) fn attribute(&mut self, batch: &[Access], fields: &mut Vec<u32>, mut places: Option<&mut Vec<u64>>) {
         let Self { regions, fields: known, to_removed, numbers, .. } = self;
         regions.locate_all(batch, numbers, |access, located| {
@@ -65,7 +65,7 @@ impl Attribution {
         });
     }
 
-    /// The results, with what of each field a configuration did not find in its first level.
+    /// The results, with the accesses to each field that a configuration did not serve in its first level.
     pub(super) fn types(&self, beyond: &dyn Fn(u32) -> Vec<u64>) -> Types {
         let tally = |number, [reads, writes]: [u64; 2]| Tally { reads, writes, served_beyond_first: beyond(number) };
         let blank = |(name, bytes): (&Option<Vec<u8>>, &u64)| TypeResults {

@@ -4,10 +4,10 @@ use anytrace_core::hash::Set;
 
 use super::config::{Geometry, Policy};
 use super::results::Classes;
-use super::store::{Held, Store};
+use super::store::{Store, StoredLine};
 
 /// The fully associative LRU cache of the same size, and the lines ever asked for. It sees what the level is asked for,
-/// and not what is written back into it.
+/// but not the lines written back into it.
 #[derive(Debug)]
 pub(super) struct Shadow {
     store: Store,
@@ -26,7 +26,7 @@ impl Shadow {
         let is_shadow_hit = self.store.touch(0, line, 0).is_some();
         let is_new = self.seen.insert(line);
         if !is_shadow_hit && allocates {
-            self.store.insert(0, Held { line, flags: 0 });
+            self.store.insert(0, StoredLine { line, flags: 0 });
         }
         if is_hit {
             return;

@@ -8,7 +8,7 @@ use super::results::CoherenceCounts;
 
 /// What one line's copies are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MesiState {
     Modified,
     Exclusive,
     Shared,
@@ -17,23 +17,23 @@ enum State {
 /// A line that some core had once.
 #[derive(Debug)]
 struct Line {
-    state: State,
+    state: MesiState,
     /// Cores that have it; a bit for each.
     holders: u64,
     /// Cores that ever had it.
     ever: u64,
-    /// Cores that lost it to another's write and did not have it since.
+    /// Cores that lost it to another's write and have not had it since.
     lost: u64,
-    /// For each core that lost it: what others wrote since, a bit for each 64th of the line.
+    /// For each core that lost it: what others have written since, a bit for each 64th of the line.
     written: Vec<u64>,
 }
 
 /// What the other cores' copies must become before an access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Order {
-    /// Cores with a copy that has to go or to be cleaned.
+    /// Cores with a copy that must be invalidated or cleaned.
     pub(super) others: u64,
-    /// True where the copies go, false where they become shared.
+    /// True where the copies are invalidated, false where they become shared.
     pub(super) invalidates: bool,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct Coherence {
     pub(super) private: usize,
     pub(super) counts: CoherenceCounts,
     lines: Map<u64, Line>,
-    /// False while there is one core, which has nobody to agree with.
+    /// False while there is only one core, which needs no coherence.
     is_active: bool,
-    /// Lines that the only core asked for until there were more.
+    /// Lines that the only core asked for while there was only one.
     seen: Set<u64>,
 }
 
@@ -67,28 +67,28 @@ impl Coherence {
         self.seen.insert(line);
     }
 
-    /// There are more cores from now on. `held` are the first core's lines and whether they were written, `misses` what
-    /// it missed so far.
-    pub(super) fn activate(&mut self, held: &[(u64, bool)], misses: u64) {
+    /// Called when a second core appears. `resident` are the first core's lines and whether they were written, `misses`
+    /// is the number of its misses so far.
+    pub(super) fn activate(&mut self, resident: &[(u64, bool)], misses: u64) {
         self.counts = self.counts_of_one(misses);
         self.is_active = true;
         let mut ever = |line, holders, state| {
             let known =
                 self.lines.entry(line).or_insert(Line { state, holders, ever: 1, lost: 0, written: Vec::new() });
             known.holders |= holders;
-            if state == State::Modified {
+            if state == MesiState::Modified {
                 known.state = state;
             }
         };
         for line in self.seen.drain() {
-            ever(line, 0, State::Exclusive);
+            ever(line, 0, MesiState::Exclusive);
         }
-        for (line, is_dirty) in held {
-            ever(*line, 1, if *is_dirty { State::Modified } else { State::Exclusive });
+        for (line, is_dirty) in resident {
+            ever(*line, 1, if *is_dirty { MesiState::Modified } else { MesiState::Exclusive });
         }
     }
 
-    /// What was counted, where the only core missed so often.
+    /// The counts, where the only core had this many misses.
     pub(super) fn counts_of_one(&self, misses: u64) -> CoherenceCounts {
         if self.is_active {
             return self.counts;
@@ -102,11 +102,11 @@ impl Coherence {
         self.lines.get(&line).is_some_and(|line| line.holders & !bit(core) != 0)
     }
 
-    /// What an access asks of the other cores' copies.
+    /// What an access requires of the other cores' copies.
     pub(super) fn access(&mut self, core: usize, line: u64, is_write: bool, bytes: u64) -> Order {
         let own = bit(core);
         let line = self.lines.entry(line).or_insert_with(|| Line {
-            state: State::Exclusive,
+            state: MesiState::Exclusive,
             holders: 0,
             ever: 0,
             lost: 0,
@@ -119,21 +119,21 @@ impl Coherence {
         }
         let mut order = Order::default();
         if is_write {
-            if has_it && line.state == State::Shared {
+            if has_it && line.state == MesiState::Shared {
                 self.counts.upgrades += 1;
             }
             if others != 0 {
                 self.counts.invalidations += u64::from(others.count_ones());
-                self.counts.interventions += u64::from(!has_it && line.state == State::Modified);
+                self.counts.interventions += u64::from(!has_it && line.state == MesiState::Modified);
                 order = Order { others, invalidates: true };
             }
             line.write(core, others, bytes);
         } else if !has_it {
             if others != 0 {
-                self.counts.interventions += u64::from(line.state == State::Modified);
+                self.counts.interventions += u64::from(line.state == MesiState::Modified);
                 order = Order { others, invalidates: false };
             }
-            line.state = if others == 0 { State::Exclusive } else { State::Shared };
+            line.state = if others == 0 { MesiState::Exclusive } else { MesiState::Shared };
             line.holders |= own;
         }
         line.ever |= own;
@@ -141,20 +141,20 @@ impl Coherence {
         order
     }
 
-    /// Says whether a core has a line now.
+    /// Records whether a core has a line now.
     pub(super) fn note(&mut self, core: usize, line: u64, has_it: bool) {
         let own = bit(core);
         let Some(line) = self.lines.get_mut(&line) else {
             if has_it {
-                let (state, written) = (State::Exclusive, Vec::new());
+                let (state, written) = (MesiState::Exclusive, Vec::new());
                 self.lines.insert(line, Line { state, holders: own, ever: own, lost: 0, written });
             }
             return;
         };
         if has_it {
             if line.holders == 0 {
-                // It came by a prefetch, which goes only where nobody else has the line.
-                line.state = State::Exclusive;
+                // A prefetch brought it, which takes only lines that no other core has.
+                line.state = MesiState::Exclusive;
             }
             line.holders |= own;
             line.ever |= own;
@@ -169,7 +169,7 @@ impl Line {
     fn write(&mut self, core: usize, others: u64, bytes: u64) {
         let own = bit(core);
         self.holders = own;
-        self.state = State::Modified;
+        self.state = MesiState::Modified;
         self.lost |= others;
         for other in (0..64).filter(|other| self.lost & !own & bit(*other) != 0) {
             if other >= self.written.len() {

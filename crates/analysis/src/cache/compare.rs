@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::results::{ConfigResults, Tally};
 
-/// What is compared.
+/// The statistic compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Statistic {
     /// Records, or for a level what it was asked for.
@@ -13,7 +13,7 @@ pub enum Statistic {
     Misses,
     /// Records that memory served.
     Memory,
-    /// For a level the lines it wrote back; for memory what was written to it.
+    /// For a level the lines it wrote back; for memory the lines written to it.
     Writebacks,
 }
 
@@ -32,14 +32,14 @@ impl Statistic {
     }
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// All records.
     All,
     /// A level, by its place and name; memory is the last.
     Level(usize, String),
-    /// A type; `None` stands for all types beyond the limit.
+    /// A type; `None` represents all types beyond the limit.
     Type(Option<Vec<u8>>),
     /// Accesses to no type.
     Untyped,
@@ -51,16 +51,16 @@ pub type Figures = [Option<u64>; 4];
 /// A row of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// What it is about.
+    /// The subject.
     pub subject: Subject,
-    /// In the first; `None` where it has no such thing.
+    /// In the first; `None` where the subject is absent.
     pub base: Option<Figures>,
     /// In the second.
     pub shown: Option<Figures>,
 }
 
 impl Pair {
-    /// A statistic on both sides, 0 for what is not there; `None` where it makes no sense.
+    /// A statistic on both sides, 0 where the subject is absent; `None` where the statistic does not apply.
     pub fn both(&self, statistic: Statistic) -> Option<(u64, u64)> {
         let of =
             |figures: Option<Figures>| figures.and_then(|figures| figures.get(statistic as usize).copied().flatten());
@@ -68,7 +68,7 @@ impl Pair {
         (base.is_some() || shown.is_some()).then_some((base.unwrap_or(0), shown.unwrap_or(0)))
     }
 
-    /// Growth in per cent of the base's, without bound from 0; `None` where both are 0 or nothing is there to compare.
+    /// Growth in percent of the base's value, infinite from 0; `None` where both are 0 or there is nothing to compare.
     pub fn growth_percent(&self, statistic: Statistic) -> Option<f64> {
         match self.both(statistic)? {
             (0, 0) => None,
@@ -130,7 +130,7 @@ impl Threshold {
         (percent.is_finite() && percent >= 0.0).then_some(Self { statistic, percent })
     }
 
-    /// True when the pair has grown by more. What is new has no base to grow from, and is let pass.
+    /// True when the pair has grown by more. A new subject has no base to grow from and never exceeds.
     pub fn is_exceeded(&self, pair: &Pair) -> bool {
         pair.base.is_some() && pair.growth_percent(self.statistic).is_some_and(|growth| growth > self.percent)
     }

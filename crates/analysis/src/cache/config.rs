@@ -1,4 +1,4 @@
-//! What is simulated: levels, policies, who shares what.
+//! What is simulated: levels, policies, which cores share a cache.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,7 +21,7 @@ pub const LEVELS_MAX: usize = 8;
 /// Most cores with caches of their own.
 pub const CORES_MAX: usize = 64;
 
-/// Which line goes from a full set.
+/// Which line a full set evicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Policy {
     /// The least recently touched: by hits, fills and incoming write-backs.
@@ -39,7 +39,8 @@ pub enum Policy {
     Brrip,
     /// A seeded generator, one a level.
     Random,
-    /// What is used again last (Belady 1966): a bound no real policy passes. Only for the first level.
+    /// Evicts the line whose next use is last (Belady 1966): a bound that no real policy exceeds. Only for the first
+    /// level.
     Opt,
 }
 
@@ -63,15 +64,15 @@ impl Policy {
     }
 }
 
-/// What levels know of each other's lines.
+/// The relation between the lines of the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Inclusion {
-    /// Neither inclusive nor exclusive: nothing.
+    /// Neither inclusive nor exclusive: no relation.
     #[default]
     Nine,
-    /// What leaves a level leaves all levels above it.
+    /// A line that leaves a level leaves all levels above it.
     Inclusive,
-    /// A line is in one level only: lower levels hold what the levels above evicted.
+    /// A line is in one level only: lower levels contain what the levels above evicted.
     Exclusive,
 }
 
@@ -91,7 +92,7 @@ impl Inclusion {
 pub struct Prefetch {
     /// The next line, on each miss and on the first use of a line that was fetched so.
     pub next_line: bool,
-    /// The line one stride ahead, where a thread's accesses to a region keep their distance.
+    /// The line one stride ahead, where a thread's accesses to a region are equally spaced.
     pub stride: bool,
 }
 
@@ -113,15 +114,15 @@ pub struct Level {
     pub line: u64,
     /// Lines of a set; 0 is fully associative.
     pub ways: u64,
-    /// Which line goes.
+    /// Which line is evicted.
     pub policy: Policy,
-    /// True where stores are passed on at once, false where lines are written back when they go.
+    /// True where stores are passed on at once, false where lines are written back on eviction.
     pub is_write_through: bool,
     /// True where a store that misses fetches its line.
     pub allocates_on_write: bool,
     /// True where each core has one of its own.
     pub is_private: bool,
-    /// What is fetched ahead.
+    /// What is prefetched.
     pub prefetch: Prefetch,
 }
 
@@ -146,8 +147,8 @@ impl Level {
         let lines = self.size.checked_div(self.line).unwrap_or(0);
         let ways = if self.ways == 0 { lines } else { self.ways };
         let sets = lines.checked_div(ways).unwrap_or(0);
-        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Geometry { sets: whole(sets), ways: whole(ways), shift: self.line.trailing_zeros() }
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Geometry { sets: count(sets), ways: count(ways), shift: self.line.trailing_zeros() }
     }
 }
 
@@ -179,7 +180,7 @@ pub struct Config {
     pub name: String,
     /// Levels, the nearest first.
     pub levels: Vec<Level>,
-    /// What the levels know of each other's lines.
+    /// The relation between the lines of the levels.
     pub inclusion: Inclusion,
     /// Levels of the TLB, the nearest first; a line is a page.
     pub tlb: Vec<Level>,
@@ -187,7 +188,7 @@ pub struct Config {
     pub is_coherent: bool,
 }
 
-/// What is wrong with a configuration.
+/// A mistake in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     /// The key, such as `levels[1].ways`.
@@ -209,8 +210,8 @@ impl fmt::Display for Wrong {
 }
 
 impl Config {
-    /// True where many accesses can go through the levels at once, for so many cores: no level has to know of those below,
-    /// and the first is of the most frequent kind.
+    /// True where many accesses can go through the levels at once, for this many cores: no level depends on those
+    /// below, and the first is of the most frequent kind.
     pub(super) fn has_stages(&self, cores: usize) -> bool {
         let Some(first) = self.levels.first() else { return false };
         let is_shared = cores == 1 || !first.is_private;
@@ -254,7 +255,7 @@ impl Config {
         Ok(())
     }
 
-    /// What levels do not use of their size, because that is no whole number of sets.
+    /// The bytes of each level that are not used because its size is not a multiple of a set.
     pub fn left_over(&self) -> Vec<Wrong> {
         let caches = self.levels.iter().enumerate().filter_map(|(at, level)| {
             let Geometry { sets, ways, .. } = level.geometry();
@@ -290,7 +291,7 @@ fn check_levels(list: &str, levels: &[Level]) -> Result<(), Wrong> {
     if levels.len() > LEVELS_MAX {
         return Err(Wrong::new(list, format!("expected at most {LEVELS_MAX} levels, found {}", levels.len())));
     }
-    // A TLB is a cache of pages, whose keys have other names.
+    // A TLB is a cache of pages; its keys have other names.
     let is_tlb = list == "tlb";
     let (line_key, size_key) = if is_tlb { ("page", "entries") } else { ("line", "size") };
     let (mut line_above, mut is_shared_above) = (0, false);
@@ -368,12 +369,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_set_is_told() {
+    fn a_size_that_is_not_a_multiple_of_a_set_is_reported() {
         let mut config = Config::new("c", vec![Level::new("L1", 48 << 10, 64, 12), Level::new("L2", 4096, 64, 3)]);
         config.tlb = vec![Level::new("T", 65 << 12, 4096, 4), Level::new("S", 65 << 12, 4096, 0)];
-        let told: Vec<String> = config.left_over().iter().map(Wrong::to_string).collect();
+        let reported: Vec<String> = config.left_over().iter().map(Wrong::to_string).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "levels[1].size: 4096 bytes are no whole number of sets of 3 lines of 64 bytes: 4032 are simulated, in 21 sets",
                 "tlb[0].entries: 65 are no whole number of sets of 4: 64 are simulated, in 16 sets",

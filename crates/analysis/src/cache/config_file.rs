@@ -1,6 +1,6 @@
 //! Configurations from files: our JSON, upstream's JSON, upstream's INI.
 //!
-//! Ours is an object of configurations by name, or one configuration, which is called as its file:
+//! Ours is an object of configurations by name, or one configuration, which is named after its file:
 //!
 //! ```
 //! let text = r#"{"small": {
@@ -16,31 +16,31 @@
 //! ```
 //!
 //! Upstream's Java simulator reads `{"caches": [{"name", "cache_size", "block_size", "write_policy", "set_assoc",
-//! "rep_policy"}]}` with sizes as powers of two; the INI it ships says the same in sections.
+//! "rep_policy"}]}` with sizes as powers of two; the INI it ships has the same keys in sections.
 
 use serde_json::{Map, Value};
 
 use super::config::{Config, Inclusion, Level, Policy, Prefetch, Wrong};
 use super::config_ini;
 
-/// What a file has.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ConfigFile {
     /// The configurations, checked; by name.
     pub configs: Vec<Config>,
-    /// What was passed over: keys that are not known, and parts of sizes that make no whole set.
+    /// Ignored parts: unknown keys, and parts of sizes that do not make a complete set.
     pub notes: Vec<String>,
 }
 
-/// Reads a file's text. `stem` names a configuration that has no name of its own.
+/// Reads a file's text. `stem` names a configuration without a name of its own.
 ///
 /// # Errors
-/// The first key that is wrong, or the place where the text is no JSON.
-pub fn parse(text: &str, stem: &str) -> Result<Found, Wrong> {
+/// The first wrong key, or the place where the text is not JSON.
+pub fn parse(text: &str, stem: &str) -> Result<ConfigFile, Wrong> {
     let mut notes = Vec::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let parsed = serde_json::from_str(text);
-    // What is JSON at all is not the other form, which has sections in brackets.
+    // Any valid JSON is not the INI form, which has sections in brackets.
     let configs = if parsed.is_ok() || text.trim_start().starts_with('{') {
         let value: Value = parsed.map_err(|error| {
             Wrong::new(format!("line {}, column {}", error.line(), error.column()), format!("no JSON: {error}"))
@@ -59,7 +59,7 @@ pub fn parse(text: &str, stem: &str) -> Result<Found, Wrong> {
         config.check().map_err(|wrong| Wrong::new(format!("{}.{}", config.name, wrong.key), wrong.what))?;
         notes.extend(config.left_over().iter().map(|left| format!("{}.{left}", config.name)));
     }
-    Ok(Found { configs, notes })
+    Ok(ConfigFile { configs, notes })
 }
 
 fn of_object(object: &Map<String, Value>, stem: &str, notes: &mut Vec<String>) -> Result<Vec<Config>, Wrong> {
@@ -85,7 +85,7 @@ fn is_remark(key: &str) -> bool {
     matches!(key, "description" | "source" | "comment" | "version") || key.starts_with('_')
 }
 
-/// An object being read: which of its keys were asked for.
+/// An object being read, with the keys that were used.
 struct Keys<'a> {
     path: String,
     object: &'a Map<String, Value>,
@@ -135,7 +135,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Notes the keys that nobody asked for.
+    /// Notes the keys that were not used.
     fn rest(self, notes: &mut Vec<String>) {
         let unknown = self.object.keys().filter(|key| !self.asked.contains(&key.as_str()) && !is_remark(key));
         notes.extend(unknown.map(|key| format!("{}.{key}: this key is not known and is passed over", self.path)));
@@ -280,11 +280,11 @@ pub fn bytes_of(text: &str) -> Option<u64> {
     };
     match number.split_once('.') {
         None => number.parse::<u64>().ok()?.checked_mul(1 << shift),
-        Some((whole, part)) => {
-            let whole = whole.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+        Some((integer, part)) => {
+            let integer = integer.parse::<u64>().ok()?.checked_mul(1 << shift)?;
             let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
             let part = part.parse::<u64>().ok()?.checked_mul(1 << shift)?;
-            (part % scale == 0).then_some(whole + part / scale)
+            (part % scale == 0).then_some(integer + part / scale)
         }
     }
 }
@@ -316,14 +316,14 @@ fn java(caches: &[Value], stem: &str, notes: &mut Vec<String>) -> Result<Config,
     Ok(Config::new(stem, levels))
 }
 
-/// A cache as upstream's files say it.
+/// A cache as upstream's files describe it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Upstream {
     /// log2 of the bytes.
     pub(super) cache_size: u64,
     /// log2 of a line's bytes.
     pub(super) block_size: u64,
-    /// 0 is write-back; 1 we take for write-through (upstream's simulator does not look at it).
+    /// 0 is write-back; we take 1 for write-through (upstream's simulator ignores it).
     pub(super) write_policy: u64,
     /// 0 is fully associative.
     pub(super) set_assoc: u64,

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_wrong_key_is_named() {
         let wrong = |text: &str| parse(text, "c").map_or_else(|w| w.to_string(), |_| "fine".to_owned());
         assert_eq!(wrong("[L1 cache\n"), "line 1: expected ] at the end of a section's name");
         assert_eq!(wrong("hello"), "line 1: expected KEY=VALUE, [SECTION] or # for a remark");

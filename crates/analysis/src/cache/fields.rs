@@ -1,7 +1,7 @@
-//! Numbers for the fields of types: what an access is to, as one small number for all configurations.
+//! Numbers for the fields of types: the target of an access as one small number for all configurations.
 //!
-//! Most accesses are of 1, 2, 4, 8 or 16 bytes, at an offset that is a multiple of these: each type has a short list for
-//! each of these sizes, where the number stands at its place. All other fields are in a map.
+//! Most accesses are of 1, 2, 4, 8 or 16 bytes, at an offset that is a multiple of their size: each type has a short
+//! list of numbers for each of these sizes, indexed by offset. All other fields are in a map.
 
 use anytrace_core::access::TypeNumber;
 use anytrace_core::hash::Map;
@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 /// Most bytes of an access that has a list.
 const LISTED_MAX: u64 = 16;
 
-/// Most bytes of a type that has lists; the fields behind are in the map.
+/// Most bytes of a type that are covered by lists; fields beyond are in the map.
 const TYPE_BYTES_MAX: u64 = 1 << 20;
 
 /// Most cells of all lists.
@@ -30,7 +30,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// log2 of the bytes, where there is a list for them.
+    /// log2 of the bytes, if there is a list for them.
     #[inline(always)]
     fn class(self) -> Option<u32> {
         let bytes = u64::from(self.bytes);
@@ -56,7 +56,7 @@ impl Lists {
     }
 }
 
-/// The fields met, with their reads and writes.
+/// The fields found, with their reads and writes.
 #[derive(Debug)]
 pub(super) struct Fields {
     lists: Vec<Lists>,
@@ -82,7 +82,7 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// Counts an access to a field; gives the field's number.
+    /// Counts an access to a field; returns the field's number.
     #[inline]
     pub(super) fn counted(&mut self, key: Key, is_write: bool) -> u32 {
         let cell = self.cell_of(key).and_then(|cell| self.cells.get(cell));
@@ -147,7 +147,7 @@ impl Fields {
         number
     }
 
-    /// Gives a type longer lists, so that an offset has its place, unless that would be too much.
+    /// Makes a type's lists long enough for an offset, unless that would be too much.
     fn make_room(&mut self, key: Key) {
         let at = key.type_number as usize;
         if at >= self.lists.len() {

@@ -1,8 +1,8 @@
 //! Levels and what passes between them.
 //!
-//! Order of work on a miss: it is counted, the line is asked of the next level, a victim is chosen and the line put
-//! in, a dirty victim is written to the next level. Addresses passed between levels are those of bytes, since lines
-//! may be longer below.
+//! On a miss, in this order: it is counted, the line is requested from the next level, a victim is chosen and the line
+//! inserted, a dirty victim is written to the next level. Addresses passed between levels are byte addresses, since
+//! lines may be longer in lower levels.
 
 mod level;
 mod stages;
@@ -10,15 +10,15 @@ mod stages;
 use super::coherence::Coherence;
 use super::config::{Config, Inclusion};
 use super::results::{CoherenceCounts, LevelResults};
-use super::store::{DIRTY, Held, PREFETCHED, Store};
+use super::store::{DIRTY, PREFETCHED, Store, StoredLine};
 pub(super) use level::Level;
 pub(super) use stages::{Block, Owners, Stages};
 
 /// Where a line was found.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct LoadedLine {
     level: usize,
-    /// Flags that come with the line: only exclusive levels hand any on.
+    /// Flags that arrive with the line: only exclusive levels pass any on.
     flags: u8,
 }
 
@@ -62,27 +62,27 @@ impl Hierarchy {
     /// Gives each core its private caches.
     pub(super) fn fit_cores(&mut self, cores: usize) {
         if cores > 1 && self.coherence.as_ref().is_some_and(|coherence| !coherence.is_active()) {
-            let (held, misses) = (self.held_by_first(), self.private_misses());
+            let (resident, misses) = (self.lines_of_first(), self.private_misses());
             if let Some(coherence) = &mut self.coherence {
-                coherence.activate(&held, misses);
+                coherence.activate(&resident, misses);
             }
         }
         self.levels.iter_mut().for_each(|level| level.fit_cores(cores));
     }
 
-    /// Lines of the first level that the first core's private caches hold, and whether they were written.
-    fn held_by_first(&self) -> Vec<(u64, bool)> {
+    /// Lines of the first level in the first core's private caches, and whether they were written.
+    fn lines_of_first(&self) -> Vec<(u64, bool)> {
         let private = self.coherence.as_ref().map_or(0, |coherence| coherence.private);
-        let mut held = Vec::new();
+        let mut resident = Vec::new();
         for level in self.levels.iter().take(private) {
             let shift = level.geometry.shift;
             for of in level.stores.first().map(Store::lines).unwrap_or_default() {
                 let first = self.first_line(of.line << shift);
                 let last = self.first_line((of.line << shift) | ((1 << shift) - 1));
-                held.extend((first..=last).map(|line| (line, of.flags & DIRTY != 0)));
+                resident.extend((first..=last).map(|line| (line, of.flags & DIRTY != 0)));
             }
         }
-        held
+        resident
     }
 
     /// What went past all private caches.
@@ -91,7 +91,7 @@ impl Hierarchy {
         private.checked_sub(1).and_then(|at| self.levels.get(at)).map_or(0, |level| level.counts.misses())
     }
 
-    /// Works off an access; the number of the level that served it, that of levels for memory.
+    /// Processes an access; returns the number of the level that served it, that of levels for memory.
     pub(super) fn access(&mut self, access: LineAccess) -> usize {
         let is_coherent = self.is_coherent();
         if is_coherent {
@@ -113,7 +113,7 @@ impl Hierarchy {
         self.coherence.as_ref().is_some_and(Coherence::is_active)
     }
 
-    /// Tells coherence what the only core misses.
+    /// Informs coherence of the misses of the only core.
     #[inline]
     fn see(&mut self, at: u64) {
         if self.coherence.is_some() {
@@ -124,11 +124,11 @@ impl Hierarchy {
         }
     }
 
-    fn read(&mut self, core: usize, level: usize, at: u64, is_demand: bool) -> Found {
+    fn read(&mut self, core: usize, level: usize, at: u64, is_demand: bool) -> LoadedLine {
         let is_exclusive = self.inclusion == Inclusion::Exclusive;
         let Some(state) = self.levels.get_mut(level) else {
             self.memory_reads += 1;
-            return Found { level, flags: 0 };
+            return LoadedLine { level, flags: 0 };
         };
         let (line, set) = state.place(at);
         let moves_up = is_exclusive && level > 0;
@@ -139,13 +139,13 @@ impl Hierarchy {
         };
         state.count_read(set, line, had, is_demand);
         let (found, flags) = match had {
-            Some(flags) => (Found { level, flags: if moves_up { flags & DIRTY } else { 0 } }, flags),
+            Some(flags) => (LoadedLine { level, flags: if moves_up { flags & DIRTY } else { 0 } }, flags),
             None => {
                 let found = self.read(core, level + 1, at, is_demand);
                 if !moves_up {
-                    self.install(core, level, Held { line, flags: found.flags });
+                    self.install(core, level, StoredLine { line, flags: found.flags });
                 }
-                (Found { level: found.level, flags: if moves_up { found.flags } else { 0 } }, 0)
+                (LoadedLine { level: found.level, flags: if moves_up { found.flags } else { 0 } }, 0)
             }
         };
         if is_demand && (had.is_none() || flags & PREFETCHED != 0) {
@@ -174,7 +174,7 @@ impl Hierarchy {
             None if !allocates => self.pass_store(core, level, at),
             None => {
                 let found = self.read(core, level + 1, at, true);
-                self.install(core, level, Held { line, flags: found.flags | written });
+                self.install(core, level, StoredLine { line, flags: found.flags | written });
                 if is_through {
                     self.pass_store(core, level, at);
                 }
@@ -197,16 +197,16 @@ impl Hierarchy {
         self.write(core, level + 1, at)
     }
 
-    fn install(&mut self, core: usize, level: usize, held: Held) {
+    fn install(&mut self, core: usize, level: usize, stored: StoredLine) {
         let Some(state) = self.levels.get_mut(level) else { return };
         state.counts.fills += 1;
-        let set = state.geometry.set(held.line);
-        if let Some(victim) = state.store(core).and_then(|store| store.insert(set, held)) {
+        let set = state.geometry.set(stored.line);
+        if let Some(victim) = state.store(core).and_then(|store| store.insert(set, stored)) {
             self.evicted(core, level, victim);
         }
     }
 
-    fn evicted(&mut self, core: usize, level: usize, victim: Held) {
+    fn evicted(&mut self, core: usize, level: usize, victim: StoredLine) {
         let Some(state) = self.levels.get_mut(level) else { return };
         state.counts.evictions += 1;
         state.prefetch.useless += u64::from(victim.flags & PREFETCHED != 0);
@@ -224,7 +224,7 @@ impl Hierarchy {
         self.note_left(core, level, at);
     }
 
-    /// Takes in what the level above evicted.
+    /// Takes a line that the level above evicted.
     fn write_back(&mut self, core: usize, level: usize, at: u64, is_dirty: bool) {
         let Some(state) = self.levels.get_mut(level) else {
             self.memory_writes += u64::from(is_dirty);
@@ -236,12 +236,12 @@ impl Hierarchy {
         let allocates = state.allocates_on_write || self.inclusion == Inclusion::Exclusive;
         match state.store(core).and_then(|store| store.touch(set, line, flags)) {
             Some(had) => state.prefetch.useful += u64::from(had & PREFETCHED != 0),
-            None if allocates => self.install(core, level, Held { line, flags }),
+            None if allocates => self.install(core, level, StoredLine { line, flags }),
             None => self.write_back(core, level + 1, at, is_dirty),
         }
     }
 
-    /// Takes a line of an inclusive level out of all levels above; true when a copy was dirty.
+    /// Removes a line of an inclusive level from all levels above; true when a copy was dirty.
     fn invalidate_above(&mut self, core: usize, level: usize, at: u64) -> bool {
         let Some(state) = self.levels.get(level) else { return false };
         let last = at | ((1 << state.geometry.shift) - 1);
@@ -266,17 +266,17 @@ impl Hierarchy {
         is_dirty
     }
 
-    /// Fetches the line behind one, where the level does so.
+    /// Fetches the line after one, where the level does so.
     fn fetch_next_line(&mut self, core: usize, level: usize, line: u64) {
         let Some(state) = self.levels.get(level).filter(|state| state.wanted.next_line) else { return };
         let next = (line + 1) << state.geometry.shift;
-        // Behind the last address there is nothing.
+        // There is no line after the last address.
         if next != 0 {
             self.fetch_ahead(core, level, next);
         }
     }
 
-    /// Fetches a line that nobody asked for yet.
+    /// Fetches a line that no access has asked for yet.
     pub(super) fn fetch_ahead(&mut self, core: usize, level: usize, at: u64) {
         let Some(state) = self.levels.get_mut(level) else { return };
         let (line, set) = state.place(at);
@@ -290,7 +290,7 @@ impl Hierarchy {
             state.prefetch.issued += 1;
         }
         let found = self.read(core, level + 1, at, false);
-        self.install(core, level, Held { line, flags: found.flags | PREFETCHED });
+        self.install(core, level, StoredLine { line, flags: found.flags | PREFETCHED });
         self.settle(core, at);
     }
 
@@ -305,7 +305,7 @@ impl Hierarchy {
         self.levels.first().map_or(0, |level| at >> level.geometry.shift)
     }
 
-    /// Makes the other cores' copies what MESI wants before an access.
+    /// Brings the other cores' copies into the state that MESI requires before an access.
     fn agree(&mut self, access: LineAccess) {
         let line = self.first_line(access.at);
         let Some(coherence) = &mut self.coherence else { return };
@@ -336,7 +336,7 @@ impl Hierarchy {
         }
     }
 
-    /// Tells coherence whether a core has a line after it was worked on.
+    /// Informs coherence whether a core has a line after an operation on it.
     fn settle(&mut self, core: usize, at: u64) {
         if !self.is_coherent() {
             return;

@@ -1,4 +1,4 @@
-//! When each line is used next: what the policy OPT has to know before a trace is simulated.
+//! The next use of each line: what the policy OPT must know before a trace is simulated.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub type NextUses = Arc<Vec<u32>>;
 /// No further use.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Takes a trace and learns all next uses, in four bytes of memory for each line access and line size.
+/// Reads a trace and collects all next uses, in four bytes of memory for each line access and line size.
 #[derive(Debug)]
 pub struct NextUse {
     cores: Cores,
@@ -36,7 +36,7 @@ struct OfLine {
 }
 
 impl NextUse {
-    /// Learns what these configurations have to know; `None` when none has the policy OPT.
+    /// Collects what these configurations must know; `None` when none of them has the policy OPT.
     pub fn new(configs: &[Config], cores: Cores, with_fetches: bool) -> Option<Self> {
         let mut of: Vec<OfLine> = Vec::new();
         for level in configs.iter().filter_map(|config| config.levels.first()).filter(|l| l.policy == Policy::Opt) {
@@ -48,7 +48,7 @@ impl NextUse {
         (!of.is_empty()).then_some(Self { cores, with_fetches, of })
     }
 
-    /// What was learned.
+    /// The result.
     pub fn finish(self) -> Foreseen {
         Foreseen(self.of.into_iter().map(|of| ((of.shift, of.is_private), Arc::new(of.next))).collect())
     }
@@ -59,7 +59,7 @@ impl NextUse {
 pub struct Foreseen(Vec<((u32, bool), NextUses)>);
 
 impl Foreseen {
-    /// What a configuration has to know.
+    /// What a configuration must know.
     pub(super) fn of(&self, config: &Config) -> Option<NextUses> {
         let first = config.levels.first().filter(|level| level.policy == Policy::Opt)?;
         let key = (first.geometry().shift, first.is_private);

@@ -1,11 +1,12 @@
-//! Strides: where a thread's accesses to a region keep their distance, the next is foreseen.
+//! Strides: where a thread's accesses to a region are equally spaced, the next one is predicted.
 //!
-//! A trace says no program counter, so an entry is for a thread and a region, or a page of 4 KiB where no region lives.
+//! A trace has no program counter, so an entry is for a thread and a region, or a page of 4 KiB where there is no
+//! region.
 
-/// Entries of the table, as in hardware a few; others take an entry's place.
+/// Entries of the table, as few as in hardware; others may replace an entry.
 const ENTRIES: usize = 1024;
 
-/// Times a distance must be seen again before it is believed.
+/// How often a distance must repeat before it is used.
 const SURE: u8 = 2;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,7 +30,7 @@ impl Default for Strides {
 }
 
 impl Strides {
-    /// Takes an access of a thread to a place; the address to fetch ahead, where the stride is sure.
+    /// Takes an access of a thread to a place; returns the address to prefetch, where the stride is confirmed.
     pub(super) fn access(&mut self, thread: u32, place: u64, address: u64) -> Option<u64> {
         let hash = (place ^ u64::from(thread) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let entry = self.entries.get_mut((hash >> 54) as usize % ENTRIES)?;

@@ -1,7 +1,7 @@
 //! Caches of common processors, from what their makers publish.
 //!
-//! Sizes, lines and ways are public; replacement policies are mostly not, and LRU stands for them unless the source
-//! says otherwise. The last level is what one core complex shares. Prefetchers are left out: how they work is not
+//! Sizes, lines and ways are public; replacement policies are mostly not, and LRU takes their place unless the source
+//! states another. The last level is the one shared by a core complex. Prefetchers are left out: how they work is not
 //! public. First levels are those for data.
 
 use super::config::{Config, Inclusion, Level, Policy};
@@ -11,11 +11,11 @@ use super::config::{Config, Inclusion, Level, Policy};
 pub struct Preset {
     /// Its name for `--config`.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub title: &'static str,
     /// Where its figures are from.
     pub source: &'static str,
-    /// Name, bytes, ways; all but the last are each core's own, unless `first_shared` says so.
+    /// Name, bytes, ways; all but the last are private to each core, unless `first_shared` states otherwise.
     levels: &'static [(&'static str, u64, u64)],
     /// The first level that cores share.
     first_shared: usize,
@@ -178,7 +178,7 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 impl Preset {
-    /// The preset of a name, whatever its case and separators.
+    /// The preset with a name, whatever its case and separators.
     pub fn of_name(name: &str) -> Option<&'static Self> {
         let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_', ' '], "");
         PRESETS.iter().find(|preset| plain(preset.name) == plain(name))
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_can_be_simulated_and_stands_in_order() {
+    fn every_preset_can_be_simulated_and_is_in_order() {
         for preset in PRESETS {
             assert_eq!(preset.config().check(), Ok(()), "{}", preset.name);
             assert!(!preset.source.is_empty() && !preset.title.is_empty());

@@ -1,4 +1,4 @@
-//! What a simulation found.
+//! The results of a simulation.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub struct Counts {
     pub write_misses: u64,
     /// Lines put in.
     pub fills: u64,
-    /// Lines that had to go for another, clean or dirty.
+    /// Lines evicted for another, clean or dirty.
     pub evictions: u64,
-    /// Dirty lines that had to go and were written to the next level.
+    /// Dirty lines evicted and written to the next level.
     pub writebacks_out: u64,
     /// Dirty lines that the level above wrote here; neither hits nor misses.
     pub writebacks_in: u64,
@@ -28,7 +28,7 @@ pub struct Counts {
     pub write_throughs_out: u64,
     /// Stores that the level above passed on; they are hits or misses too.
     pub write_throughs_in: u64,
-    /// Lines taken out because an inclusive level below evicted them.
+    /// Lines removed because an inclusive level below evicted them.
     pub back_invalidations: u64,
 }
 
@@ -75,15 +75,15 @@ impl Counts {
     }
 }
 
-/// Lines that a level fetched before they were asked for. How late a line would have come is not told: there is no
-/// time.
+/// Lines that a level fetched before they were asked for. How late a line would have arrived is not reported: the
+/// simulation has no time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PrefetchCounts {
     /// Lines fetched ahead.
     pub issued: u64,
     /// Of these, used afterwards.
     pub useful: u64,
-    /// Of these, gone before anybody used them.
+    /// Of these, lines evicted before any use.
     pub useless: u64,
     /// Of these, still here and never used.
     pub unused_at_end: u64,
@@ -107,7 +107,7 @@ impl PrefetchCounts {
 /// Why lines were missed (Hill 1987).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Classes {
-    /// The line was never asked for before.
+    /// The line had never been asked for.
     pub compulsory: u64,
     /// A fully associative LRU cache of the same size misses too.
     pub capacity: u64,
@@ -126,13 +126,13 @@ pub struct LevelResults {
     pub ways: usize,
     /// Bytes of a line.
     pub line: u64,
-    /// What was counted.
+    /// The counters.
     pub counts: Counts,
     /// Demand misses of each set.
     pub set_misses: Vec<u64>,
-    /// Why lines were missed, where it was asked for.
+    /// The causes of misses, where asked for.
     pub classes: Option<Classes>,
-    /// What was fetched ahead, where a level does that.
+    /// Prefetched lines, where the level prefetches.
     pub prefetch: Option<PrefetchCounts>,
 }
 
@@ -157,7 +157,7 @@ pub struct Tally {
     pub reads: u64,
     /// Records that write.
     pub writes: u64,
-    /// Records whose farthest line was served by the second level, the third, … and by memory at last.
+    /// Records whose farthest line was served by the second level, the third, … and finally by memory.
     pub served_beyond_first: Vec<u64>,
 }
 
@@ -215,9 +215,9 @@ pub struct Types {
 }
 
 impl Types {
-    /// Makes elements as long as type data say. What `malloc` recorded is one element with the bytes of all of them:
-    /// `element_bytes` tells from a type's name and the bytes recorded how long one is, and `None` or a length that does
-    /// not divide the bytes recorded changes nothing.
+    /// Makes elements as long as in the type data. `malloc` records one element with the bytes of all of them:
+    /// `element_bytes` returns the length of one from a type's name and the bytes recorded; `None` or a length that
+    /// does not divide the bytes recorded changes nothing.
     pub fn fold_elements(&mut self, element_bytes: &dyn Fn(&[u8], u64) -> Option<u64>) {
         for of in &mut self.types {
             let bytes = of.name.as_deref().and_then(|name| element_bytes(name, of.element_bytes));
@@ -246,7 +246,7 @@ pub struct ThreadResults {
 /// One configuration's results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigResults {
-    /// What was simulated.
+    /// The configuration simulated.
     pub config: Config,
     /// Lines touched by records.
     pub line_accesses: u64,
@@ -264,14 +264,14 @@ pub struct ConfigResults {
     pub tlb: Vec<LevelResults>,
     /// What MESI did, where there are private caches.
     pub coherence: Option<CoherenceCounts>,
-    /// By type and field, where it was asked for.
+    /// By type and field, where asked for.
     pub types: Option<Types>,
     /// By thread.
     pub threads: Vec<ThreadResults>,
 }
 
 impl ConfigResults {
-    /// Names of those that serve: the levels, then `memory`.
+    /// Names of the servers: the levels, then `memory`.
     pub fn servers(&self) -> Vec<&str> {
         self.config.levels.iter().map(|level| level.name.as_str()).chain(["memory"]).collect()
     }

@@ -21,12 +21,12 @@ pub(super) use unit::{Batch, Partial, Record, Unit, gatherer};
 /// Which thread runs on which core.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CorePlan {
-    /// Each thread on its own, in order of first appearance; from [`CORES_MAX`] threads on they share.
+    /// Each thread has its own core, in order of first appearance; from [`CORES_MAX`] threads on they share.
     #[default]
     PerThread,
-    /// So many cores, in turn.
+    /// This many cores, in turn.
     Count(usize),
-    /// Cores of threads by their ids in the trace; others in turn on what follows the highest core named.
+    /// Cores of threads by their ids in the trace; other threads take turns on the cores after the highest one listed.
     Map(Vec<(u64, usize)>),
 }
 
@@ -46,7 +46,7 @@ impl Cores {
         Self { plan, of: Vec::new(), others: 0, count: 0 }
     }
 
-    /// Takes a thread; gives its core.
+    /// Adds a thread; returns its core.
     pub(super) fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> usize {
         let in_turn = self.others;
         let core = match &self.plan {
@@ -76,15 +76,15 @@ impl Cores {
         self.of.get(thread as usize).copied().unwrap_or(0)
     }
 
-    /// Cores named so far: the highest and all before it.
+    /// Cores assigned so far: the highest and all below it.
     pub(super) fn count(&self) -> usize {
         self.count.max(1)
     }
 }
 
-/// Calls `tell` with the first address of each line an access touches, in ascending order; they wrap at 2^64.
+/// Calls `visit` with the first address of each line an access touches, in ascending order; addresses wrap at 2^64.
 #[inline]
-pub(super) fn for_each_line(access: &Access, shift: u32, mut tell: impl FnMut(u64)) {
+pub(super) fn for_each_line(access: &Access, shift: u32, mut visit: impl FnMut(u64)) {
     if access.bytes == 0 {
         return;
     }
@@ -93,11 +93,11 @@ pub(super) fn for_each_line(access: &Access, shift: u32, mut tell: impl FnMut(u6
     let lines = ((within + u64::from(access.bytes) - 1) >> shift) + 1;
     let first = access.address - within;
     for line in 0..lines {
-        tell(first.wrapping_add(line << shift));
+        visit(first.wrapping_add(line << shift));
     }
 }
 
-/// What is simulated, and what is told.
+/// What is simulated and what is reported.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Which thread runs on which core.
@@ -123,7 +123,7 @@ pub struct Simulation {
     threads: Threads,
     attribution: Option<Attribution>,
     wants_places: bool,
-    /// Units that run on this thread; the others are with the workers.
+    /// Units that run on this thread; the workers have the others.
     units: Vec<Unit>,
     workers: Option<Workers>,
     fields: Vec<u32>,
@@ -145,7 +145,7 @@ impl Simulation {
         let attribution = (options.with_types || wants_places).then(Attribution::default);
         let threads = options.threads.max(1);
         let mut units = Vec::new();
-        // Where each thread has a configuration of its own, there is no need to share one.
+        // Where each thread can work on a configuration of its own, none need be split.
         let shares = threads / configs.len().max(1);
         for (at, config) in configs.iter().enumerate() {
             units.extend(Unit::of_config(at, config, &options, shares));
@@ -214,7 +214,7 @@ impl Simulation {
         if let Some(workers) = &mut self.workers {
             return workers.take(batch, &self.cores);
         }
-        // Nobody waits for what is partly served where nothing is sharded.
+        // Without shards no record is served in parts.
         let mut partial = Vec::new();
         self.units.iter_mut().for_each(|unit| unit.run(batch, &mut partial));
         Ok(())
@@ -223,7 +223,7 @@ impl Simulation {
 
 impl AccessSink for Simulation {
     fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {
-        // Where somebody wants to know more of an access than its line, it has to be told.
+        // Where more is needed of an access than its line, it must be emitted.
         if self.attribution.is_some() || self.threads.only() != Some(thread) {
             return None;
         }
@@ -249,7 +249,7 @@ impl AccessSink for Simulation {
         self.threads.add(number, id);
         let has_private = self.configs.iter().flat_map(|c| c.levels.iter().chain(&c.tlb)).any(|level| level.is_private);
         if let Some(workers) = self.workers.as_mut().filter(|_| was_only || has_private) {
-            // Chunks keep the cores they were made with, and the list of cores is copied while a chunk has it: where a
+            // Chunks keep the cores they were made with, and the list of cores is copied while a chunk uses it: where a
             // new core changes nothing, that would be a copy for each of many threads.
             workers.flush(&self.cores)?;
         }

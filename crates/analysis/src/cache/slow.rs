@@ -1,5 +1,5 @@
-//! The corpus's semantics once more, word by word and slowly: lists that are searched, times that are compared. It
-//! shares no code with the engine.
+//! The corpus's semantics once more, literally and slowly: lists that are searched, times that are compared. It shares
+//! no code with the engine.
 
 use super::config::{Config, Inclusion, Level, Policy};
 use super::results::Counts;
@@ -18,7 +18,7 @@ struct Cache {
     level: Level,
     sets: Vec<Vec<Option<Line>>>,
     tree: Vec<Vec<bool>>,
-    /// Bits of ways, not of lines: they stay when a line is taken out, as those of the tree do.
+    /// Bits of ways, not of lines: they stay when a line is removed, as those of the tree do.
     was_used: Vec<Vec<bool>>,
     x: u64,
     fills: u64,
@@ -166,7 +166,7 @@ impl Slow {
         Some(worst)
     }
 
-    /// The level a line came from, and whether it came dirty.
+    /// The level a line was loaded from, and whether it was dirty there.
     fn load(&mut self, level: usize, at: u64) -> (usize, bool) {
         if level == self.caches.len() {
             self.memory_reads += 1;

@@ -1,8 +1,8 @@
-//! The lines a cache holds, set by set, and which of them has to go: one structure for each way to keep that.
+//! The lines of a cache, set by set, and the choice of victims: one structure for each way to keep their order.
 //!
-//! What a level of the hierarchy asks of its lines is the same for all policies: touch a line, look without touching,
-//! take one out, put one in and learn which had to go. [`Store`] is that, by a match in each operation; the loop over
-//! records knows the most frequent structure, [`recency::Recency`], by its type.
+//! A level of the hierarchy needs the same operations for all policies: use a line, look for one without using it,
+//! remove one, insert one and return the victim. [`Store`] dispatches each of them by a match; the loop over records
+//! uses the most frequent structure, [`recency::Recency`], by its type.
 
 pub(super) mod linked;
 pub(super) mod recency;
@@ -22,7 +22,7 @@ pub(super) const PREFETCHED: u8 = 2;
 /// Bits of an entry that are flags; the line's number is above them.
 const FLAG_BITS: u32 = 2;
 
-/// An entry without a line, which is not dirty. Lines have 8 bytes at least, so no line's number has all its bits set.
+/// An entry without a line, which is not dirty. Lines have at least 8 bytes, so no line's number has all bits set.
 const EMPTY: u64 = !(DIRTY as u64);
 
 /// Most ways that are searched one by one.
@@ -30,12 +30,12 @@ const SEARCHED_MAX: usize = 32;
 
 /// A line and its flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct StoredLine {
     pub(super) line: u64,
     pub(super) flags: u8,
 }
 
-impl Held {
+impl StoredLine {
     #[inline]
     fn entry(self) -> u64 {
         self.line << FLAG_BITS | u64::from(self.flags)
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Uses a line and gives it more flags; what flags it had, `None` when it is not here. `PREFETCHED` is cleared.
+    /// Uses a line and sets more flags; returns the flags it had, `None` when it is absent. `PREFETCHED` is cleared.
     #[inline]
     pub(super) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
         match self {
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// The flags of a line, `None` when it is not here. Nothing changes.
+    /// The flags of a line, `None` when it is absent. Nothing changes.
     pub(super) fn probe(&self, set: usize, line: u64) -> Option<u8> {
         match self {
             Self::Recency(store) => store.probe(set, line),
@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    /// Takes a line out; its flags, `None` when it is not here.
+    /// Removes a line; returns its flags, `None` when it is absent.
     pub(super) fn remove(&mut self, set: usize, line: u64) -> Option<u8> {
         match self {
             Self::Recency(store) => store.remove(set, line),
@@ -107,33 +107,33 @@ impl Store {
     }
 
     /// Puts a line in that is not here; what had to go.
-    pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
+    pub(super) fn insert(&mut self, set: usize, stored: StoredLine) -> Option<StoredLine> {
         match self {
-            Self::Recency(store) => store.insert(set, held),
-            Self::Linked(store) => store.insert(set, held),
-            Self::Ways(store) => store.insert(set, held),
+            Self::Recency(store) => store.insert(set, stored),
+            Self::Linked(store) => store.insert(set, stored),
+            Self::Ways(store) => store.insert(set, stored),
         }
     }
 
-    /// Says when the line that is used or put in next will be used again, for the policy that knows the future.
-    pub(super) fn tell_next_use(&mut self, next: u64) {
+    /// Sets the next use of the line that is used or inserted next, for the policy that knows the future.
+    pub(super) fn set_next_use(&mut self, next: u64) {
         if let Self::Ways(store) = self {
-            store.tell_next_use(next);
+            store.set_next_use(next);
         }
     }
 
     /// All lines.
-    pub(super) fn lines(&self) -> Vec<Held> {
-        let held = |entry: &u64| (*entry != EMPTY).then(|| Held::of(*entry));
+    pub(super) fn lines(&self) -> Vec<StoredLine> {
+        let stored = |entry: &u64| (*entry != EMPTY).then(|| StoredLine::of(*entry));
         match self {
             Self::Recency(store) => store.lines(),
-            Self::Linked(store) => store.entries().filter_map(held).collect(),
-            Self::Ways(store) => store.entries().iter().filter_map(held).collect(),
+            Self::Linked(store) => store.entries().filter_map(stored).collect(),
+            Self::Ways(store) => store.entries().iter().filter_map(stored).collect(),
         }
     }
 
     /// Lines that a prefetcher fetched and nobody used.
     pub(super) fn unused(&self) -> u64 {
-        self.lines().iter().filter(|held| held.flags & PREFETCHED != 0).count() as u64
+        self.lines().iter().filter(|stored| stored.flags & PREFETCHED != 0).count() as u64
     }
 }

@@ -30,7 +30,7 @@ fn feed(sink: &mut dyn AccessSink, steps: &[Step]) {
     }
     sink.type_name(0, Some(b"struct.A")).unwrap();
     for batch in all.chunks(37) {
-        // Regions come and go, so that types have something to tell.
+        // Regions are added and removed, so that types have something to count.
         let seq = batch[0].seq;
         let region =
             RegionAdded { seq, address: 4096 + seq, element_bytes: 24, elements: 8, type_number: 0, thread: 0 };
@@ -40,7 +40,7 @@ fn feed(sink: &mut dyn AccessSink, steps: &[Step]) {
     }
 }
 
-/// As a format does that gathers what it may, and tells threads when they appear.
+/// As a format does that gathers what it may, and announces threads when they appear.
 fn feed_gathered(sink: &mut dyn AccessSink, steps: &[Step]) {
     let mut known = 0;
     let mut rest = steps;
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_gathered_counts_as_what_is_told(
+    fn gathered_accesses_count_like_emitted_ones(
         config in prop_oneof![2 => usual_config(), 1 => config()],
         steps in steps(1500),
         several_from in 0..3000_usize,
@@ -256,7 +256,7 @@ proptest! {
         }
         for level in one(config, &steps).levels {
             let counts = level.prefetch.unwrap();
-            // Lines of exclusive levels move up without having been used here, and are nobody's then.
+            // Lines of exclusive levels move up unused; then no level counts their use.
             prop_assert!(counts.useful + counts.useless + counts.unused_at_end <= counts.issued);
         }
     }
@@ -291,31 +291,31 @@ fn one_foreseen(config: Config, steps: &[Step]) -> ConfigResults {
 }
 
 /// Tries all victims of a cache of three lines.
-fn fewest_misses(lines: &[u64], held: &[u64]) -> u64 {
+fn fewest_misses(lines: &[u64], resident: &[u64]) -> u64 {
     let Some((line, rest)) = lines.split_first() else { return 0 };
-    if held.contains(line) {
-        return fewest_misses(rest, held);
+    if resident.contains(line) {
+        return fewest_misses(rest, resident);
     }
-    let with = |held: Vec<u64>| 1 + fewest_misses(rest, &held);
-    if held.len() < 3 {
-        return with([held, &[*line]].concat());
+    let with = |resident: Vec<u64>| 1 + fewest_misses(rest, &resident);
+    if resident.len() < 3 {
+        return with([resident, &[*line]].concat());
     }
     let each = (0..3).map(|victim| {
-        let mut held = held.to_vec();
-        held[victim] = *line;
-        with(held)
+        let mut resident = resident.to_vec();
+        resident[victim] = *line;
+        with(resident)
     });
     each.min().unwrap()
 }
 
-/// Threads that are told right before their first access, as traces tell them.
+/// Threads that are announced right before their first access, as in traces.
 fn with_new_threads(config: &Config, threads: usize, steps: &[Step]) -> Results {
     let mut simulation = Simulation::new(vec![config.clone()], Options { threads, ..Options::default() }).unwrap();
-    let mut told = 0;
+    let mut announced = 0;
     for (step, seq) in steps.iter().zip(0..) {
-        if step.3 >= told {
-            simulation.thread(told, Some(u64::from(told))).unwrap();
-            told += 1;
+        if step.3 >= announced {
+            simulation.thread(announced, Some(u64::from(announced))).unwrap();
+            announced += 1;
         }
         simulation.accesses(&[access(*step, seq)]).unwrap();
     }
@@ -324,14 +324,15 @@ fn with_new_threads(config: &Config, threads: usize, steps: &[Step]) -> Results 
 
 #[test]
 fn tens_of_thousands_of_threads_take_no_more_than_a_moment_and_count_the_same_on_any_number_of_processors() {
-    // One thread at first, then a new one with each access: what is under way when the second comes stays whole.
+    // One thread at first, then a new one with each access: work in progress when the second appears must remain
+    // intact.
     let steps: Vec<Step> =
         (0..60_000_u32).map(|n| (u64::from(n % 700) * 40, 8, n % 3 == 0, n.saturating_sub(50))).collect();
     for is_private in [false, true] {
         let mut level = Level::new("L1", 1024, 64, 2);
         level.is_private = is_private;
         let config = Config::new("c", vec![level, Level::new("L2", 8192, 64, 4)]);
-        // With caches of their own threads are few: cores have an end.
+        // There are few threads with caches of their own, because the number of cores is limited.
         let steps = steps.get(..if is_private { 300 } else { steps.len() }).unwrap();
         let first = with_new_threads(&config, 1, steps);
         assert_eq!((first.configs[0].threads[0].total.accesses(), first.accesses), (51, steps.len() as u64));
@@ -417,6 +418,6 @@ fn hostile_configurations_are_refused_or_small() {
     let mut level = Level::new("L1", 64 << 24, 64, 8);
     level.is_private = true;
     let mut simulation = Simulation::new(vec![Config::new("c", vec![level])], Options::default()).unwrap();
-    let told: Result<Vec<_>, _> = (0..64).map(|number| simulation.thread(number, Some(1))).collect();
-    assert!(told.is_err_and(|error| error.to_string().contains("--cores N")));
+    let result: Result<Vec<_>, _> = (0..64).map(|number| simulation.thread(number, Some(1))).collect();
+    assert!(result.is_err_and(|error| error.to_string().contains("--cores N")));
 }

@@ -1,7 +1,7 @@
-//! Units on several threads: each works off all chunks of the trace in order, for its own units.
+//! Units on several threads: each processes all chunks of the trace in order, for its own units.
 //!
-//! What a configuration's shards are asked for is gathered once, on the thread that reads the trace, where all of them
-//! work by stages; other units are handed the accesses and take what is theirs.
+//! Where all shards of a configuration work by stages, their ops are gathered once, on the thread that reads the trace;
+//! other units receive the accesses and select their own.
 
 mod chunk;
 
@@ -20,8 +20,8 @@ use chunk::Chunk;
 /// Accesses of a chunk: enough that handing it over costs nothing, few enough for a second-level cache.
 const CHUNK_ACCESSES: usize = 16 * 1024;
 
-/// Chunks that wait for a thread: work for longer than a thread has to wait for a processor, where there are fewer
-/// processors than threads.
+/// Chunks queued for a thread: work for longer than a thread waits for a processor, where there are fewer processors
+/// than threads.
 const WAITING: usize = 16;
 
 /// Records of a chunk that a unit of a configuration served in part.
@@ -34,7 +34,7 @@ struct Worker {
     thread: JoinHandle<Vec<Unit>>,
 }
 
-/// What gathers for the shards of a configuration.
+/// The gatherer for the shards of a configuration.
 #[derive(Debug)]
 struct Shared {
     config_at: usize,
@@ -48,10 +48,10 @@ struct Shared {
 pub(super) struct Workers {
     workers: Vec<Worker>,
     shared: Vec<Shared>,
-    /// True when a unit wants all accesses, whatever is gathered.
+    /// True when a unit needs all accesses, whatever is gathered.
     has_others: bool,
     next: Chunk,
-    /// Chunks handed out whose parts were not put together yet.
+    /// Chunks handed out whose partial results were not combined yet.
     handed_out: VecDeque<Arc<Chunk>>,
     gains: Vec<(usize, Gain)>,
 }
@@ -81,23 +81,23 @@ impl Workers {
 
     /// Takes accesses; hands a chunk out when it is full.
     pub(super) fn take(&mut self, batch: Batch<'_>, cores: &Arc<Cores>) -> Result<(), Error> {
-        let mut is_whole = self.has_others || batch.only.is_none();
+        let mut is_complete = self.has_others || batch.only.is_none();
         for shared in &mut self.shared {
             if shared.config.has_stages(cores.count()) {
                 let of = (shared.config_at, shared.shards);
                 self.next.gather(of, &mut shared.gatherer, batch);
             } else {
-                is_whole = true;
+                is_complete = true;
             }
         }
-        self.next.count(batch, is_whole);
+        self.next.count(batch, is_complete);
         if self.next.len() >= CHUNK_ACCESSES {
             self.flush(cores)?;
         }
         Ok(())
     }
 
-    /// What gathers for all there is to do, where that is one configuration's shards that work by stages.
+    /// The gatherer for all the work, where that is one configuration's shards that work by stages.
     pub(super) fn gatherer(&mut self, cores: &Cores) -> Option<&mut Gatherer> {
         match self.shared.as_mut_slice() {
             [shared] if !self.has_others && shared.config.has_stages(cores.count()) => Some(&mut shared.gatherer),
@@ -105,7 +105,7 @@ impl Workers {
         }
     }
 
-    /// Takes what was put there: accesses of a thread, the only one there is. Gives their reads and writes.
+    /// Takes the gathered accesses of a thread, the only one there is. Returns their reads and writes.
     pub(super) fn take_gathered(&mut self, only: ThreadNumber, cores: &Arc<Cores>) -> Result<[u64; 2], Error> {
         let Some(Shared { config_at, shards, gatherer, .. }) = self.shared.first() else { return Ok([0; 2]) };
         self.next.take_gathered((*config_at, *shards), gatherer, only);
@@ -116,7 +116,7 @@ impl Workers {
         Ok(totals)
     }
 
-    /// Hands out what was taken.
+    /// Hands out the accesses taken so far.
     pub(super) fn flush(&mut self, cores: &Arc<Cores>) -> Result<(), Error> {
         if self.next.len() == 0 {
             return Ok(());
@@ -132,7 +132,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Waits for the end; gives the units back, and adds to each configuration what its shards served together.
+    /// Waits for the end; returns the units, and adds to each configuration what its shards served together.
     pub(super) fn finish(mut self, gains: &mut [Gain], cores: &Arc<Cores>) -> Result<Vec<Unit>, Error> {
         self.flush(cores)?;
         while !self.handed_out.is_empty() {
@@ -154,8 +154,8 @@ impl Workers {
         Ok(units)
     }
 
-    /// Waits until the oldest chunk was worked off, and counts its records that several shards served; gives the chunk
-    /// back, emptied.
+    /// Waits until the oldest chunk was processed, and counts its records that several shards served; returns the
+    /// chunk, emptied.
     fn put_together(&mut self) -> Result<Chunk, Error> {
         let Some(chunk) = self.handed_out.pop_front() else { return Ok(Chunk::default()) };
         let mut parts: Vec<(usize, Partial)> = Vec::new();
@@ -197,7 +197,7 @@ fn work(mut units: Vec<Unit>, chunks: &Receiver<Arc<Chunk>>, parts: &Sender<Part
                 found.push((unit.config_at(), partial));
             }
         }
-        // The chunk is given up before its end is told, so that its memory can be used again.
+        // The chunk is dropped before its end is reported, so that its memory can be used again.
         drop(chunk);
         if parts.send(found).is_err() {
             break;
@@ -206,7 +206,7 @@ fn work(mut units: Vec<Unit>, chunks: &Receiver<Arc<Chunk>>, parts: &Sender<Part
     units
 }
 
-/// A thread ended early: it panicked, which is told when it is joined.
+/// A thread ended early: it panicked, which is reported when it is joined.
 fn ended() -> Error {
     Error::unsupported("a thread of the simulation ended before its work was done")
 }

@@ -1,11 +1,11 @@
-//! Schedules against what they promise, checked from the trace alone.
+//! Schedules against their promises, checked from the trace alone.
 
 use anytrace_core::access::AccessKind;
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a trace has, by its record number.
+/// The contents of a trace, by record number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
     Access { thread: u32, is_atomic: bool },
@@ -19,7 +19,7 @@ impl Record {
     }
 }
 
-/// Notes the numbers of records in the order in which they come.
+/// Notes the numbers of records in the order in which they arrive.
 #[derive(Default)]
 struct Order(Vec<u64>);
 
@@ -73,8 +73,8 @@ fn orders(records: &[Record], schedules: &[Schedule], window: usize) -> (Vec<Vec
     (sinks.into_iter().map(|sink| sink.0).collect(), done)
 }
 
-/// All that a schedule promises: every record is there once, what one thread does keeps its order, and nothing passes a
-/// point in either direction.
+/// All that a schedule promises: every record appears once, the records of one thread keep their order, and nothing
+/// passes a point in either direction.
 fn assert_is_an_order(records: &[Record], order: &[u64]) {
     let mut sorted = order.to_vec();
     sorted.sort_unstable();

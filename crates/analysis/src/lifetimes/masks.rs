@@ -24,9 +24,9 @@ struct Mask {
 /// What of a region that ended was written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Bits of 64 bytes each; none where nothing was.
+    /// Bits for 64 bytes each; none where nothing was written.
     Bits(Vec<u64>),
-    /// The region was not watched, being by `calloc` or too long: all of its so many bytes count as written.
+    /// The region was not watched, because it is from `calloc` or too long: all of this many bytes count as written.
     All(u64),
 }
 
@@ -41,7 +41,7 @@ impl Masks {
         true
     }
 
-    /// Ends watching a region of so many bytes; gives what of it was written.
+    /// Ends watching a region of this many bytes; returns what was written of it.
     pub(super) fn take(&mut self, region: u64, bytes: u64) -> Written {
         let Some(mask) = self.by_region.remove(&region) else { return Written::All(bytes) };
         self.bytes = self.bytes.saturating_sub(mask.bytes);
@@ -91,7 +91,7 @@ impl Mask {
     }
 }
 
-/// Words and bits of a range; what is behind the end is left out.
+/// Words and bits of a range; bytes past the end are left out.
 fn parts(offset: u64, bytes: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
     let last = offset.saturating_add(bytes).min(end);
     let words = offset / 64..last.div_ceil(64).max(offset / 64);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_watched_counts_as_written_as_far_as_it_reached() {
+    fn an_unwatched_region_counts_as_written_up_to_its_end() {
         let mut masks = Masks::default();
         let written = masks.take(7, 70);
         assert_eq!(written, Written::All(70));

@@ -1,13 +1,13 @@
-//! What memory begins with, as far as the name of its type says it. The recorder names allocations of unknown type by
-//! their place, and puts behind it in brackets what a reader must know: `make+0x1f (calloc)`, `grow+0x2c (realloc)`,
-//! `open+0x9 (in libz.so.1)`, or two of them with a comma between.
+//! The initial contents of memory, as far as the name of its type states them. The recorder names allocations of
+//! unknown type by their place, and appends in parentheses what a reader must know: `make+0x1f (calloc)`, `grow+0x2c
+//! (realloc)`, `open+0x9 (in libz.so.1)`, or two of them separated by a comma.
 
 /// What memory begins with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     /// All bytes are written by the allocation itself.
     pub(super) is_zeroed: bool,
-    /// It begins with what the region had that its thread removed last.
+    /// It begins with the contents of the region that its thread removed last.
     pub(super) is_resized: bool,
     /// It belongs to code whose accesses are not in the trace.
     pub(super) is_foreign: bool,
@@ -20,7 +20,7 @@ impl Origin {
         let Some(inner) = name.strip_suffix(b")") else { return origin };
         let Some(open) = inner.windows(2).rposition(|pair| pair == b" (") else { return origin };
         let (place, remarks) = (inner.get(..open).unwrap_or(&[]), inner.get(open + 2..).unwrap_or(&[]));
-        // Only behind a place: types have names of their own with brackets in them.
+        // Only after a place: types have names of their own with brackets in them.
         let is_place = place.iter().rposition(|byte| *byte == b'+').is_some_and(|plus| {
             let offset = place.get(plus..).and_then(|offset| offset.strip_prefix(b"+0x")).unwrap_or(&[]);
             !offset.is_empty() && offset.iter().all(u8::is_ascii_hexdigit)
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_stand_behind_a_place_only() {
+    fn remarks_are_recognized_only_after_a_place() {
         let words = |name: &str| {
             let Origin { is_zeroed, is_resized, is_foreign } = Origin::of(name.as_bytes());
             (is_zeroed, is_resized, is_foreign)

@@ -1,13 +1,13 @@
-//! Removed regions, to say what an access after the remove was to.
+//! Removed regions, to determine the target of an access after the remove.
 
 use std::collections::BTreeMap;
 
 use crate::live_regions::LiveRegion;
 
-/// Most removed regions remembered; the least recently removed go.
+/// Most removed regions remembered; the least recently removed are dropped first.
 const GRAVES_MAX: usize = 1 << 20;
 
-/// How many regions that begin before an address are looked at.
+/// How many regions that begin before an address are examined.
 const SEARCH_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl Graves {
         }
     }
 
-    /// What an add overlaps is no longer a removed region.
+    /// Bytes that an add overlaps are no longer a removed region.
     pub(super) fn cover(&mut self, start: u64, last: u64) {
         let inside: Vec<u64> = self.by_start.range(start..=last).map(|(start, _)| *start).collect();
         let before = self.by_start.range(..start).rev().take(SEARCH_MAX);

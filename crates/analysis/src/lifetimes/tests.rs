@@ -93,7 +93,7 @@ fn reads_before_writes_are_found_in_memory_from_malloc_only() {
 }
 
 #[test]
-fn removes_of_nothing_are_told_apart() {
+fn kinds_of_stray_removes_are_distinguished() {
     let found = play(|p| {
         p.remove(0);
         p.remove(5);
@@ -119,7 +119,7 @@ fn a_region_added_over_another_is_counted() {
 }
 
 #[test]
-fn what_realloc_keeps_stays_written() {
+fn bytes_that_realloc_keeps_stay_written() {
     let found = play(|p| {
         p.add(1000, 16, 1);
         p.touch(Write, 1000, 8);
@@ -137,7 +137,7 @@ fn what_realloc_keeps_stays_written() {
 }
 
 #[test]
-fn realloc_of_what_calloc_gave_keeps_that_it_was_written() {
+fn realloc_of_memory_from_calloc_stays_written() {
     let found = play(|p| {
         p.add(1000, 24, 3);
         p.remove(1000);
@@ -155,7 +155,7 @@ fn realloc_of_what_calloc_gave_keeps_that_it_was_written() {
 }
 
 #[test]
-fn what_the_recorder_says_of_a_place_decides_what_its_memory_begins_with() {
+fn the_recorders_remark_on_a_place_decides_the_initial_contents_of_its_memory() {
     let found = play(|p| {
         for (n, name) in ["f+0x1 (calloc)", "f+0x2", "f+0x3 (realloc)", "f+0x4 (in libz.so.1)"].into_iter().enumerate()
         {
@@ -166,7 +166,7 @@ fn what_the_recorder_says_of_a_place_decides_what_its_memory_begins_with() {
         p.add_of(2, 2000);
         p.touch(Write, 2000, 8);
         p.remove(2000);
-        // The add of a `realloc` may wait while its thread goes on elsewhere.
+        // The add of a `realloc` may be delayed while its thread continues elsewhere.
         p.touch(Write, 1000, 1);
         p.add_of(3, 3000);
         p.touch(Read, 3000, 8);

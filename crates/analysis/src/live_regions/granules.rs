@@ -1,7 +1,7 @@
 //! A large table of small numbers, in large pages of memory where the system has them.
 //!
-//! Look-ups go to places that are far apart. With pages of 4 KiB the processor waits longer for where a page is than for
-//! what is in it.
+//! Look-ups go to places that are far apart. With pages of 4 KiB the processor waits longer for the address translation
+//! than for the data.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use memmap2::{MmapMut, MmapOptions};
 /// Bytes of a number.
 const BYTES: usize = size_of::<u32>();
 
-/// Tables from here on are put into large pages, which have so many bytes.
+/// Tables of at least this size are put into large pages, which have this many bytes.
 const LARGE: usize = 2 << 20;
 
 /// The table.
@@ -24,17 +24,17 @@ pub(super) struct Granules {
 #[derive(Debug)]
 enum Memory {
     Small(Vec<u8>),
-    /// As much as there may ever be: what is not used is no more than addresses.
+    /// The largest size that may ever be needed: unused parts take only address space.
     Large(MmapMut),
 }
 
 impl Granules {
-    /// Begins without numbers; there may be so many.
+    /// An empty table for at most this many numbers.
     pub(super) fn new(most: usize) -> Self {
         Self { memory: Memory::Small(Vec::new()), most }
     }
 
-    /// Makes the table so long, or longer. What is new means nothing yet.
+    /// Makes the table at least this long. New numbers are unset.
     pub(super) fn reach(&mut self, numbers: usize) {
         let Memory::Small(small) = &mut self.memory else { return };
         let bytes = numbers.min(self.most) * BYTES;
@@ -65,8 +65,8 @@ impl Granules {
         Numbers(self.bytes().as_chunks().0)
     }
 
-    /// Sets a range of numbers, as far as it lies in the table.
-    pub(super) fn fill(&mut self, range: Range<usize>, number: u32) {
+    /// Sets a range of numbers, as far as it is in the table.
+    pub(super) fn set_range(&mut self, range: Range<usize>, number: u32) {
         let bytes = match &mut self.memory {
             Memory::Small(bytes) => bytes.as_mut_slice(),
             Memory::Large(bytes) => bytes,
@@ -89,11 +89,11 @@ impl Numbers<'_> {
     }
 }
 
-/// Memory of the system's own, in large pages where it will; `None` where there is none.
+/// Memory from the system, in large pages if possible; `None` where there is none.
 fn map(bytes: usize) -> Option<MmapMut> {
     let memory = MmapOptions::new().len(bytes.next_multiple_of(LARGE)).map_anon().ok()?;
     #[cfg(target_os = "linux")]
-    // It may not know of them: then they are small.
+    // The system may not know the advice; the pages are then small.
     let _ = memory.advise(memmap2::Advice::HugePage);
     Some(memory)
 }
@@ -103,11 +103,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_filled_in_stays_as_the_table_grows() {
+    fn set_numbers_stay_as_the_table_grows() {
         let mut table = Granules::new(3 * LARGE / BYTES);
         for count in [64, 4096, LARGE / BYTES, 3 * LARGE / BYTES] {
             table.reach(count);
-            table.fill(count - 2..count, count as u32);
+            table.set_range(count - 2..count, count as u32);
             let numbers = table.numbers();
             assert_eq!((numbers.get(count - 1), numbers.get(count - 3)), (Some(count as u32), Some(0)));
             assert_eq!((numbers.get(63), matches!(table.memory, Memory::Large(_))), (Some(64), count * BYTES >= LARGE));

@@ -1,8 +1,8 @@
-//! What shows of the live regions: a map of pieces that do not overlap.
+//! The visible parts of the live regions: a map of pieces that do not overlap.
 //!
-//! A region that was never covered is one piece. One that was covered, if only in part, is also kept in a tree over
-//! all covered regions, and its pieces are listed. Where a region goes that had covered others, its pieces become
-//! *unsettled*: who shows there is asked of the tree when an address in them is looked up.
+//! A region that was never covered is one piece. One that was covered, if only in part, is also kept in a tree over all
+//! covered regions, and its pieces are listed. Where a region that had covered others is removed, its pieces become
+//! *unsettled*: the tree is asked which region is visible there when an address in them is looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Lays a region over all others; `extent` gives start, last address and number of those it may cover.
+    /// Puts a region over all others; `extent` returns start, last address and number of those it may cover.
     pub(super) fn cover(&mut self, start: u64, last: u64, slot: u32, extent: impl Fn(u32) -> Option<(u64, u64, u64)>) {
         set(&mut self.is_covered, slot, false);
         let mut is_covering = false;
@@ -55,7 +55,7 @@ impl Pieces {
         self.put(start, Piece { last, owner: slot });
     }
 
-    /// Takes a region away; `number` is what its `extent` said.
+    /// Removes a region; `number` is the one from its `extent`.
     pub(super) fn uncover(&mut self, start: u64, last: u64, number: u64, slot: u32) {
         let is_covering = is_set(&self.is_covering, slot);
         if !is_set(&self.is_covered, slot) {
@@ -75,7 +75,7 @@ impl Pieces {
         set(&mut self.is_covered, slot, false);
     }
 
-    /// Who shows at an address, and the widest known range around it with the same answer.
+    /// The visible region at an address, and the widest known range around it with the same answer.
     pub(super) fn find(&mut self, address: u64) -> (u64, u64, u32) {
         let before = self.by_start.range(..=address).next_back().map(|(from, piece)| (*from, *piece));
         match before {
@@ -91,7 +91,7 @@ impl Pieces {
         }
     }
 
-    /// Finds who shows in the part of an unsettled piece that holds an address.
+    /// Determines the visible region in the part of an unsettled piece that contains an address.
     fn settle(&mut self, address: u64, from: u64, to: u64) -> (u64, u64, u32) {
         let (first, last) = self.covered.around(address);
         let (first, last) = (first.max(from), last.min(to));
@@ -117,7 +117,7 @@ impl Pieces {
         self.put(start, Piece { last, owner: UNSETTLED });
     }
 
-    /// Takes the pieces of `owner` on both sides of a range away and gives the range with them.
+    /// Removes the pieces of `owner` on both sides of a range and returns the range extended by them.
     fn join(&mut self, start: u64, last: u64, owner: u32) -> (u64, u64) {
         let (mut first, mut end) = (start, last);
         let left = self.by_start.range(..start).next_back();
@@ -147,7 +147,7 @@ impl Pieces {
         }
     }
 
-    /// What of a piece lies behind `last`.
+    /// Reinserts the part of a piece after `last`.
     fn put_rest(&mut self, last: u64, piece: Piece) {
         if let Some(after) = last.checked_add(1).filter(|after| *after <= piece.last) {
             self.put(after, piece);

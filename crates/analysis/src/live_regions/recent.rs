@@ -1,8 +1,7 @@
-//! Look-ups that were made before, as a shadow of memory: one number for each granule of 16 bytes of the pages that
-//! were looked up.
+//! Earlier look-ups, as a shadow of memory: one number for each granule of 16 bytes of the pages that were looked up.
 //!
-//! A granule's number stands for a region only where the region's own bounds tell the rest: what `malloc` gives begins
-//! on such a boundary, so that few granules are left out.
+//! A granule's number identifies a region only together with the region's own bounds. Memory from `malloc` begins on
+//! such a boundary, so that few granules are left out.
 
 use std::hint::select_unpredictable;
 
@@ -39,16 +38,16 @@ pub(super) const UNKNOWN: u32 = u32::MAX - 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     page: u64,
-    /// Pages of other generations are void; that of 0 is never current.
+    /// Pages of other generations are invalid; that of 0 is never current.
     generation: u32,
-    /// Where its granules are; it keeps them when the place goes to another page.
+    /// The place of its granules; it keeps them when it is reused for another page.
     frame: u32,
 }
 
-/// A place that no page had yet.
+/// A place that no page has used yet.
 const FREE: Key = Key { page: 0, generation: 0, frame: u32::MAX };
 
-/// The latest answer for a thread, for as long as no region comes or goes.
+/// The latest answer for a thread, valid as long as no region is added or removed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Latest {
     first: u64,
@@ -58,8 +57,8 @@ struct Latest {
     version: u64,
 }
 
-/// Pages forgotten one by one; where a region has more, all is forgotten: a large region that comes and goes would cost
-/// its size each time.
+/// Pages forgotten one by one; for a larger region everything is forgotten: a large region that is often added and
+/// removed would otherwise cost its size each time.
 const FORGOTTEN_PAGES_MAX: u64 = 512;
 
 /// The answers.
@@ -70,9 +69,9 @@ pub(super) struct Recent {
     granules: Granules,
     frames: u32,
     bits: u32,
-    /// Where pages are put: a trace cannot choose pages that push each other out.
+    /// The key that places pages: a trace cannot choose pages that evict each other.
     secret: hash::Key,
-    /// Pages that pushed another out since the table grew.
+    /// Pages that evicted another since the table grew.
     pushed_out: usize,
     generation: u32,
     version: u64,
@@ -98,14 +97,14 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// The number of an address's granule, or [`UNKNOWN`]: the answer where it is no slot; where it is, the region's
-    /// bounds must be asked too.
+    /// The number of an address's granule, or [`UNKNOWN`]. It is the answer if it is not a slot; if it is one, the
+    /// region's bounds must be checked too.
     #[inline]
     pub(super) fn number(&self, address: u64) -> u32 {
         self.granules.numbers().get(self.granule_of(address) as usize).unwrap_or(UNKNOWN)
     }
 
-    /// Number of an address's granule among those kept; one that is too high where its page is not known.
+    /// Number of an address's granule among those kept; out of range where its page is not known.
     #[inline(always)]
     fn granule_of(&self, address: u64) -> u32 {
         let page = address >> PAGE_BITS;
@@ -134,7 +133,7 @@ impl Recent {
         is_it.then_some(latest.slot)
     }
 
-    /// Keeps an answer that holds for `first..=last`, of which `address` is one; `region` is that of the slot.
+    /// Keeps an answer that is valid for `first..=last`, which includes `address`; `region` is that of the slot.
     pub(super) fn put(&mut self, thread: u32, address: u64, range: (u64, u64), slot: u32, region: Option<&LiveRegion>) {
         let (first, last) = range;
         if let Some(latest) = self.threads.get_mut(thread as usize % THREADS) {
@@ -144,8 +143,8 @@ impl Recent {
         let frame = self.frame_for(page);
         let page_first = page << PAGE_BITS;
         let page_last = page_first | ((1 << PAGE_BITS) - 1);
-        // Outside its bounds a region is not the answer, and its bounds are asked: a granule may be filled where
-        // nothing covers the region in it.
+        // Outside its bounds a region is not the answer, and the bounds are checked: a granule may be set where nothing
+        // covers the region in it.
         let (first, last) = match region {
             Some(region) => (
                 if region.start == first { first & !GRANULE_MASK } else { first },
@@ -154,17 +153,17 @@ impl Recent {
             None => (first, last),
         };
         let (from, to) = (first.max(page_first), last.min(page_last));
-        let whole = |at: u64| ((at - page_first) >> GRANULE_BITS) as usize;
-        // Only granules that lie in the range as a whole.
-        let begin = whole(from) + usize::from(from & GRANULE_MASK != 0);
-        let end = whole(to) + usize::from(to & GRANULE_MASK == GRANULE_MASK);
+        let granule = |at: u64| ((at - page_first) >> GRANULE_BITS) as usize;
+        // Only granules that are entirely in the range.
+        let begin = granule(from) + usize::from(from & GRANULE_MASK != 0);
+        let end = granule(to) + usize::from(to & GRANULE_MASK == GRANULE_MASK);
         let base = frame as usize * GRANULES;
         if begin < end {
-            self.granules.fill(base + begin..base + end, slot);
+            self.granules.set_range(base + begin..base + end, slot);
         }
     }
 
-    /// Forgets what is known of `first..=last`.
+    /// Forgets the answers for `first..=last`.
     pub(super) fn forget(&mut self, first: u64, last: u64) {
         self.version += 1;
         let (from, to) = (first >> PAGE_BITS, last >> PAGE_BITS);
@@ -181,7 +180,7 @@ impl Recent {
             let begin = if page == from { within(first) } else { 0 };
             let end = if page == to { within(last) + 1 } else { GRANULES };
             let base = key.frame as usize * GRANULES;
-            self.granules.fill(base + begin..base + end, UNKNOWN);
+            self.granules.set_range(base + begin..base + end, UNKNOWN);
         }
     }
 
@@ -200,7 +199,7 @@ impl Recent {
         self.pushed_out = 0;
     }
 
-    /// The frame of a page, which is made the page's own; the table grows where pages push each other out.
+    /// The frame of a page, which is assigned to the page; the table grows where pages evict each other.
     fn frame_for(&mut self, page: u64) -> u32 {
         let (place, generation) = (self.place(page), self.generation);
         let Some(key) = self.keys.get_mut(place) else { return 0 };
@@ -221,7 +220,7 @@ impl Recent {
         }
         let first = frame as usize * GRANULES;
         self.granules.reach(first + GRANULES);
-        self.granules.fill(first..first + GRANULES, UNKNOWN);
+        self.granules.set_range(first..first + GRANULES, UNKNOWN);
         frame
     }
 

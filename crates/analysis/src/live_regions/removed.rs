@@ -1,13 +1,13 @@
-//! Memory that was removed and that no later region took again.
+//! Memory that was removed and that no later region reused.
 
 use std::collections::BTreeMap;
 
 use super::stabbing::Stabbing;
 
-/// Removed regions; one goes as soon as a later one overlaps any byte of it.
+/// Removed regions; one is dropped as soon as a later one overlaps any byte of it.
 #[derive(Debug, Default)]
 pub(super) struct Removed {
-    /// Those that overlap no other of these: start and last address.
+    /// Removed regions that overlap no other of these: start and last address.
     alone: BTreeMap<u64, u64>,
     /// The others, which are rare; each with its start.
     others: Stabbing<u64>,
@@ -29,7 +29,7 @@ impl Removed {
         self.starts.insert((start, order), last);
     }
 
-    /// Forgets what overlaps a region that was added, and tells the ranges.
+    /// Forgets removed regions that overlap a region that was added, and emits the ranges.
     pub(super) fn take_again(&mut self, start: u64, last: u64, mut forgotten: impl FnMut(u64, u64)) {
         while let Some((&from, &to)) = self.alone.range(..=last).next_back().filter(|(_, to)| **to >= start) {
             self.alone.remove(&from);
@@ -41,19 +41,19 @@ impl Removed {
         while let Some((&(from, order), _)) = self.starts.range((start, 0)..=(last, u64::MAX)).next() {
             forgotten(from, self.forget(from, order));
         }
-        // What is left begins before and reaches in.
+        // Any others begin before it and extend into it.
         while let Some((order, from)) = self.others.latest(start) {
             forgotten(from, self.forget(from, order));
         }
     }
 
-    /// True when an address lies in removed memory.
+    /// True when an address is in removed memory.
     pub(super) fn contains(&self, address: u64) -> bool {
         let alone = self.alone.range(..=address).next_back().is_some_and(|(_, last)| *last >= address);
         alone || (!self.others.is_empty() && self.others.latest(address).is_some())
     }
 
-    /// Whether an address lies in removed memory, and a range around it for which that holds.
+    /// Whether an address is in removed memory, and a range around it with the same answer.
     pub(super) fn around(&self, address: u64) -> (u64, u64, bool) {
         let before = self.alone.range(..=address).next_back();
         let after = self.alone.range(address..).next().map_or(u64::MAX, |(from, _)| from.saturating_sub(1));

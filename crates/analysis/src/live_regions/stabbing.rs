@@ -1,18 +1,18 @@
-//! Ranges of addresses that may overlap in any way, and which of those that hold an address came last.
+//! Ranges of addresses that may overlap in any way; finds the latest one that contains an address.
 //!
 //! Each range is kept as the few aligned blocks of 2^k bytes it consists of (at most 126), as in a segment tree over
-//! the whole address space. So what an address is in is asked with one look-up for each size of block in use, whatever
-//! the depth of the overlaps.
+//! the entire address space. So a query takes one look-up for each size of block in use, whatever the depth of the
+//! overlaps.
 
 use std::collections::BTreeMap;
 
 /// Sizes of blocks: 2^0 to 2^64 bytes.
 const SIZES: usize = 65;
 
-/// Ranges, by the order in which they came.
+/// Ranges, in the order in which they were added.
 #[derive(Debug)]
 pub(super) struct Stabbing<V> {
-    /// Size of a block, its number among those of this size, and when its range came; with the range's value.
+    /// Size of a block, its number among those of this size, and when its range was added; with the range's value.
     blocks: BTreeMap<(u8, u64, u64), V>,
     /// Blocks of each size.
     counts: [usize; SIZES],
@@ -59,7 +59,7 @@ impl<V: Copy + Ord> Stabbing<V> {
         }
     }
 
-    /// The order and the value of the latest range that holds an address.
+    /// The order and the value of the latest range that contains an address.
     pub(super) fn latest(&self, address: u64) -> Option<(u64, V)> {
         let sizes = (0_u8..).zip(&self.counts).filter(|(_, count)| **count > 0);
         let latest_of = |size| {
@@ -70,7 +70,7 @@ impl<V: Copy + Ord> Stabbing<V> {
         sizes.filter_map(|(size, _)| latest_of(size)).max()
     }
 
-    /// The widest range of addresses around one in which the answer of [`Self::latest`] is sure to be the same.
+    /// The widest range of addresses around one in which the answer of [`Self::latest`] is certainly the same.
     pub(super) fn around(&self, address: u64) -> (u64, u64) {
         let start = self.cuts.range(..=address).next_back().map_or(0, |(cut, _)| *cut);
         let after = address.checked_add(1).and_then(|next| self.cuts.range(next..).next());
@@ -83,25 +83,25 @@ impl<V: Copy + Ord> Stabbing<V> {
     }
 }
 
-/// Where answers may change at a range: at its start, and behind its end unless the address space ends there.
+/// Where answers may change at a range: at its start, and after its end unless the address space ends there.
 fn cuts_of(start: u64, last: u64) -> impl Iterator<Item = u64> {
     std::iter::once(start).chain(last.checked_add(1))
 }
 
-/// Number of the block of 2^`size` bytes that holds an address.
+/// Number of the block of 2^`size` bytes that contains an address.
 fn block_number(address: u64, size: u8) -> u64 {
     address.checked_shr(u32::from(size)).unwrap_or(0)
 }
 
-/// Tells the largest aligned blocks that make up a range, in ascending order.
-fn for_each_block(start: u64, last: u64, mut tell: impl FnMut(u8, u64)) {
+/// Emits the largest aligned blocks that make up a range, in ascending order.
+fn for_each_block(start: u64, last: u64, mut emit: impl FnMut(u8, u64)) {
     let mut at = start;
     while let Some(above) = last.checked_sub(at) {
         let aligned = if at == 0 { 64 } else { at.trailing_zeros() };
         let fitting = above.checked_add(1).map_or(64, u64::ilog2);
         let size = aligned.min(fitting);
         let size_byte = u8::try_from(size).expect("it is at most 64");
-        tell(size_byte, block_number(at, size_byte));
+        emit(size_byte, block_number(at, size_byte));
         let Some(next) = 1_u64.checked_shl(size).and_then(|bytes| at.checked_add(bytes)) else { return };
         at = next;
     }

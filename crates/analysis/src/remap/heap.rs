@@ -1,17 +1,17 @@
-//! An allocator for regions that move: it gives addresses only.
+//! An allocator for regions that move: it only assigns addresses.
 
 use std::collections::BTreeMap;
 
-/// Where its memory begins: in the middle of what no processor of 64 bits can address today.
+/// Start of its memory: in the middle of a range that no 64-bit processor can address today.
 const START: u64 = 1 << 62;
 
-/// From one pool to the next, and a few lines so that pools do not all begin in the same set of a cache.
+/// Distance between pools, plus a few lines so that pools do not all begin in the same set of a cache.
 const POOL_BYTES: u64 = (1 << 48) + 17 * 64;
 
-/// Bytes an allocator keeps before each block.
+/// Bytes an allocator reserves before each block.
 const HEADER_BYTES: u64 = 8;
 
-/// Least bytes of a block, header included, and what blocks are multiples of.
+/// Minimum bytes of a block, header included; blocks are multiples of it.
 const BLOCK_BYTES_MIN: u64 = 32;
 const GRAIN_BYTES: u64 = 16;
 
@@ -42,7 +42,7 @@ impl Heap {
             return address;
         }
         let first = self.next.wrapping_add(GRAIN_BYTES).checked_next_multiple_of(align).unwrap_or(START);
-        // Blocks of absurd sizes begin again at the start: nothing is kept there, it is only addresses.
+        // Blocks of absurd sizes start over at the beginning: nothing is stored there, only addresses are assigned.
         self.next = first.checked_add(block - GRAIN_BYTES).unwrap_or(START);
         first
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Keeps what it is told.
+/// Keeps what it receives.
 #[derive(Default)]
 struct Heard {
     accesses: Vec<Access>,

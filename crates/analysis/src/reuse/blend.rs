@@ -1,4 +1,4 @@
-//! Curves of a sample: short distances as bursts have them, long ones as the sampled lines have them.
+//! Curves of a sample: short distances from bursts, long ones from the sampled lines.
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, Sieve};
@@ -9,12 +9,12 @@ use super::signals::{SIGNALS, Signals, Spread};
 use super::stack::{Before, Stack};
 use super::{NO_LINE, Reuse, SampledOf, too_many_lines};
 
-/// What bursts say of distances.
+/// Distances counted in bursts.
 #[derive(Debug, Default)]
 struct Tally {
     /// Distances below [`NEAR_LINES`].
     near: Buckets,
-    /// Touches of lines that were not touched in the burst before, by how many lines were: the distance is not less.
+    /// Touches of lines that were not touched earlier in the burst, by how many lines were: the distance is not less.
     unknown: Buckets,
     /// Greater distances.
     beyond: f64,
@@ -38,12 +38,12 @@ impl Tally {
     }
 }
 
-/// What is counted of a part of the accesses, or all.
+/// The counters of a part of the accesses, or of all.
 #[derive(Debug, Default)]
 struct Counts {
-    /// All touches, those held back too.
+    /// All touches, including those left out.
     line_accesses: u64,
-    /// What the sampled lines say of first touches and distances, scaled to all lines.
+    /// First touches and distances of the sampled lines, scaled to all lines.
     cold: f64,
     far: Buckets,
     /// The first records, of which all count.
@@ -63,7 +63,7 @@ struct Near {
 }
 
 impl Near {
-    /// Touches a line; says how many other lines were touched since it was, if it was.
+    /// Touches a line; returns how many other lines were touched since its last touch, if there was one.
     #[inline]
     fn touch(&mut self, line: u64) -> Option<u64> {
         if line == self.latest {
@@ -79,17 +79,17 @@ impl Near {
     }
 }
 
-/// What is known of a trace by a sample of it.
+/// The estimate for a trace from a sample of it.
 #[derive(Debug)]
 pub(super) struct Sampled {
     sampler: Sampler,
-    /// The burst that stands for the latest access.
+    /// The burst that represents the latest access.
     burst: Burst,
     /// What sampled lines did in it.
     burst_signals: Signals,
     /// Touches in the current burst, by stack.
     near: Vec<Near>,
-    /// What sampled lines did after the first burst; and while bursts lasted.
+    /// The touches of sampled lines after the first burst; and those during bursts.
     signals: Signals,
     spread: Spread,
     /// All, then the parts.
@@ -153,18 +153,18 @@ impl Sampled {
         }
     }
 
-    /// Scales what the current burst told to the records it stands for; the next begins.
+    /// Scales the counts of the current burst to the records it represents; the next burst begins.
     fn end_burst(&mut self, next: u64, records: Option<u64>) {
         let burst = std::mem::replace(&mut self.burst, Burst::of(next));
         let end = burst.to.min(records.unwrap_or(u64::MAX));
         let counted = end.saturating_sub(burst.warm());
-        let stands_for = burst.next.min(records.unwrap_or(u64::MAX)).saturating_sub(burst.since);
-        let factor = if counted > 0 { stands_for as f64 / counted as f64 } else { 0.0 };
+        let represents = burst.next.min(records.unwrap_or(u64::MAX)).saturating_sub(burst.since);
+        let factor = if counted > 0 { represents as f64 / counted as f64 } else { 0.0 };
         let signals = std::mem::take(&mut self.burst_signals).of_each(end.saturating_sub(burst.from));
         if burst.is_dense() {
             self.signals = Signals::default();
         } else if counted > 0 {
-            self.spread.add(signals, stands_for as f64);
+            self.spread.add(signals, represents as f64);
         }
         for counts in self.counts.iter_mut().filter(|counts| counts.burst.sum() > 0.0) {
             if burst.is_dense() {
@@ -207,7 +207,7 @@ impl Sampled {
         let mut curves = self.counts.into_iter().enumerate().map(|(at, mut counts)| {
             let in_bursts = counts.in_bursts(&factors);
             if at > 0 && are_parts_estimated && rate < 1.0 && of_all.1 > 0.0 {
-                // Which type an access is to was not looked up where it was held back.
+                // The type of an access was not looked up where the access was left out.
                 let share = (in_bursts.sum() / of_all.1).clamp(0.0, 1.0);
                 counts.line_accesses = (of_all.0 as f64 * share).round() as u64;
             }
@@ -218,7 +218,7 @@ impl Sampled {
 }
 
 impl Counts {
-    /// What bursts say, brought together.
+    /// The sums over bursts, combined.
     fn in_bursts(&self, factors: &[f64; SIGNALS + 1]) -> Tally {
         let mut all = Tally::default();
         all.add_all(&self.dense, 1.0);
@@ -236,27 +236,27 @@ impl Counts {
         } else {
             let Tally { mut near, unknown, mut beyond } = bursts;
             for (least, weight) in unknown.iter() {
-                // At least so far: as sampled lines are that far from the touch before.
+                // At least this far: as far as sampled lines are from the touch before.
                 let of_all = self.far.from(least) + self.cold;
                 let far = if of_all > 0.0 { self.far.from(NEAR_LINES) + self.cold } else { 1.0 };
                 beyond += weight * far / of_all.max(far);
-                let told = self.far.iter().filter(|(distance, _)| (least..NEAR_LINES).contains(distance));
-                told.for_each(|(distance, told)| near.add(distance, weight * told / of_all));
+                let near_of_burst = self.far.iter().filter(|(distance, _)| (least..NEAR_LINES).contains(distance));
+                near_of_burst.for_each(|(distance, amount)| near.add(distance, weight * amount / of_all));
             }
             let scale = total / in_bursts;
             let misses = ((beyond + near.from(NEAR_LINES)) * scale).clamp(0.0, total);
             let near = near.iter().filter(|(distance, _)| *distance < NEAR_LINES);
             weights.extend(near.map(|(distance, weight)| (distance, weight * scale)));
             cold = cold.min(misses);
-            let (due, told) = (misses - cold, self.far.from(NEAR_LINES));
-            // The lines of the sample say how long distances are spread, bursts how many there are.
+            let (due, counted) = (misses - cold, self.far.from(NEAR_LINES));
+            // The lines of the sample give the distribution of long distances, the bursts their number.
             let far = self.far.iter().filter(|(distance, _)| *distance >= NEAR_LINES);
-            weights.extend(far.map(|(distance, weight)| (distance, weight * due / told)));
+            weights.extend(far.map(|(distance, weight)| (distance, weight * due / counted)));
         }
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
         let missing = total - cold - sum;
         match weights.first_mut() {
-            // SHARDS-adj: where hot lines are in the sample, or not, the shortest distances bear it.
+            // SHARDS-adj: where hot lines are in the sample or missing, the shortest distances are corrected.
             Some((_, shortest)) => *shortest = (*shortest + missing).max(0.0),
             None => weights.push((0, missing.max(0.0))),
         }
@@ -317,7 +317,8 @@ impl Reuse {
     ) -> Result<(), Error> {
         let Some(stack) = self.stacks.get_mut(at) else { return Ok(()) };
         sampled.line_accesses += 1;
-        // What a touch stands for is said by the rate at its time, as the paper's rescaling of counts comes to.
+        // The weight of a touch follows from the rate at its time, which is equivalent to the paper's rescaling of
+        // counts.
         let weight = sampled.sampler.weight();
         let latest = self.latest.get_mut(at).map(|latest| std::mem::replace(latest, line));
         let before = if latest == Some(line) {

@@ -38,13 +38,13 @@ impl Curve {
         Self { line_accesses, cold, distances, at_least }
     }
 
-    /// Misses of a fully associative LRU cache of so many lines.
+    /// Misses of a fully associative LRU cache of this many lines.
     pub fn misses(&self, lines: u64) -> u64 {
         let from = self.distances.partition_point(|(distance, _)| *distance < lines);
         self.cold + self.at_least.get(from).copied().unwrap_or(0)
     }
 
-    /// Share of the accesses that miss a cache of so many lines: 0 to 1, and 0 where there are no accesses.
+    /// Share of the accesses that miss a cache of this many lines: 0 to 1, and 0 where there are no accesses.
     pub fn ratio(&self, lines: u64) -> f64 {
         if self.line_accesses == 0 { 0.0 } else { self.misses(lines) as f64 / self.line_accesses as f64 }
     }
@@ -83,7 +83,7 @@ impl Exact {
 
     #[cold]
     fn lengthen(&mut self, distance: u32) {
-        // Below the number of lines, whose table is larger.
+        // At most the number of lines, whose table is larger.
         self.counts.resize(distance as usize + 1, 0);
         if let Some(last) = self.counts.last_mut() {
             *last = 1;
@@ -135,7 +135,7 @@ impl Buckets {
         }
     }
 
-    /// Forgets all weights; keeps the memory.
+    /// Resets all weights; keeps the memory.
     pub(super) fn clear(&mut self) {
         self.weights.clear();
     }
@@ -172,7 +172,7 @@ fn lowest(bucket: usize) -> u64 {
     (PER_DOUBLING + above % PER_DOUBLING) << (doublings - u64::from(PER_DOUBLING.ilog2()))
 }
 
-/// Whole numbers of weights, such that every sum from the end is right to a half; `cold` stands at the end.
+/// Integer weights, such that every sum from the end is right to a half; `cold` is added at the end.
 pub(super) fn rounded(weights: impl DoubleEndedIterator<Item = (u64, f64)>, cold: f64) -> (u64, Vec<(u64, u64)>) {
     let mut counts = BTreeMap::new();
     let of_cold = cold.round() as u64;

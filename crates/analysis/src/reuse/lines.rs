@@ -1,4 +1,4 @@
-//! What is known of each line: a table with open addressing, 16 bytes a line and some to spare.
+//! The state of each line: a table with open addressing, 16 bytes per line and some to spare.
 
 use anytrace_core::hash::Key;
 
@@ -11,7 +11,7 @@ pub(super) const NO_SLOT: u32 = u32::MAX - 1;
 /// Fewest places.
 const PLACES_MIN: usize = 1 << 6;
 
-/// Most places that a table keeps when its lines are forgotten.
+/// Most places that a table keeps when its lines are cleared.
 const PLACES_KEPT: usize = 1 << 12;
 
 /// A line and its last touch.
@@ -29,18 +29,18 @@ const FREE: Line = Line { number: 0, slot: EMPTY, epoch: 0 };
 
 /// All lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineTable {
     places: Vec<Line>,
     used: usize,
     key: Key,
 }
 
-impl Lines {
+impl LineTable {
     pub(super) fn new() -> Self {
         Self { places: vec![FREE; PLACES_MIN], used: 0, key: Key::new() }
     }
 
-    /// Forgets all lines; keeps the table where it is not large.
+    /// Removes all lines; keeps the table if it is small.
     pub(super) fn clear(&mut self) {
         if self.places.len() > PLACES_KEPT {
             self.places = vec![FREE; PLACES_MIN];
@@ -67,7 +67,7 @@ impl Lines {
         self.places.get(self.home(number)).map_or(0, |line| line.slot)
     }
 
-    /// The line's place; a line that is not known yet gets one, without a slot.
+    /// The line's place; a new line gets one, without a slot.
     #[inline]
     pub(super) fn enter(&mut self, number: u64) -> (&mut Line, bool) {
         if (self.used + 1) * 4 > self.places.len() * 3 {
@@ -107,7 +107,7 @@ impl Lines {
         }
     }
 
-    /// Removes a line; gives what was known of it.
+    /// Removes a line; returns its state.
     pub(super) fn remove(&mut self, number: u64) -> Option<Line> {
         let mask = self.places.len() - 1;
         let mut at = self.home(number);
@@ -119,7 +119,7 @@ impl Lines {
             }
         };
         self.used -= 1;
-        // Lines behind the gap move into it, unless that would put them before their home.
+        // Lines after the gap move into it, unless that would put them before their home.
         let mut next = at;
         loop {
             next = (next + 1) & mask;
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_table_agrees_with_a_map_while_lines_come_and_go() {
-        let (mut lines, mut map) = (Lines::new(), HashMap::new());
+        let (mut lines, mut map) = (LineTable::new(), HashMap::new());
         let mut state = 3_u64;
         for step in 0..60_000_u32 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,6 +1,6 @@
-//! In which order lines were touched last: how many after a given one.
+//! The order in which lines were touched last: how many after a given one.
 //!
-//! Each line's last touch has a slot; later touches have later slots. A bit a slot says which slots are in use, and a
+//! Each line's last touch has a slot; later touches have later slots. One bit per slot marks the slots in use, and a
 //! tree of partial sums (Fenwick 1994) over words of 64 slots counts them, so that a million lines take some hundred
 //! kilobytes (after Bennett & Kruskal 1975 and Olken 1981).
 
@@ -10,7 +10,7 @@ const WORD: u32 = u64::BITS;
 /// Fewest slots.
 const SLOTS_MIN: usize = 1 << 9;
 
-/// Slots for each line in use: the more, the rarer slots are numbered anew.
+/// Slots for each line in use: with more, slots are renumbered less often.
 const SLOTS_PER_LINE: usize = 4;
 
 /// Most words that are kept when all slots are freed.
@@ -20,7 +20,7 @@ const WORDS_KEPT: usize = 1 << 8;
 #[derive(Debug)]
 pub(super) struct Order {
     words: Vec<u64>,
-    /// Partial sums of the words before the one that is being filled; index 0 is not used.
+    /// Partial sums of the words before the one in use; index 0 is not used.
     sums: Vec<u32>,
     /// The next slot.
     next: u32,
@@ -36,7 +36,7 @@ impl Order {
         Self { words: vec![0; words], sums: vec![0; words + 1], next: 0, settled: 0 }
     }
 
-    /// Frees all slots; keeps the memory where it is not much.
+    /// Frees all slots; keeps the memory if it is small.
     pub(super) fn clear(&mut self) {
         if self.words.len() > WORDS_KEPT {
             *self = Self::new(0);
@@ -46,13 +46,13 @@ impl Order {
         (self.next, self.settled) = (0, 0);
     }
 
-    /// True when there is no slot to give.
+    /// True when there is no free slot.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         (self.next / WORD) as usize >= self.words.len()
     }
 
-    /// Gives the next slot. There must be one.
+    /// Returns the next slot. There must be one.
     #[inline]
     pub(super) fn give(&mut self) -> u32 {
         let slot = self.next;
@@ -66,7 +66,7 @@ impl Order {
         slot
     }
 
-    /// Counts a word that has been filled among the sums.
+    /// Adds a completed word to the sums.
     #[inline(never)]
     fn settle(&mut self, word: u32) {
         let used = self.words.get(word as usize).map_or(0, |word| word.count_ones());
@@ -83,13 +83,13 @@ impl Order {
         }
     }
 
-    /// Frees a slot in use and says how many slots in use were given after it.
+    /// Frees a slot in use and returns how many slots in use are after it.
     #[inline]
     pub(super) fn take(&mut self, slot: u32) -> u32 {
         let (at, bit) = (slot / WORD, slot % WORD);
         let filling = self.words.get((self.next / WORD) as usize).copied().unwrap_or(0);
         let Some(word) = self.words.get_mut(at as usize) else { return 0 };
-        // Twice by one, as a shift by all bits would be none.
+        // Two shifts, because a shift by all bits would do nothing.
         let later = (*word >> bit >> 1).count_ones();
         *word &= !(1 << bit);
         if at == self.next / WORD {
@@ -107,7 +107,7 @@ impl Order {
         later + after + filling.count_ones()
     }
 
-    /// How many slots in use stand before each word: the ranks by which slots are numbered anew.
+    /// How many slots in use are before each word: the ranks for renumbering the slots.
     pub(super) fn ranks(&self) -> Ranks<'_> {
         let mut sum = 0;
         let before = self.words.iter().map(|word| {
@@ -119,7 +119,7 @@ impl Order {
     }
 }
 
-/// Numbers of the slots in use without gaps, from 0.
+/// Numbers the slots in use without gaps, from 0.
 pub(super) struct Ranks<'a> {
     before: Vec<u32>,
     words: &'a [u64],

@@ -1,10 +1,10 @@
-//! Which part of a trace stands for all of it.
+//! Selects the parts of a trace that represent all of it.
 //!
 //! Long distances come from a part of the *lines*: SHARDS (Waldspurger, Park, Garthwaite & Ahmad, FAST 2015), with a
 //! fixed rate or a fixed number of lines. Among sampled lines a distance is shorter by the rate, so distances below
-//! some multiples of its inverse are hardly told apart. These come from a part of the *records*: stretches in which
-//! every line counts (bursts, after Hirzel & Chilimbi 2001). Both parts are chosen by the trace alone, so that every
-//! run over a trace chooses the same.
+//! some multiples of its inverse can hardly be distinguished. These come from a part of the *records*: stretches in
+//! which every line counts (bursts, after Hirzel & Chilimbi 2001). Both parts are chosen by the trace alone, so that
+//! every run over a trace chooses the same.
 
 use std::collections::BinaryHeap;
 
@@ -15,19 +15,21 @@ use super::stack::Stack;
 /// Distances from here on are not counted in bursts, in lines.
 pub(super) const NEAR_LINES: u64 = 1024;
 
-/// With a fixed rate all lines are taken until there are so many, so that small traces are not told by a handful.
+/// With a fixed rate all lines are taken until there are this many, so that small traces are not represented by a
+/// handful.
 const LINES_MIN: usize = 1024;
 
-/// Of the first records all are taken: a short trace has too few bursts for programs with phases, and is read at once.
+/// All of the first records are taken: a short trace has too few bursts for programs with phases, and is read quickly.
 const DENSE_RECORDS: u64 = 1 << 20;
 
-/// From a record on one of so many records begins a burst: 96 and 192 times, then always. The numbers are primes, as a
-/// burst does not begin at the very end of its records, and programs like to repeat themselves after powers of two.
+/// From which record on bursts begin, and one burst in how many records: the first row is used 96 times, the second 192
+/// times, the last from there on. The numbers are primes, because a burst does not begin at the very end of its
+/// records, and programs tend to repeat themselves after powers of two.
 const PERIODS: [(u64, u64); 3] = [(DENSE_RECORDS, 32_771), (4_194_592, 65_537), LATE];
 const LATE: (u64, u64) = (16_777_696, 262_147);
 
-/// Records of a burst. The first only show which lines are near. Neither number depends on what the records do: bursts
-/// that begin to count once they know enough lines would count more where a program has many.
+/// Records of a burst. The first ones only show which lines are near. Neither number depends on the contents of the
+/// records: bursts that begin to count once they have seen enough lines would count more where a program has many.
 const BURST_RECORDS: u64 = 3 << 10;
 
 /// Records of a burst that count: its last ones.
@@ -38,26 +40,26 @@ const COUNTED_RECORDS: u64 = 1 << 10;
 pub enum Sample {
     /// This share of the lines, 0 to 1; more as long as that would be few lines.
     Rate(f64),
-    /// So many lines: memory does not follow the trace.
+    /// This many lines: memory does not grow with the trace.
     Lines(usize),
 }
 
-/// Where a record lies in the scheme of bursts.
+/// The position of a record in the scheme of bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// First record of those that it stands for.
+    /// First of the records that it represents.
     pub(super) since: u64,
     /// First record.
     pub(super) from: u64,
     /// First record after it.
     pub(super) to: u64,
-    /// First record that the next burst stands for.
+    /// First record that the next burst represents.
     pub(super) next: u64,
 }
 
 impl Burst {
-    /// The burst that stands for a record. It lies anywhere in its period: at places with equal distances programs
-    /// with a period of their own would always do the same.
+    /// The burst that represents a record. Its position in its period is arbitrary: at equal distances, bursts would
+    /// always see the same part of programs that have a period of their own.
     pub(super) fn of(seq: u64) -> Self {
         if seq < DENSE_RECORDS {
             return Self { since: 0, from: 0, to: DENSE_RECORDS, next: DENSE_RECORDS };
@@ -68,29 +70,29 @@ impl Burst {
         Self { since, from, to: from.saturating_add(BURST_RECORDS), next: since.saturating_add(period) }
     }
 
-    /// True for the first burst, of the records that are all taken.
+    /// True for the first burst, that of the records that are all taken.
     pub(super) fn is_dense(self) -> bool {
         self.since == 0
     }
 
-    /// The first record from which distances count: those of lines touched before the burst are not known.
+    /// The first record from which distances count: those of lines touched before the burst are unknown.
     pub(super) fn warm(self) -> u64 {
         if self.is_dense() { 0 } else { self.to.saturating_sub(COUNTED_RECORDS) }
     }
 
-    /// True when a record of this number lies in it.
+    /// True when a record with this number is in it.
     #[inline]
     pub(super) fn has(self, seq: u64) -> bool {
         self.from <= seq && seq < self.to
     }
 
-    /// True when some of the [`BATCH_ACCESSES`] records from `seq` on lie in it.
+    /// True when some of the [`BATCH_ACCESSES`] records from `seq` on are in it.
     fn is_touched(self, seq: u64) -> bool {
         seq < self.to && self.from < seq.saturating_add(BATCH_ACCESSES as u64)
     }
 }
 
-/// True when some record of those from `seq` on that a sieve is asked for lies in a burst.
+/// True when some record of those from `seq` on that a sieve is asked for is in a burst.
 pub(super) fn touches_burst(seq: u64) -> bool {
     let last = seq.saturating_add(BATCH_ACCESSES as u64 - 1);
     Burst::of(seq).is_touched(seq) || Burst::of(last).is_touched(seq)
@@ -126,7 +128,7 @@ impl Sampler {
         self.below
     }
 
-    /// How many lines one that is taken stands for.
+    /// How many lines each sampled line represents.
     #[inline]
     pub(super) fn weight(&self) -> f64 {
         self.weight
@@ -137,7 +139,7 @@ impl Sampler {
         if self.below == u64::MAX { 1.0 } else { self.below as f64 / 2_f64.powi(64) }
     }
 
-    /// Takes note of a line that was taken for the first time. Where there are too many, the highest are forgotten.
+    /// Notes a line that was taken for the first time. Where there are too many, the highest hashes are dropped.
     pub(super) fn took(&mut self, line: u64, layer: u32, stacks: &mut [Stack]) {
         if self.below == self.below_min {
             return;
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_record_has_one_burst_that_stands_for_it_and_bursts_lie_side_by_side() {
+    fn every_record_has_one_burst_that_represents_it_and_bursts_are_adjacent() {
         let mut seq = 0;
         while seq < 20 << 20 {
             let burst = Burst::of(seq);

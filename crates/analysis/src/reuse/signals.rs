@@ -1,22 +1,23 @@
-//! What the sampled lines do while a burst lasts, against what they do all the time: bursts that a program's phases
-//! have too many of are given less weight.
+//! Compares the sampled lines during a burst with the sampled lines at all times: bursts from phases that are
+//! overrepresented get less weight.
 //!
-//! Sampled lines are seen in every record, bursts only here and there. Where the share of distant touches, say, among
-//! sampled lines goes along with the share among all lines of a burst, it tells what bursts would have seen elsewhere.
-//! That is a regression estimator (Cochran, Sampling Techniques, 1977, chapter 7): where the sampled lines say nothing
-//! about a burst, as in programs without phases, its slopes are about zero, and bursts are taken as they are.
+//! Sampled lines are seen in every record, bursts only here and there. Where, for example, the share of distant touches
+//! among sampled lines correlates with the share among all lines of a burst, it predicts what bursts would have seen
+//! elsewhere. That is a regression estimator (Cochran, Sampling Techniques, 1977, chapter 7): where the sampled lines
+//! predict nothing about a burst, as in programs without phases, its slopes are about zero, and bursts are used
+//! unchanged.
 
-/// Kinds of touches of sampled lines that are told apart.
+/// Kinds of touches of sampled lines that are counted separately.
 pub(super) const SIGNALS: usize = 3;
 
-/// Distances of the kinds begin here; the last takes first touches too.
+/// Distances of the kinds begin here; the last kind includes first touches.
 const KINDS_FROM: [u64; SIGNALS] = [0, 128, 1024];
 
 /// Most of a square distance between bursts and everything, in units of the bursts' own spread. Beyond, some bursts
 /// would get weights below zero.
 const SHIFT_MAX: f64 = 0.25;
 
-/// Fewest bursts that say something about how signals go along with them.
+/// Minimum number of bursts from which a correlation with the signals can be estimated.
 const BURSTS_MIN: u64 = 16;
 
 /// Touches of sampled lines, by kind.
@@ -66,8 +67,8 @@ impl Spread {
         }
     }
 
-    /// What sums over bursts are multiplied by to get the sum over everything, if all records have such signals on
-    /// average: first the plain sum, then those of products with each signal.
+    /// Factors that turn sums over bursts into the sum over everything, if all records have such signals on average:
+    /// first the factor of the plain sum, then those of the products with each signal.
     pub(super) fn factors(&self, everything: Signals) -> [f64; SIGNALS + 1] {
         let mut factors = [0.0; SIGNALS + 1];
         factors[0] = 1.0;
@@ -129,9 +130,9 @@ mod tests {
         assert_eq!(found.of_each(0), Signals::default());
     }
 
-    /// Bursts of a program with two phases, of which 30 of 100 bursts show the first; what is counted in a burst is 1
+    /// Bursts of a program with two phases, of which 30 of 100 bursts show the first; the value counted in a burst is 1
     /// in the first phase.
-    fn told(noise: f64, far_of_everything: f64) -> f64 {
+    fn estimate(noise: f64, far_of_everything: f64) -> f64 {
         let mut spread = Spread::default();
         let mut sums = [0.0; SIGNALS + 1];
         for burst in 0..100 {
@@ -148,11 +149,11 @@ mod tests {
 
     #[test]
     fn phases_that_bursts_have_too_few_of_are_given_more_weight() {
-        // As many of each phase as bursts have; and really half of the records in the first.
-        assert!((told(0.0, 0.3 * 0.8 + 0.7 * 0.2) - 0.3).abs() < 1e-9);
-        assert!((told(0.0, 0.5) - 0.5).abs() < 1e-9);
-        // Signals that say little change little.
-        assert!((told(5.0, 0.5) - 0.3).abs() < 0.03);
+        // As many of each phase as there are bursts; and half of the records really are in the first.
+        assert!((estimate(0.0, 0.3 * 0.8 + 0.7 * 0.2) - 0.3).abs() < 1e-9);
+        assert!((estimate(0.0, 0.5) - 0.5).abs() < 1e-9);
+        // Signals with little information change little.
+        assert!((estimate(5.0, 0.5) - 0.3).abs() < 0.03);
     }
 
     #[test]
@@ -162,7 +163,7 @@ mod tests {
             spread.add(signals(1.0, 0.0, f64::from(burst)), 1.0);
         }
         assert_eq!(spread.factors(signals(1.0, 0.0, 9.0)), [1.0, 0.0, 0.0, 0.0]);
-        assert!((told(0.0, 1000.0) - told(0.0, 2000.0)).abs() < 1e-9);
+        assert!((estimate(0.0, 1000.0) - estimate(0.0, 2000.0)).abs() < 1e-9);
     }
 
     #[test]

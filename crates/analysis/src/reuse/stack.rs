@@ -1,10 +1,10 @@
 //! Stack distances: how many other lines were touched since a line was touched last (Mattson, Gecsei, Slutz & Traiger
 //! 1970), for each touch, in time O(log lines).
 
-use super::lines::{Lines, NO_SLOT};
+use super::lines::{LineTable, NO_SLOT};
 use super::order::Order;
 
-/// What a touch finds.
+/// The result of a touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
     /// Distinct other lines touched since this one was.
@@ -13,22 +13,22 @@ pub(super) struct Before {
     pub(super) epoch: u32,
 }
 
-/// Most lines: what slots of 32 bits can order.
+/// Most lines: as many as slots of 32 bits can order.
 const LINES_MAX: usize = 1 << 30;
 
 /// The lines touched so far, by the time of their last touch.
 #[derive(Debug)]
 pub(super) struct Stack {
-    lines: Lines,
+    lines: LineTable,
     order: Order,
 }
 
 impl Stack {
     pub(super) fn new() -> Self {
-        Self { lines: Lines::new(), order: Order::new(0) }
+        Self { lines: LineTable::new(), order: Order::new(0) }
     }
 
-    /// Forgets all lines; keeps the memory where it is not much.
+    /// Removes all lines; keeps the memory if it is small.
     pub(super) fn clear(&mut self) {
         self.lines.clear();
         self.order.clear();
@@ -44,7 +44,7 @@ impl Stack {
         self.lines.len() >= LINES_MAX
     }
 
-    /// Reads what [`Self::touch`] will read first; the result means nothing.
+    /// Prefetches what [`Self::touch`] reads first; the result has no meaning.
     #[inline]
     pub(super) fn look_at(&self, number: u64) -> u32 {
         self.lines.look_at(number)
@@ -77,7 +77,7 @@ impl Stack {
         }
     }
 
-    /// Gives all lines new slots without gaps, and room for more.
+    /// Assigns new slots without gaps to all lines, and makes room for more.
     #[cold]
     #[inline(never)]
     fn number_anew(&mut self) {

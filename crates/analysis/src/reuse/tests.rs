@@ -43,7 +43,7 @@ impl Slow {
     }
 }
 
-fn run(accesses: &[Access], batch: usize, options: ReuseOptions) -> Found {
+fn run(accesses: &[Access], batch: usize, options: ReuseOptions) -> ReuseResults {
     let mut reuse = Reuse::new(options);
     for thread in 0..=accesses.iter().map(|access| access.thread).max().unwrap_or(0) {
         reuse.thread(thread, Some(u64::from(thread) + 10)).unwrap();
@@ -91,13 +91,13 @@ proptest! {
 
     #[test]
     fn parts_of_a_shared_cache_add_up_and_private_caches_are_each_alone(all in accesses(), batch in 1_usize..50) {
-        let mut whole = Slow::default();
-        all.iter().for_each(|access| whole.take(access, 64));
+        let mut slow = Slow::default();
+        all.iter().for_each(|access| slow.take(access, 64));
         for sample in [None, Some(Sample::Rate(0.5))] {
             let found = run(&all, batch, ReuseOptions { parts: Parts::Thread, sample, ..ReuseOptions::default() });
             for lines in found.curve.sizes() {
                 let sum: u64 = found.parts.iter().map(|part| part.curve.misses(lines)).sum();
-                prop_assert_eq!(sum, whole.curve().misses(lines));
+                prop_assert_eq!(sum, slow.curve().misses(lines));
             }
             let options = ReuseOptions { parts: Parts::PrivateThread, sample, ..ReuseOptions::default() };
             let found = run(&all, batch, options);
@@ -160,7 +160,7 @@ fn program(kind: u64, records: u64) -> Vec<Access> {
         .collect()
 }
 
-/// How far a curve is from the exact one in caches of so many lines.
+/// How far a curve is from the exact one in caches of this many lines.
 fn errors(exact: &Curve, found: &Curve, sizes: &[u64]) -> Vec<f64> {
     sizes.iter().map(|lines| (exact.ratio(*lines) - found.ratio(*lines)).abs()).collect()
 }
@@ -170,7 +170,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn a_hundredth_of_the_lines_tells_the_curve_to_two_hundredths() {
+fn a_hundredth_of_the_lines_yields_the_curve_to_two_hundredths() {
     for kind in 0..7 {
         let all = program(kind, 3_000_000);
         let exact = run(&all, 1024, ReuseOptions::default()).curve;
@@ -205,7 +205,7 @@ fn phases(records: u64, period: u64, share: f64) -> Vec<Access> {
 }
 
 #[test]
-fn programs_with_phases_of_any_length_are_told_as_well() {
+fn programs_with_phases_of_any_length_are_estimated_as_well() {
     let programs = [(131_072, 0.1), (65_536, 0.5), (16_384, 0.5), (99_991, 0.5), (400_000, 0.25), (1_500_000, 0.4)];
     for (period, share) in programs {
         let all = phases(3_000_000, period, share);
@@ -219,7 +219,7 @@ fn programs_with_phases_of_any_length_are_told_as_well() {
 }
 
 #[test]
-fn short_traces_are_told_better() {
+fn short_traces_are_estimated_better() {
     // Of these only some ten bursts would show the first phase.
     for (records, period, share) in [(630_000, 40_000, 0.3), (400_000, 130_000, 0.5), (900_000, 300_000, 0.9)] {
         let all = phases(records, period, share);
@@ -232,23 +232,23 @@ fn short_traces_are_told_better() {
 }
 
 #[test]
-fn what_a_format_holds_back_changes_nothing() {
+fn accesses_that_a_format_leaves_out_change_nothing() {
     let all = program(3, 3_000_000);
     let options = ReuseOptions { sample: Some(Sample::Rate(0.01)), has_windows: true, ..ReuseOptions::default() };
-    let told = run(&all, 1024, options.clone());
+    let expected = run(&all, 1024, options.clone());
     let mut reuse = Reuse::new(options);
-    let (mut seq, mut held) = (0, 0);
+    let (mut seq, mut sieved_out) = (0, 0);
     for run in all.chunks(777) {
         let sieve = reuse.sieve(seq);
         let passes = |access: &&Access| sieve.is_none_or(|sieve| sieve.passes(access.address, access.bytes));
         let batch: Vec<_> = run.iter().filter(passes).copied().collect();
-        reuse.held_back((run.len() - batch.len()) as u64, 0).unwrap();
+        reuse.sieved_out((run.len() - batch.len()) as u64, 0).unwrap();
         reuse.accesses(&batch).unwrap();
         seq += run.len() as u64;
-        held += run.len() - batch.len();
+        sieved_out += run.len() - batch.len();
     }
-    assert!(held > all.len() / 2);
-    assert_eq!(reuse.finish(seq), told);
+    assert!(sieved_out > all.len() / 2);
+    assert_eq!(reuse.finish(seq), expected);
 }
 
 #[test]

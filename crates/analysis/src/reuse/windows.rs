@@ -1,26 +1,26 @@
 //! The working set over time: distinct lines in each window of records (Denning 1968), exact for windows of every power
-//! of two, in memory that does not follow the trace; and the phases that a program goes through.
+//! of two, in memory that does not grow with the trace; and the phases of a program.
 //!
-//! Time is counted in epochs of some records. A touch is the first of its line in a window just when the touch before
-//! fell into another window; with windows of doubling lengths that is so up to some length. Counted by epoch and by
-//! that length, distinct lines of longer windows are sums, and epochs can be put together as the trace grows.
+//! Time is counted in epochs of some records. A touch is the first of its line in a window exactly when the line's
+//! previous touch was in another window; with windows of doubling lengths that is so up to some length. Counted by
+//! epoch and by that length, distinct lines of longer windows are sums, and epochs can be merged as the trace grows.
 
-/// Records an epoch, as long as few epochs are asked for.
+/// Records per epoch, as long as there are few epochs.
 pub(super) const EPOCH_RECORDS: u64 = 1024;
 
 /// Lengths of windows: 2 to the power of 0 to 31 epochs, and all.
 const LENGTHS: usize = 33;
 
-/// Most rows kept; when there are more, two become one.
+/// Most rows kept; when there are more, pairs of rows are merged.
 const ROWS_MAX: usize = 512;
 
-/// Lines a signature keeps.
+/// Lines kept in a signature.
 const SIGNATURE_LINES: usize = 64;
 
-/// Windows whose signatures share at least this part are of one phase.
+/// Windows whose signatures share at least this part belong to one phase.
 const ALIKE: f64 = 0.5;
 
-/// What a window touched.
+/// The lines a window touched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// First record.
@@ -34,7 +34,7 @@ pub struct Window {
 /// A stretch of time in which about the same lines are touched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// Number of the phase: the same where a program comes back to what it did before.
+    /// Number of the phase: the same where a program returns to earlier behavior.
     pub number: usize,
     /// First record.
     pub from: u64,
@@ -51,7 +51,7 @@ pub struct WorkingSet {
     pub window_records: u64,
     /// The windows, in order and without gaps.
     pub windows: Vec<Window>,
-    /// Lengths of windows in records, and how many distinct lines one of that length touches on average.
+    /// Lengths of windows in records, and how many distinct lines a window of each length touches on average.
     pub by_length: Vec<(u64, f64)>,
     /// The phases, in order and without gaps.
     pub phases: Vec<Phase>,
@@ -75,14 +75,14 @@ impl Default for Row {
 #[derive(Debug)]
 pub(super) struct Windows {
     epoch_records: u64,
-    /// Rows are of 2 to the power of so many epochs.
+    /// A row has 2 to the power of this many epochs.
     length: u32,
     rows: Vec<Row>,
     rows_max: usize,
 }
 
 impl Windows {
-    /// Windows of about so many records, or of a length that suits the trace.
+    /// Windows of about this many records, or of a length that suits the trace.
     pub(super) fn new(window_records: Option<u64>) -> Self {
         let epoch_records = window_records.unwrap_or(EPOCH_RECORDS).max(1);
         let rows_max = if window_records.is_some() { ROWS_MAX * 32 } else { ROWS_MAX };
@@ -100,8 +100,8 @@ impl Windows {
         (u64::from(epoch) + 1).saturating_mul(self.epoch_records)
     }
 
-    /// Takes a touch that stands for so many, of a line last touched in epoch `before`, or never. Touches of the same
-    /// epoch as before do not matter.
+    /// Adds a touch with a weight, of a line last touched in epoch `before`, or never. Touches in the same epoch as the
+    /// previous one do not matter.
     #[inline]
     pub(super) fn touch(&mut self, epoch: u32, before: Option<u32>, hash: u64, weight: f64) {
         let length = match before {
@@ -146,7 +146,7 @@ impl Windows {
             .collect();
     }
 
-    /// What was counted, of a trace of so many records.
+    /// The result, for a trace of this many records.
     pub(super) fn finish(mut self, records: u64) -> WorkingSet {
         let window_records = self.epoch_records.saturating_mul(1 << self.length);
         let wanted = usize::try_from(records.div_ceil(window_records)).unwrap_or(self.rows_max).min(self.rows_max);
@@ -155,8 +155,8 @@ impl Windows {
             .zip(&self.rows)
             .map(|(at, row): (u64, &Row)| Window {
                 from: at.saturating_mul(window_records),
-                lines: whole(row.firsts.iter().skip(self.length as usize).sum()),
-                new_lines: whole(*row.firsts.last().unwrap_or(&0.0)),
+                lines: rounded(row.firsts.iter().skip(self.length as usize).sum()),
+                new_lines: rounded(*row.firsts.last().unwrap_or(&0.0)),
             })
             .collect();
         WorkingSet {
@@ -187,13 +187,13 @@ impl Windows {
     }
 }
 
-fn whole(weight: f64) -> u64 {
+fn rounded(weight: f64) -> u64 {
     // Never negative; a float beyond the range becomes the greatest number.
     weight.round() as u64
 }
 
-/// The lines with the lowest hashes of those touched (Broder 1997): of two such samples can be told how alike the sets
-/// are, however large.
+/// The lines with the lowest hashes of those touched (Broder 1997): two such samples yield the similarity of the sets,
+/// however large they are.
 #[derive(Debug, Clone, Default)]
 struct Signature {
     /// Ascending.
@@ -271,7 +271,7 @@ fn phases(rows: &[Row], windows: &[Window], window_records: u64, records: u64) -
         .collect()
 }
 
-/// Most windows that phases are looked for in: the work is up to its square.
+/// Most windows among which phases are searched: the work is up to its square.
 const PHASE_WINDOWS_MAX: usize = 2 * ROWS_MAX;
 
 #[cfg(test)]
@@ -280,8 +280,8 @@ mod tests {
 
     use super::*;
 
-    /// Touches at records, told to windows as an engine does.
-    fn told(touches: &[(u64, u64)], records: u64, window: Option<u64>) -> WorkingSet {
+    /// Passes touches at records to windows as an engine does.
+    fn working_set(touches: &[(u64, u64)], records: u64, window: Option<u64>) -> WorkingSet {
         let mut windows = Windows::new(window);
         let mut last = HashMap::new();
         for (seq, line) in touches {
@@ -310,7 +310,7 @@ mod tests {
                     (seq, (state >> 40) % (1 + seq / step / 4))
                 })
                 .collect();
-            let found = told(&touches, records, window);
+            let found = working_set(&touches, records, window);
             assert!(found.windows.len() <= ROWS_MAX && found.windows.len() as u64 * found.window_records >= records);
             for window in &found.windows {
                 let to = window.from + found.window_records;
@@ -326,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_comes_back_to_what_it_did_is_in_the_same_phase() {
+    fn a_program_that_returns_to_earlier_behavior_is_in_the_same_phase() {
         let mut touches = Vec::new();
         for (phase, base) in [(0, 0), (1, 100_000), (2, 0), (3, 500_000)] {
             touches.extend((0..50_000_u64).map(|n| (phase * 50_000 + n, base + n % 300)));
         }
-        let found = told(&touches, 200_000, None);
+        let found = working_set(&touches, 200_000, None);
         let numbers: Vec<_> = found.phases.iter().map(|phase| phase.number).collect();
-        // Windows that hold two phases may be one of their own.
+        // Windows that contain two phases may form one of their own.
         let long: Vec<_> = found.phases.iter().filter(|p| p.to - p.from > 40_000).map(|phase| phase.number).collect();
         assert_eq!((long[0], long[2], long.len()), (long[0], long[0], 4), "{numbers:?}");
         assert!(long[1] != long[0] && long[3] != long[0] && long[3] != long[1]);

@@ -1,4 +1,4 @@
-//! The private cache of each core: which lines it holds, least recently touched first out.
+//! The private cache of each core: its lines, least recently touched first out.
 
 /// A line in a cache.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +36,8 @@ impl Cache {
         }
     }
 
-    /// Takes a line in; gives the entry of the line that had to go for it.
-    pub(super) fn fill(&mut self, line: u64, entry: u32, sets: u64, ways: usize) -> Option<u32> {
+    /// Inserts a line; returns the entry of the line that was evicted for it.
+    pub(super) fn insert(&mut self, line: u64, entry: u32, sets: u64, ways: usize) -> Option<u32> {
         self.clock += 1;
         let touched = self.clock;
         let set = self.set(line, sets);

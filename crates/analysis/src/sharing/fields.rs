@@ -1,4 +1,4 @@
-//! Which field of which type an access touches: the words the result is told in.
+//! The field and type that an access touches: the terms in which results are reported.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -10,10 +10,10 @@ use anytrace_core::layout::Layouts;
 use crate::elements::TypeTable;
 use crate::live_regions::LiveRegions;
 
-/// Most fields told apart; further ones share one.
+/// Most fields counted separately; further ones share one.
 const FIELDS_MAX: usize = 1 << 20;
 
-/// Most kinds told apart; further ones share one.
+/// Most kinds counted separately; further ones share one.
 const KINDS_MAX: usize = 1 << 20;
 
 /// Kinds found without looking them up: a power of two.
@@ -22,17 +22,17 @@ const RECENT_KINDS: usize = 1 << 6;
 /// Number of a field.
 pub(super) type FieldId = u32;
 
-/// A field of a type, or bytes where no type is known.
+/// A field of a type, or bytes of an unknown type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Field {
-    kind: Kind,
+    kind: AccessClass,
     /// From the start of the element; the address where there is no type.
     offset: u64,
 }
 
-/// What accesses to a type of so many bytes have in common. There are few, whatever memory is shared.
+/// The common part of accesses to a type with this many bytes. There are few, whatever memory is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Kind {
+struct AccessClass {
     /// `None` for memory without a type.
     type_number: Option<TypeNumber>,
     bytes: u16,
@@ -40,10 +40,11 @@ struct Kind {
     element_bytes: u64,
 }
 
-/// Who touched what. Each line keeps several, so they are small, and fields have no numbers until they cost something.
+/// A core and the field it touched. Each line keeps several, so they are small, and fields get no numbers until they
+/// have a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Touch {
-    /// Where the element begins: two fields are of one instance when this is the same. 0 where there is no type.
+    /// Start of the element: two fields are of one instance when this is the same. 0 where there is no type.
     pub(super) instance: u64,
     /// From the start of the element; the address where there is no type.
     offset: u64,
@@ -62,7 +63,7 @@ impl Touch {
     const IS_THERE: u32 = 4;
     const KIND_SHIFT: u32 = 3;
 
-    /// Of a core, and nothing else.
+    /// A core only, without a field.
     pub(super) fn of_core(core: u32) -> Self {
         Self { instance: 0, offset: 0, core, what: NonZeroU32::new(Self::IS_THERE).expect("it is not 0") }
     }
@@ -72,7 +73,7 @@ impl Touch {
         [self.instance, self.offset, u64::from(self.core) << 32 | u64::from(self.what.get())]
     }
 
-    /// What was packed; `None` for anything else.
+    /// The packed value; `None` for anything else.
     pub(super) fn unpacked([instance, offset, rest]: [u64; 3]) -> Option<Self> {
         // The two halves, as they were packed.
         let what = NonZeroU32::new(rest as u32)?;
@@ -92,21 +93,21 @@ impl Touch {
     }
 }
 
-/// All fields met, and what lives where.
+/// All fields found, and the live regions.
 pub(super) struct Fields<'a> {
     live: LiveRegions,
-    kind_ids: HashMap<Kind, u32>,
-    kinds: Vec<Kind>,
+    kind_ids: HashMap<AccessClass, u32>,
+    kinds: Vec<AccessClass>,
     /// Kinds touched lately, and their numbers.
-    recent: [Option<(Kind, u32)>; RECENT_KINDS],
+    recent: [Option<(AccessClass, u32)>; RECENT_KINDS],
     ids: HashMap<Field, FieldId>,
     list: Vec<Field>,
     /// Names of types; `None` for those beyond the limit.
     types: Vec<Option<Box<[u8]>>>,
     layouts: Option<&'a mut dyn Layouts>,
-    /// What the layouts say of the types met.
+    /// The layouts of the types found.
     table: TypeTable,
-    /// True where only counts are asked for: nothing has a name then.
+    /// True where only counts are asked for: then nothing has a name.
     is_nameless: bool,
 }
 
@@ -161,11 +162,11 @@ impl<'a> Fields<'a> {
         }
         let bytes = access.bytes;
         let (kind, instance, offset) = match self.live.find(access.thread, access.address) {
-            None => (Kind { type_number: None, bytes, element_bytes: 0 }, 0, access.address),
+            None => (AccessClass { type_number: None, bytes, element_bytes: 0 }, 0, access.address),
             Some(region) => {
                 let offset = region.offset_in_element(access.address);
                 let (type_number, element_bytes) = (Some(region.type_number), region.element_bytes);
-                (Kind { type_number, bytes, element_bytes }, access.address.wrapping_sub(offset), offset)
+                (AccessClass { type_number, bytes, element_bytes }, access.address.wrapping_sub(offset), offset)
             }
         };
         let atomic = if access.flags.has(AccessFlags::ATOMIC) { Touch::ATOMIC } else { 0 };
@@ -174,7 +175,7 @@ impl<'a> Fields<'a> {
         Touch { instance, offset, core, what: NonZeroU32::new(what).expect("one of the bits is always set") }
     }
 
-    fn kind_id(&mut self, kind: Kind) -> u32 {
+    fn kind_id(&mut self, kind: AccessClass) -> u32 {
         let home = (kind.type_number.unwrap_or(0) as usize).wrapping_mul(11) ^ usize::from(kind.bytes);
         let recent = self.recent.get_mut(home % RECENT_KINDS);
         if let Some(Some((known, id))) = &recent
@@ -185,7 +186,7 @@ impl<'a> Fields<'a> {
         let next = u32::try_from(self.kinds.len()).expect("the limit fits 32 bits");
         let id = match self.kind_ids.get(&kind) {
             Some(id) => *id,
-            // This number stands for all that come later; none of the list has it.
+            // This number represents all later ones; no entry of the list has it.
             None if self.kinds.len() >= KINDS_MAX => return next,
             None => {
                 self.kinds.push(kind);
@@ -201,7 +202,7 @@ impl<'a> Fields<'a> {
 
     /// The number of the field that was touched.
     pub(super) fn id(&mut self, touch: &Touch) -> FieldId {
-        // Stands for all fields beyond the limits; none of the list has it.
+        // Represents all fields beyond the limits; no entry of the list has it.
         const OTHERS: FieldId = FIELDS_MAX as FieldId;
         let Some(kind) = self.kinds.get(touch.kind() as usize) else { return OTHERS };
         let field = Field { kind: *kind, offset: touch.offset };
@@ -217,16 +218,16 @@ impl<'a> Fields<'a> {
         id
     }
 
-    /// What a field is called, and its type.
+    /// The name of a field and its type.
     pub(super) fn side(&mut self, id: FieldId) -> FieldName {
         let unknown =
             FieldName { type_name: None, offset: 0, bytes: 0, element_bytes: 0, name: None, field_type: None };
         let Some(Field { kind, offset }) = self.list.get(id as usize).copied() else { return unknown };
-        let Kind { type_number, bytes, element_bytes } = kind;
+        let AccessClass { type_number, bytes, element_bytes } = kind;
         let Some(number) = type_number else { return FieldName { offset, bytes, ..unknown } };
         let raw = self.types.get(number as usize).and_then(Option::as_deref);
         let type_name = raw.map_or_else(|| "(other types)".to_owned(), |raw| String::from_utf8_lossy(raw).into_owned());
-        // Elements have the size that the layout said, so that it is found again where types share a name.
+        // Elements have the size in the layout, so that the layout is found again where types share a name.
         let layout =
             self.layouts.as_mut().filter(|_| raw.is_some()).and_then(|all| all.layout(&type_name, element_bytes));
         let name = layout.as_ref().map(|layout| layout.describe(offset, u64::from(bytes)));
@@ -245,7 +246,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A field, in words.
+/// A field, as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldName {
     /// The type's name as the trace has it; `None` for memory without a type.
@@ -256,9 +257,9 @@ pub struct FieldName {
     pub bytes: u16,
     /// Bytes of an element; 0 where there is no type.
     pub element_bytes: u64,
-    /// The field's name, where type data say it: `a`, `pos.x`, `pad[3]`; several where the access touches several.
+    /// The field's name, if type data contain it: `a`, `pos.x`, `pad[3]`; several where the access touches several.
     pub name: Option<String>,
-    /// The field's type, where type data say it and the access touches one field.
+    /// The field's type, if type data contain it and the access touches one field.
     pub field_type: Option<String>,
 }
 
@@ -268,7 +269,7 @@ impl std::fmt::Display for FieldName {
         match (type_name, name) {
             (None, _) if *bytes == 0 => f.write_str("(others)"),
             (None, _) => write!(f, "{offset:#x}+{bytes}"),
-            // What is no field, as padding.
+            // Not a field, for example padding.
             (Some(type_name), Some(name)) if name.starts_with('(') => {
                 write!(f, "{type_name} {name} {offset}+{bytes}")
             }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What happened to a core's copy of a line, and when.
+/// Events of a core's copy of a line, with their times.
 #[derive(Debug)]
 enum Event {
     Touch { bytes: BTreeSet<u64>, is_miss: bool },
@@ -89,7 +89,7 @@ impl History {
     }
 }
 
-/// Notes a whole trace; each line of an access is a moment of its own.
+/// Records the history of a complete trace; each line of an access is a moment of its own.
 fn history(all: &[Access], options: &SharingOptions) -> History {
     let (mut history, mut now) = (History::default(), 0);
     let ways = usize::try_from(options.ways).unwrap();
@@ -114,7 +114,7 @@ fn access(seq: u64, thread: u32, address: u64, bytes: u16, is_write: bool) -> Ac
     Access { address, seq, thread, bytes, kind, flags: AccessFlags::NONE }
 }
 
-fn run(all: &[Access], options: &SharingOptions) -> Found {
+fn run(all: &[Access], options: &SharingOptions) -> SharingResults {
     let mut sharing = Sharing::new(options.clone(), None);
     (0..5).for_each(|thread| sharing.thread(thread, Some(u64::from(thread))).unwrap());
     sharing.accesses(all).unwrap();
@@ -157,7 +157,7 @@ proptest! {
         prop_assert_eq!((of_pairs(|pair| pair.false_misses), of_pairs(|pair| pair.true_misses)), sums);
         let at_once = found.contended.iter().map(|line| line.true_at_once).sum::<u64>();
         prop_assert_eq!(at_once, found.stats.coherence.true_sharing_misses);
-        // Without names nothing that is counted changes.
+        // Without names the counts do not change.
         let mut plain = Sharing::counting(options);
         (0..5).for_each(|thread| plain.thread(thread, None).unwrap());
         plain.accesses(&all).unwrap();
@@ -179,7 +179,7 @@ fn both_fields_used_under_a_lock_are_true_sharing_whichever_comes_first() {
     let found = run(&all, &SharingOptions::default());
     assert_eq!((found.false_misses(), found.true_misses), (0, 98));
     assert_eq!(found.stats.coherence.false_sharing_misses, 98);
-    // The pair is the field that is shared, with its writer; nothing is proposed.
+    // The pair is the shared field and its writer; nothing is proposed.
     let dearest = &found.pairs[0];
     assert_eq!(dearest.sides.clone().map(|side| side.field.offset), [0x1004, 0x1004]);
     assert!(dearest.true_misses == 98 && found.proposals.is_empty(), "{found:?}");
@@ -191,7 +191,7 @@ fn a_copy_that_goes_for_want_of_room_ends_the_lifetime() {
     let all = [
         access(0, 0, 0, 4, false),
         access(1, 1, 4, 4, true),
-        // Lost, back for a byte nobody wrote, gone for another line, back for the byte that was written.
+        // Lost, back for a byte that was not written, gone for another line, back for the written byte.
         access(2, 0, 0, 4, false),
         access(3, 0, 64, 4, false),
         access(4, 0, 4, 4, false),

@@ -1,19 +1,19 @@
-//! What is known of each line: little as long as one core touches it, everything once a second does.
+//! The state of each line: little as long as one core touches it, complete once a second core does.
 //!
-//! Lines are many, so each keeps only what may still be asked for: bytes written are kept from when a core loses the
-//! line until it is back and its miss is classified.
+//! Lines are many, so each keeps only what may still be needed: written bytes are kept from when a core loses the line
+//! until it is back and its miss is classified.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use super::fields::Touch;
 
-/// Up to so many cores of a line are searched one after another.
+/// Up to this many cores of a line are searched linearly.
 const SEARCHED_MAX: usize = 16;
 
 /// State of a copy (Papamarcos & Patel 1984).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum CopyState {
     Modified,
     Exclusive,
     Shared,
@@ -48,7 +48,7 @@ impl Loss {
         }
     }
 
-    /// Who took the copy, while there is none.
+    /// The touch that took the copy, while there is none.
     pub(super) fn by(&self) -> Option<Touch> {
         Touch::unpacked(self.stage)
     }
@@ -57,10 +57,10 @@ impl Loss {
 /// How far a loss is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// There is no copy; who took it.
+    /// There is no copy; the touch that took it.
     Lost(Touch),
-    /// The copy is back, and no access since then has touched a byte that others had written: false sharing, unless one
-    /// does before the copy is gone again.
+    /// The copy is back, and no access since then has touched a byte that others had written: false sharing, unless an
+    /// access does so before the copy is lost again.
     Open { foreign: Bytes, pair: OpenPair },
 }
 
@@ -80,12 +80,12 @@ impl Bytes {
 
 impl From<u128> for Bytes {
     fn from(mask: u128) -> Self {
-        // The lower half, as the name says.
+        // Truncation is intended: the lower half.
         Self([mask as u64, (mask >> 64) as u64])
     }
 }
 
-/// What a core did with a line.
+/// The accesses of a core to a line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uses {
     pub(super) reads: u64,
@@ -108,7 +108,7 @@ impl Uses {
 /// A line and the only core that has touched it so far.
 #[derive(Debug)]
 pub(super) struct Solo {
-    pub(super) state: State,
+    pub(super) state: CopyState,
     pub(super) uses: Uses,
     /// The latest touch.
     pub(super) last: Touch,
@@ -118,7 +118,7 @@ pub(super) struct Solo {
 #[derive(Debug, Clone)]
 pub(super) struct Copy {
     pub(super) core: u32,
-    pub(super) state: State,
+    pub(super) state: CopyState,
     pub(super) uses: Uses,
     /// The latest touch.
     pub(super) last: Touch,
@@ -129,10 +129,10 @@ pub(super) struct Copy {
 
 impl Copy {
     fn new(last: Touch) -> Self {
-        Self { core: last.core, state: State::Invalid, uses: Uses::default(), last, loss: None, holder: 0 }
+        Self { core: last.core, state: CopyState::Invalid, uses: Uses::default(), last, loss: None, holder: 0 }
     }
 
-    /// The pair of the latest miss, while it counts as false sharing only until a touch says otherwise.
+    /// The pair of the latest miss, while it counts as false sharing until a touch shows otherwise.
     pub(super) fn open_pair(&self) -> Option<OpenPair> {
         match self.loss?.stage() {
             Stage::Open { pair, .. } => Some(pair),
@@ -171,13 +171,13 @@ pub(super) struct SharedLine {
     pub(super) holders: Vec<u32>,
     /// Writes by any core.
     writes: u64,
-    /// The latest write of each byte that was written since the first of those who lost the line did; of a byte that is
-    /// not there, no write is asked for.
+    /// The latest write of each byte written since the earliest loss still open; the writes of absent bytes are not
+    /// needed.
     written: Vec<Written>,
     /// Copies with a loss.
     losses: u32,
     pub(super) coherence_misses: u64,
-    /// Of these, those of which an access before the next loss touches what others had written.
+    /// Of these, misses where an access before the next loss touches what others had written.
     pub(super) true_misses: u64,
     /// Of these, those of which the first access does.
     pub(super) true_at_once: u64,
@@ -192,7 +192,7 @@ impl SharedLine {
     /// A line that its first core shares from now on.
     pub(super) fn new(first: &Solo) -> Self {
         let Solo { state, uses, last } = *first;
-        let holders = if state == State::Invalid { Vec::new() } else { vec![0] };
+        let holders = if state == CopyState::Invalid { Vec::new() } else { vec![0] };
         let copy = Copy { state, uses, ..Copy::new(last) };
         Self { writes: uses.writes, copies: vec![copy], holders, ..Self::default() }
     }
@@ -237,11 +237,11 @@ impl SharedLine {
         }
     }
 
-    /// The copy of a core is gone; gives the state it had, and the pair of its miss where that stays false sharing.
-    pub(super) fn release(&mut self, core: u32) -> (State, Option<OpenPair>) {
-        let Some(place) = self.find(core) else { return (State::Invalid, None) };
-        let Some(copy) = self.copy(place) else { return (State::Invalid, None) };
-        let (holder, state) = (copy.holder, std::mem::replace(&mut copy.state, State::Invalid));
+    /// The copy of a core is lost; returns its last state, and the pair of its miss where that stays false sharing.
+    pub(super) fn release(&mut self, core: u32) -> (CopyState, Option<OpenPair>) {
+        let Some(place) = self.find(core) else { return (CopyState::Invalid, None) };
+        let Some(copy) = self.copy(place) else { return (CopyState::Invalid, None) };
+        let (holder, state) = (copy.holder, std::mem::replace(&mut copy.state, CopyState::Invalid));
         let open = copy.open_pair();
         if open.is_some() {
             copy.loss = None;
@@ -261,7 +261,7 @@ impl SharedLine {
     pub(super) fn lose(&mut self, place: u32, by: &Touch) {
         let taken = NonZeroU64::MIN.saturating_add(self.writes);
         let Some(copy) = self.copy(place) else { return };
-        copy.state = State::Invalid;
+        copy.state = CopyState::Invalid;
         if copy.loss.replace(Loss::new(taken, Stage::Lost(*by))).is_none() {
             self.losses += 1;
         }
@@ -284,7 +284,7 @@ impl SharedLine {
         }
     }
 
-    /// The bytes that others wrote since a loss; asked for before the core writes again.
+    /// The bytes that others wrote since a loss; to be asked before the core writes again.
     fn foreign(&self, loss: &Loss) -> u128 {
         let since = self.written.iter().filter(|one| one.writes >= loss.taken.get());
         since.fold(0, |bytes, one| bytes | one.bytes.mask())
@@ -313,7 +313,7 @@ impl SharedLine {
         self.written.push(Written { bytes: Bytes::from(mask), writes: self.writes, by });
     }
 
-    /// Forgets the writes that nobody can ask for any more, and else makes room for one more, or some.
+    /// Removes the writes that no core can need any more, otherwise makes room for more.
     fn forget_written(&mut self) {
         // Among many copies one that is never filled again is likely; and there are never more writes than bytes.
         if self.copies.len() <= SEARCHED_MAX {
@@ -329,7 +329,7 @@ impl SharedLine {
 
 /// A line.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// One core has touched it so far.
     Solo(Solo),
     /// Several have.
@@ -341,7 +341,7 @@ pub(super) enum Kind {
 pub(super) struct Entry {
     /// Address divided by the line's size.
     pub(super) number: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
 }
 
 #[cfg(test)]
@@ -350,7 +350,7 @@ mod tests {
 
     /// A line that core 0 had first, and then cores up to this one.
     fn shared(cores: u32) -> SharedLine {
-        let first = Solo { state: State::Modified, uses: Uses::default(), last: Touch::of_core(0) };
+        let first = Solo { state: CopyState::Modified, uses: Uses::default(), last: Touch::of_core(0) };
         let mut line = SharedLine::new(&first);
         for core in 1..cores {
             line.place(&Touch::of_core(core));
@@ -358,7 +358,7 @@ mod tests {
         line
     }
 
-    /// A write by a core, whose copy no other has then.
+    /// A write by a core; after it no other core has a copy.
     fn write(line: &mut SharedLine, by: u32, mask: u128) {
         let by = Touch::of_core(by);
         let (place, _) = line.place(&by);
@@ -371,12 +371,12 @@ mod tests {
     fn writes_are_kept_while_a_core_that_lost_the_line_may_ask_for_them() {
         let mut line = shared(2);
         assert_eq!((line.copies.capacity(), line.written.capacity()), (2, 0));
-        // Turns: each time the other comes back, all that was before is nobody's concern.
+        // Cores take turns: each time the other returns, all earlier writes become irrelevant.
         for turn in 0..1000_u32 {
             write(&mut line, turn % 2, 0xff << (turn % 8 * 8));
         }
         assert!(line.written.capacity() <= 2, "{}", line.written.capacity());
-        // One that does not come back may ask for every byte.
+        // A core that does not return may need every byte.
         for turn in 0..1000_u32 {
             line.write(0xff << (turn % 8 * 8), Touch::of_core(1));
         }

@@ -5,19 +5,20 @@ use std::collections::{HashMap, HashSet};
 use super::fields::{FieldId, FieldName, Fields, Touch};
 use super::lines::OpenPair;
 
-/// Most pairs counted apart. Further ones are counted by their fields, for all threads together, up to as many again.
+/// Most pairs counted separately. Further ones are counted by their fields, for all threads together, up to as many
+/// again.
 const PAIRS_MAX: usize = 1 << 16;
 
-/// Stands for all cores, in pairs beyond the limit of those counted apart.
+/// Represents all cores, in pairs beyond the limit of those counted separately.
 pub const ALL_CORES: u32 = u32::MAX;
 
-/// Stands for a pair beyond both limits.
+/// Represents a pair beyond both limits.
 const NO_PAIR: u32 = OpenPair::MAX >> 2;
 
 /// Most lines remembered of a pair.
 const LINES_MAX: usize = 1 << 8;
 
-/// What a touch cost.
+/// The cost of a touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
     /// A copy was invalidated.
@@ -36,18 +37,18 @@ struct Count {
     invalidations: u64,
     has_atomics: bool,
     has_straddles: bool,
-    lines: Lines,
+    lines: PairLines,
 }
 
 /// The first lines of a pair, by their addresses: most pairs have one or two.
 #[derive(Debug, Default)]
-struct Lines {
+struct PairLines {
     first: Option<u64>,
     #[expect(clippy::box_collection, reason = "most pairs have none, and it would be half of them")]
     more: Option<Box<HashSet<u64>>>,
 }
 
-impl Lines {
+impl PairLines {
     fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.as_ref().map_or(0, |more| more.len())
     }
@@ -72,7 +73,7 @@ pub(super) struct Pairs {
     others: u64,
 }
 
-/// Two fields, two threads, and what it costs that they share lines.
+/// Two fields, two threads, and the cost of their sharing lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
     /// Both sides; of equal fields the one with the lesser thread first.
@@ -87,13 +88,13 @@ pub struct Pair {
     pub invalidations: u64,
     /// Some of the accesses were atomic.
     pub has_atomics: bool,
-    /// Some of the accesses reached from a line into the next.
+    /// Some of the accesses extended from a line into the next.
     pub has_straddles: bool,
     /// Lines it happened on; counted up to 256.
     pub lines: u64,
     /// The lowest address of these lines.
     pub line: u64,
-    /// Number of the proposal about it, of [`super::Found::proposals`].
+    /// Number of the proposal about it, of [`super::SharingResults::proposals`].
     pub proposal: Option<usize>,
 }
 
@@ -113,7 +114,7 @@ impl Side {
 }
 
 impl Pairs {
-    /// Counts what the first cost because of the second, on a line at an address.
+    /// Counts the cost of the second for the first, on a line at an address.
     pub(super) fn count(&mut self, fields: &mut Fields<'_>, sides: [&Touch; 2], cost: Cost, line: u64) {
         let place = self.place(fields, sides);
         let Some(count) = self.counts.get_mut(place as usize) else {
@@ -173,7 +174,7 @@ impl Pairs {
         place
     }
 
-    /// The pairs, the dearest first; and how often pairs beyond the limit cost something.
+    /// The pairs, the most expensive first; and how often pairs beyond the limit had a cost.
     pub(super) fn finish(self, fields: &mut Fields<'_>) -> (Vec<Pair>, u64) {
         let Self { places, counts, others } = self;
         let pairs = places.into_iter().filter_map(|((a, b, is_one_instance), place)| {
@@ -198,7 +199,7 @@ impl Pairs {
         });
         let mut pairs: Vec<_> = pairs.collect();
         let cost = |pair: &Pair| (pair.false_misses + pair.true_misses, pair.false_misses, pair.invalidations);
-        // Pairs may be a million: none of their names is copied for this.
+        // There may be a million pairs: none of their names is copied for this.
         pairs.sort_by(|a, b| {
             let sides = a.sides.each_ref().map(Side::key).cmp(&b.sides.each_ref().map(Side::key));
             let rest = a.line.cmp(&b.line).then(b.is_one_instance.cmp(&a.is_one_instance));

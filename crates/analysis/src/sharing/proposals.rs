@@ -1,4 +1,4 @@
-//! What could be changed so that threads no longer take lines from each other. Only proposals: see [`super::trial`].
+//! Changes that could keep threads from taking lines from each other. Only proposals: see [`super::trial`].
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ const FIELDS_MAX: usize = 64;
 /// Most fields that a text names.
 const NAMED_MAX: usize = 4;
 
-/// A change that may keep threads apart.
+/// A change that may separate threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     /// What to do, for people.
     pub text: String,
-    /// Misses by false sharing of the pairs it is about.
+    /// Misses by false sharing of the pairs it concerns.
     pub false_misses: u64,
     /// The types' new layouts.
     pub types: Vec<TypePlan>,
@@ -33,7 +33,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The same types, moved without a change: what of a gain is due to the move alone.
+    /// The same types, moved without a change: the part of a gain that is due to the move alone.
     pub fn moved(&self) -> Vec<TypePlan> {
         self.types.iter().map(|plan| unchanged(&plan.name, plan.old_bytes)).collect()
     }
@@ -42,7 +42,7 @@ impl Proposal {
 /// A type and the bytes of its elements.
 type Element = (String, u64);
 
-/// What pairs have in common that one change would help.
+/// The common part of the pairs that one change would help.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum About {
     /// Instances or fields of one type.
@@ -66,8 +66,8 @@ struct Group {
     pairs: Vec<usize>,
 }
 
-/// Proposals for pairs that cost false sharing, those about most misses first; pairs get the numbers of theirs.
-/// Nothing is proposed that is about less than a hundredth of all coherence misses.
+/// Proposals for pairs that cost false sharing, those with most misses first; each pair gets the number of its
+/// proposal. Proposals for less than a hundredth of all coherence misses are omitted.
 pub(super) fn proposals(pairs: &mut [Pair], coherence_misses: u64, line_bytes: u64) -> Vec<Proposal> {
     let mut groups: BTreeMap<About, Group> = BTreeMap::new();
     for (number, pair) in pairs.iter().enumerate().take(PAIRS_MAX).filter(|(_, pair)| pair.false_misses > 0) {
@@ -156,7 +156,7 @@ fn propose(about: &About, group: &Group, line_bytes: u64) -> Option<Proposal> {
     Some(Proposal { text, false_misses: group.false_misses, types, places })
 }
 
-/// Bytes that one change keeps together: fields that overlap are one.
+/// Bytes that one change keeps together: overlapping fields form one unit.
 struct Unit {
     from: u64,
     end: u64,
@@ -197,7 +197,7 @@ fn list(all: &[String]) -> String {
     }
 }
 
-/// Each of the units on a line of its own: what is behind one moves with it.
+/// Each of the units on a line of its own: the bytes after a unit move with it.
 fn separated((name, bytes): &Element, units: &[Unit], line_bytes: u64) -> Option<(String, TypePlan)> {
     let (mut moves, mut shift, mut from) = (Vec::new(), 0_u64, 0_u64);
     for unit in units.iter().skip(1) {

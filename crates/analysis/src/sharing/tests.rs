@@ -1,4 +1,4 @@
-//! The model against a slow one that keeps everything it ever saw.
+//! The model against a slow one that keeps everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn access(seq: u64, thread: u32, address: u64, bytes: u16, is_write: bool) -> Ac
     Access { address, seq, thread, bytes, kind, flags: AccessFlags::NONE }
 }
 
-fn run(all: &[Access], options: SharingOptions) -> Found {
+fn run(all: &[Access], options: SharingOptions) -> SharingResults {
     let mut sharing = Sharing::new(options, None);
     for thread in 0..=all.iter().map(|access| access.thread).max().unwrap_or(0) {
         sharing.thread(thread, Some(u64::from(thread) + 100)).unwrap();
@@ -134,7 +134,7 @@ fn accesses() -> impl Strategy<Value = Vec<Access>> {
 
 proptest! {
     #[test]
-    fn the_model_counts_what_a_slow_one_counts(
+    fn the_model_counts_the_same_as_a_slow_one(
         all in accesses(), shift in 4_u32..8, sets in 0_u32..3, ways in 1_u64..4, cores in 0_u32..4
     ) {
         let line_bytes = 1 << shift;
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_core_of_a_line_is_in_its_first_pair_with_what_it_touched_then() {
+fn the_first_core_of_a_line_is_in_its_first_pair_with_the_field_it_touched_then() {
     let mut sharing = typed(64, 1);
     sharing.accesses(&[access(1, 0, 0x1000, 8, true)]).unwrap();
     sharing.region_removed(&RegionRemoved { seq: 2, address: 0x1000, thread: 0 }).unwrap();
@@ -222,7 +222,7 @@ fn two_fields_of_a_struct_on_one_line_are_named_with_their_threads_and_padding()
 }
 
 #[test]
-fn elements_of_an_array_on_one_line_are_told_from_fields_of_one_element() {
+fn elements_of_an_array_on_one_line_are_distinguished_from_fields_of_one_element() {
     let mut sharing = typed(16, 4);
     turns(&mut sharing, [0x1000, 0x1010]);
     let found = sharing.finish();
@@ -257,7 +257,7 @@ impl Layouts for OneStruct {
 }
 
 #[test]
-fn type_data_name_fields_and_divide_what_malloc_recorded_as_one() {
+fn type_data_name_fields_and_divide_an_element_that_malloc_recorded() {
     let sides = |recorded, addresses| {
         let mut layouts = OneStruct;
         let mut sharing = typed_with(Some(&mut layouts), recorded, 1);
@@ -278,7 +278,7 @@ fn type_data_name_fields_and_divide_what_malloc_recorded_as_one() {
     let (names, types, ..) = sides(32, [0x1010, 0x101c]);
     assert_eq!(names, ["struct.Counters.pad[0], pad[1] 16+8", "struct.Counters (padding) 28+8"]);
     assert_eq!(types, [None, None]);
-    // Nothing is known of other sizes.
+    // Type data do not contain other sizes.
     assert_eq!(sides(136, [0x1000, 0x1008]).0, ["struct.Counters 0+8", "struct.Counters 8+8"]);
 }
 
@@ -301,7 +301,7 @@ proptest! {
         let (named, plain) = (with(Some(&mut OneStruct)), with(None));
         prop_assert_eq!(&named.stats, &plain.stats);
         prop_assert_eq!(&named.contended, &plain.contended);
-        let sum = |found: &Found| found.pairs.iter().map(|pair| pair.false_misses + pair.true_misses).sum::<u64>();
+        let sum = |found: &SharingResults| found.pairs.iter().map(|pair| pair.false_misses + pair.true_misses).sum::<u64>();
         prop_assert_eq!(sum(&named), sum(&plain));
     }
 }

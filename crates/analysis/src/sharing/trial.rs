@@ -1,4 +1,4 @@
-//! Proposals tried: the trace simulated as it would be with each.
+//! Proposals tried: each is simulated on the trace as it would be with it.
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
@@ -9,15 +9,16 @@ use super::{Sharing, SharingOptions};
 use crate::elements::Elements;
 use crate::remap::{Remap, TypePlan};
 
-/// Where memory without a type goes that gets lines of its own: no program has such addresses, nor has [`Remap`].
+/// Where memory without a type that gets lines of its own is moved: neither a program nor [`Remap`] uses such
+/// addresses.
 const PLACES_START: u64 = 1 << 61;
 
 /// A proposal that was tried; all numbers are misses of all cores, of any kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
-    /// What is proposed.
+    /// The proposal.
     pub proposal: Proposal,
-    /// As it is.
+    /// With the present layout.
     pub before: u64,
     /// With the types moved as those of the proposal are, but not changed.
     pub moved: u64,
@@ -26,7 +27,7 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Misses that are gone, of the better of `before` and `moved`; none where there are as many or more.
+    /// Misses that disappear, for the better of `before` and `moved`; none where there are as many or more.
     pub fn gain(&self) -> u64 {
         self.before.min(self.moved).saturating_sub(self.after)
     }
@@ -43,12 +44,12 @@ impl Tried {
 /// Simulates a trace once more, for all proposals at once.
 ///
 /// # Errors
-/// Those of `tell`.
+/// Those of `emit`.
 pub fn try_all<E: From<Error>>(
     options: &SharingOptions,
     proposals: Vec<Proposal>,
     layouts: &mut dyn Layouts,
-    tell: impl FnOnce(&mut dyn AccessSink) -> Result<(), E>,
+    emit: impl FnOnce(&mut dyn AccessSink) -> Result<(), E>,
 ) -> Result<Vec<Tried>, E> {
     let engine = || Sharing::counting(options.clone());
     let mut before = engine();
@@ -64,7 +65,7 @@ pub fn try_all<E: From<Error>>(
     let of_moved = moved.iter_mut().zip(&proposals).filter(|(_, one)| !one.types.is_empty());
     all.extend(of_moved.map(|(engine, one)| Way::remapped(one.moved(), engine)));
     all.extend(apart.iter_mut().zip(plans).map(|(inner, plans)| Way::remapped(plans, inner)));
-    tell(&mut Elements::new(layouts, &mut All { ways: all }))?;
+    emit(&mut Elements::new(layouts, &mut All { ways: all }))?;
     drop(apart);
     let misses = |engine: Sharing<'_>| engine.misses();
     let before = misses(before);
@@ -77,7 +78,7 @@ pub fn try_all<E: From<Error>>(
     Ok(tried.collect())
 }
 
-/// An engine, and what is before it.
+/// An engine, and the adapter in front of it.
 enum Way<'a> {
     Plain(&'a mut dyn AccessSink),
     Remapped(Box<Remap<'a>>),
@@ -125,7 +126,7 @@ impl AccessSink for All<'_> {
 
 /// Puts places on lines of their own: an access to several becomes one for each piece.
 struct Apart<'a> {
-    /// First address, bytes, and where it goes.
+    /// First address, bytes, and the new address.
     places: Vec<(u64, u64, u64)>,
     inner: &'a mut dyn AccessSink,
     out: Vec<Access>,

@@ -7,7 +7,7 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Whole paths in an ordered map: the same order as the runs'.
+/// Complete paths in an ordered map: the same order as in the runs.
 type Slow = BTreeMap<Vec<u32>, StackSums>;
 
 fn random_sums(state: &mut u64) -> StackSums {
@@ -20,7 +20,7 @@ fn random_sums(state: &mut u64) -> StackSums {
     }
 }
 
-fn fill(runs: &mut StackRuns, slow: &mut Slow, state: &mut u64, tables: usize) {
+fn add_tables(runs: &mut StackRuns, slow: &mut Slow, state: &mut u64, tables: usize) {
     for _ in 0..tables {
         let (mut table, mut sums) = (StackTable::default(), Vec::new());
         let mut path: Vec<u32> = Vec::new();
@@ -61,11 +61,11 @@ fn paths(runs: &StackRuns, root: u32) -> Vec<(Vec<u32>, StackSums)> {
 }
 
 #[test]
-fn runs_add_up_to_whole_paths_in_a_map() {
+fn runs_add_up_to_complete_paths_in_a_map() {
     let mut state = 11;
     for tables in [0, 1, 2, 7, 40, 600] {
         let (mut runs, mut slow) = (StackRuns::new(None), Slow::new());
-        fill(&mut runs, &mut slow, &mut state, tables);
+        add_tables(&mut runs, &mut slow, &mut state, tables);
         for root in 0..2 {
             let expected: Vec<_> = slow
                 .iter()
@@ -81,9 +81,9 @@ fn runs_add_up_to_whole_paths_in_a_map() {
 fn absorbed_runs_are_added_to_roots_of_another_name() {
     let mut state = 5;
     let (mut a, mut b, mut slow) = (StackRuns::new(None), StackRuns::new(None), Slow::new());
-    fill(&mut a, &mut slow, &mut state, 3);
+    add_tables(&mut a, &mut slow, &mut state, 3);
     let mut other = Slow::new();
-    fill(&mut b, &mut other, &mut state, 3);
+    add_tables(&mut b, &mut other, &mut state, 3);
     for (mut path, sums) in other {
         path[0] = 1 - path[0];
         slow.entry(path).or_default().add(&sums);
@@ -98,7 +98,7 @@ fn absorbed_runs_are_added_to_roots_of_another_name() {
 fn all_roots_together_are_added_up() {
     let mut state = 9;
     let (mut runs, mut slow) = (StackRuns::new(None), Slow::new());
-    fill(&mut runs, &mut slow, &mut state, 9);
+    add_tables(&mut runs, &mut slow, &mut state, 9);
     let mut together = Slow::new();
     for (path, sums) in slow.into_iter().filter(|(path, _)| path.len() > 1) {
         together.entry(path[1..].to_vec()).or_default().add(&sums);
@@ -115,7 +115,7 @@ fn all_roots_together_are_added_up() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_read_back_from_a_file() {
+fn runs_that_do_not_fit_into_memory_are_read_back_from_a_file() {
     let make: MakeFile = || {
         let path = std::env::temp_dir().join(format!("anytrace-stack-runs-{}", std::process::id()));
         let file = File::options().create(true).truncate(true).read(true).write(true).open(&path)?;

@@ -1,41 +1,41 @@
-//! A type's fields with what was counted for them, as a table is printed from them.
+//! A type's fields with their counts, as rows of a table.
 
 use anytrace_core::access::TypeNumber;
 use anytrace_core::layout::{Bits, Field, Layout, Role};
 
 use super::{Counts, TypeProfile};
 
-/// What a row is about.
+/// The kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
     /// A field that accesses are counted for.
     Leaf,
-    /// A field that has others in it: counts of accesses to any of them.
+    /// A field that contains others: counts of accesses to any of them.
     Group,
     /// Bytes that belong to no field; in arrays those of the first element, counted for all of them.
     Hole,
-    /// An offset and a size: the type's fields are not known.
+    /// An offset and a size of a type whose fields are unknown.
     Offset,
-    /// What is behind the end of the type in longer elements.
+    /// Bytes after the end of the type in longer elements.
     Behind,
 }
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it is about.
+    /// Its kind.
     pub kind: RowKind,
     /// Path from the type: `a.b[].c`; empty where there is no name.
     pub path: String,
-    /// The last part of the path; for holes `(padding)` or what else may be there.
+    /// The last part of the path; for holes `(padding)` or another description.
     pub name: String,
-    /// The type as it is declared: `char[48]`.
+    /// The type as declared: `char[48]`.
     pub type_text: String,
     /// Depth of nesting.
     pub depth: u16,
     /// Offset of the first of it in the element.
     pub offset_bytes: u64,
-    /// Bytes, of the whole array for arrays.
+    /// Bytes, of the entire array for arrays.
     pub bytes: u64,
     /// For bit fields.
     pub bits: Option<Bits>,
@@ -53,8 +53,8 @@ impl TypeProfile {
         self.offsets.get(from..to).unwrap_or_default()
     }
 
-    /// The rows of a type: its fields in the order of declaration, with holes between; offsets and sizes where no fields
-    /// are known.
+    /// The rows of a type: its fields in the order of declaration, with holes between; offsets and sizes where no
+    /// fields are known.
     pub fn rows(&self, number: TypeNumber) -> Vec<Row> {
         let offsets = self.offsets_of(number);
         match self.table.layout(number).filter(|layout| !layout.fields.is_empty()) {
@@ -64,7 +64,7 @@ impl TypeProfile {
     }
 }
 
-/// The rows of a type of which nothing was counted.
+/// The rows of a type without any counts.
 pub fn rows_of(layout: &Layout) -> Vec<Row> {
     of_layout(layout, &[])
 }
@@ -132,7 +132,7 @@ fn of_field(layout: &Layout, number: usize, field: &Field, counts: Counts) -> Ro
         type_text: field.type_text(),
         depth: field.depth,
         offset_bytes: field.offset_bytes,
-        bytes: field.whole_bytes(),
+        bytes: field.total_bytes(),
         bits: field.bits,
         role: field.role,
         counts,
@@ -155,13 +155,13 @@ impl Holes {
         let arrays: Vec<&Field> = layout.fields.iter().filter(|field| field.own_dimensions > 0).collect();
         let shown = all.iter().enumerate().map(|(number, (start, bytes))| {
             let firsts = arrays.iter().filter_map(|array| in_first(array, *start));
-            // The same hole must be there: at the end of an array it may be longer.
+            // The same hole must exist: at the end of an array it may be longer.
             firsts.filter_map(|first| all.binary_search(&(first, *bytes)).ok()).min().unwrap_or(number)
         });
         Self { shown: shown.collect(), counts: vec![Counts::default(); all.len()], all }
     }
 
-    /// Counts what touches bytes from a start to an end; false where these are no hole.
+    /// Counts accesses to bytes from a start to an end; false where these are not a hole.
     fn count(&mut self, start: u64, end: u64, found: &Counts) -> bool {
         let first = self.all.partition_point(|(at, bytes)| at + bytes <= start);
         let touched = self.all.iter().zip(&self.shown).skip(first).take_while(|((at, _), _)| *at < end);
@@ -177,7 +177,7 @@ impl Holes {
         !touched.is_empty()
     }
 
-    /// Puts a row for each hole that is shown behind the field that ends last before it.
+    /// Inserts a row for each hole shown, after the field that ends last before it.
     fn place(&self, layout: &Layout, rows: &mut Vec<Row>) {
         let each = self.all.iter().zip(&self.counts).zip(&self.shown).enumerate();
         let each = each.filter(|(number, (_, shown))| number == *shown).map(|(_, (hole, _))| hole);

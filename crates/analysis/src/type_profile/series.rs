@@ -1,4 +1,4 @@
-//! A value over time in few slots: the greatest of each; slots become wider as time goes on.
+//! A value over time in few slots: the maximum of each; slots become wider as time passes.
 
 /// Slots kept.
 const SLOTS_MAX: usize = 256;
@@ -18,7 +18,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// The value is this from a record on. Records must not go back.
+    /// Sets the value from a record on. Records must not decrease.
     pub fn put(&mut self, seq: u64, value: u64) {
         self.reach(seq);
         if let Some(slot) = self.slots.last_mut() {
@@ -27,14 +27,14 @@ impl Series {
         self.latest = value;
     }
 
-    /// The value stays as it is to the last record.
+    /// The value is unchanged up to the last record.
     pub fn finish(&mut self, records: u64, value: u64) {
         if let Some(last) = records.checked_sub(1) {
             self.put(last, value);
         }
     }
 
-    /// Makes room for a record: what lies between has the latest value.
+    /// Makes room for a record: records in between have the latest value.
     fn reach(&mut self, seq: u64) {
         while seq / self.width >= SLOTS_MAX as u64 {
             self.slots = self.slots.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
@@ -56,7 +56,7 @@ impl Series {
         &self.slots
     }
 
-    /// As many bars as asked for, or fewer: a small picture in text. Empty where nothing was ever there.
+    /// As many bars as asked for, or fewer: a small picture in text. Empty where the value was always 0.
     pub fn sparkline(&self, columns: usize) -> String {
         const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let most = self.slots.iter().copied().max().unwrap_or(0);

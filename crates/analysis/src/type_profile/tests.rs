@@ -54,16 +54,16 @@ fn one_block_of_all_bytes_is_counted_as_elements_of_the_type() {
         (10, 1, &[(24, 1)][..], 2)
     );
     let rows = found.rows(0);
-    let told: Vec<_> =
+    let brief: Vec<_> =
         rows.iter().map(|row| (row.path.as_str(), row.bytes, row.counts.reads, row.counts.writes)).collect();
-    assert_eq!(told, [("id", 4, 0, 0), ("", 4, 0, 1), ("pos[]", 12, 1, 1), ("", 4, 0, 0)]);
+    assert_eq!(brief, [("id", 4, 0, 0), ("", 4, 0, 1), ("pos[]", 12, 1, 1), ("", 4, 0, 0)]);
     assert_eq!(rows[1].kind, RowKind::Hole);
     assert_eq!((one.live_bytes_peak, one.live.sparkline(8).chars().count()), (240, 3));
 }
 
 proptest! {
     #[test]
-    fn fields_get_what_a_slow_model_gives_them(
+    fn fields_get_the_same_counts_as_in_a_slow_model(
         starts in proptest::collection::vec((0_u64..40, 1_u64..6, 0_u32..2), 1..8),
         touched in proptest::collection::vec((0_u64..1400, 0_u16..20, any::<bool>()), 1..80),
     ) {
@@ -77,7 +77,7 @@ proptest! {
         let found = profile(&regions, &accesses);
         // The slow model: for each access look through all regions and all bytes.
         let (mut untyped, mut id, mut pos, mut in_p) = (0, 0, 0, 0);
-        // Without bytes there is no first byte that would be in a region.
+        // Without bytes there is no first byte that could be in a region.
         for one in accesses.iter().filter(|one| one.bytes > 0) {
             let home = regions.iter().rev().find(|region| (region.address..=region.last().unwrap()).contains(&one.address));
             match home {
@@ -108,7 +108,7 @@ proptest! {
     }
 }
 
-/// Elements of 8 bytes: a byte, a hole of 3, an int that ends 2 bytes early; with a hole before and one behind.
+/// Elements of 8 bytes: a byte, a hole of 3, an int that ends 2 bytes early; with a hole before and one after it.
 fn board(elements: u64) -> Layout {
     let mut layout = Layout::new("Board", RecordKind::Struct, 8 + 8 * elements + 4);
     layout.push(Field::new("id", 0, 4, "int"));
@@ -125,18 +125,19 @@ fn board(elements: u64) -> Layout {
     layout
 }
 
-fn told(rows: &[Row]) -> Vec<(u64, u64, u16, &str, u64)> {
+fn summary(rows: &[Row]) -> Vec<(u64, u64, u16, &str, u64)> {
     rows.iter().map(|row| (row.offset_bytes, row.bytes, row.depth, row.name.as_str(), row.counts.reads)).collect()
 }
 
 #[test]
 fn holes_in_the_elements_of_an_array_are_shown_once() {
     let reads = |reads| Counts { reads, ..Counts::default() };
-    // In the hole of element 2; over that of element 0 into the next field; over two elements; behind the array.
+    // In the hole of element 2; over that of element 0 into the next field; over two elements; past the end of the
+    // array.
     let counted = [((0, 27, 1), reads(1)), ((0, 10, 4), reads(2)), ((0, 9, 16), reads(4)), ((0, 42, 1), reads(8))];
     let rows = of_layout(&board(4), &counted);
     assert_eq!(
-        told(&rows),
+        summary(&rows),
         [
             (0, 4, 0, "id", 0),
             (4, 4, 0, "(padding)", 0),

@@ -1,4 +1,4 @@
-//! A labelled builder of traces that shares no code with the crate's writer, and what tests look up.
+//! A labelled builder of traces that shares no code with the crate's writer, and lookups for tests.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic, as tests do")]
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -52,7 +52,7 @@ impl Trace {
         self.access(1, address, size, 0)
     }
 
-    /// An add whose name length may lie.
+    /// An add whose name length may be wrong.
     pub(crate) fn add_raw(
         mut self,
         tag: u8,
@@ -86,7 +86,7 @@ impl Trace {
         self.remove_raw(3, address, 0)
     }
 
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     pub(crate) fn rubbish(mut self, bytes: &[u8]) -> Self {
         self.bytes.extend(bytes);
         self

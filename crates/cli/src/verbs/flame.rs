@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anytrace_analysis::flame::{FlameGraph, Side, StackWeights, Weight};
 use anytrace_analysis::pass::Pass;
-use anytrace_export::flame::{Lines, SvgOptions, svg};
+use anytrace_export::flame::{FoldedLines, SvgOptions, svg};
 
 use crate::arguments::{FlameArguments, FlameForm, WeightArgument};
 use crate::failure::Failure;
@@ -104,7 +104,7 @@ fn visit(
     least: u64,
     put: &mut dyn FnMut(&str) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
-    let mut lines = Lines::new(graph.names());
+    let mut lines = FoldedLines::new(graph.names());
     let mut reversed = Vec::new();
     graph.visit(least, &mut |path, [base, shown]| {
         let weights: &[u64] = if options.diff.is_empty() { &[shown] } else { &[base, shown] };

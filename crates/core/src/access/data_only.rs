@@ -27,8 +27,8 @@ impl AccessSink for DataOnly<'_> {
         self.inner.sieve(seq)
     }
 
-    fn held_back(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
-        self.inner.held_back(accesses, thread)
+    fn sieved_out(&mut self, accesses: u64, thread: ThreadNumber) -> Result<(), Error> {
+        self.inner.sieved_out(accesses, thread)
     }
 
     fn gatherer(&mut self, thread: ThreadNumber) -> Option<&mut Gatherer> {
@@ -73,9 +73,9 @@ mod tests {
     use crate::access::AccessFlags;
 
     #[derive(Default)]
-    struct Told(Vec<Vec<u64>>);
+    struct Batches(Vec<Vec<u64>>);
 
-    impl AccessSink for Told {
+    impl AccessSink for Batches {
         fn sieve(&self, seq: u64) -> Option<Sieve> {
             Some(Sieve { line_shift: 6, below: seq })
         }
@@ -106,12 +106,12 @@ mod tests {
     fn fetches_are_counted_and_no_batch_is_empty() {
         let access = |(seq, kind)| Access { address: 0, seq, thread: 0, bytes: 1, kind, flags: AccessFlags::NONE };
         let (read, fetch) = (AccessKind::Read, AccessKind::Fetch);
-        let mut told = Told::default();
-        let mut data = DataOnly::new(&mut told);
+        let mut batches = Batches::default();
+        let mut data = DataOnly::new(&mut batches);
         for batch in [vec![(0, read), (1, read)], vec![(2, fetch), (3, read), (4, fetch)], vec![(5, fetch)]] {
             data.accesses(&batch.into_iter().map(access).collect::<Vec<_>>()).unwrap();
         }
         assert_eq!((data.fetches(), data.sieve(7).map(|sieve| sieve.below)), (3, Some(7)));
-        assert_eq!(told.0, [vec![0, 1], vec![3]]);
+        assert_eq!(batches.0, [vec![0, 1], vec![3]]);
     }
 }

@@ -1,19 +1,20 @@
-//! From accesses to what a first level of caches is asked for: ops, of which each is many accesses.
+//! Combines accesses into what a first level of caches is asked for: ops, each of which is many accesses.
 //!
-//! An access to the line that was used last in its set changes nothing but that the line may be written: it joins the
-//! op before. So a short table of the latest lines, by set, takes most accesses out of the way of the caches.
+//! An access to the line that was used last in its set changes nothing except that the line may be written, so it joins
+//! the previous op. A short table of the latest line of each set thus keeps most accesses away from the caches.
 //!
-//! A format may gather its records straight from their bytes: see [`AccessSink::gatherer`](super::AccessSink::gatherer).
+//! A format may gather its records directly from their bytes: see
+//! [`AccessSink::gatherer`](super::AccessSink::gatherer).
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::USUAL_LINE_SHIFT;
 
-/// Most accesses that are gathered at once: what they ask for fits a first-level cache.
+/// Most accesses gathered at once: what they ask for fits a first-level cache.
 pub const BLOCK_ACCESSES: usize = 1024;
 
-/// Sets, or groups of them, whose latest line is kept.
+/// Sets, or groups of sets, whose latest line is kept.
 const SLOTS: usize = 64;
 
 /// Most shards.
@@ -37,19 +38,19 @@ pub struct Candidate {
     pub bytes: u16,
     /// True for a write.
     pub is_write: bool,
-    /// Not 0 for what must not be gathered. A number, as one branch decides on all that can be in the way.
+    /// Not 0 for records that must not be gathered. A number, so that a single branch decides about all reasons.
     pub foreign: u64,
 }
 
 /// No line begins there.
 const NOWHERE: u64 = u64::MAX;
 
-/// What one shard is asked for by a block.
+/// What a block asks of one shard.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered<'a> {
     /// In the order of accesses.
     pub ops: &'a [Op],
-    /// Numbers of the accesses that each op began with, where they were wanted.
+    /// Number of the first access of each op, where indexes were wanted.
     pub indexes: &'a [u32],
     /// Accesses that read.
     pub reads: u64,
@@ -57,7 +58,7 @@ pub struct Gathered<'a> {
     pub writes: u64,
 }
 
-/// What a block is made with.
+/// What a block is built with.
 #[derive(Debug)]
 pub struct Gatherer {
     shift: u32,
@@ -76,7 +77,7 @@ pub struct Gatherer {
     counts: [Counts; SLOTS],
 }
 
-/// What is counted of a shard.
+/// The counters of a shard.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     ops: u32,
@@ -85,10 +86,11 @@ struct Counts {
 }
 
 impl Gatherer {
-    /// For a first level of so many sets, with lines of 2 to the power of `line_shift` bytes (2 to 63); in so many shards,
-    /// a power of two: lines of other low bits than another's are in another.
+    /// For a first level with this many sets and lines of 2 to the power of `line_shift` bytes (2 to 63), in this many
+    /// shards. The number of shards is a power of two: the low bits of a line select its shard.
     pub fn new(line_shift: u32, sets: u64, shards: u64) -> Self {
-        // Lines of one slot that follow each other are then of one set. Where sets are no low bits, it is one slot.
+        // Consecutive lines of one slot are then of one set. Where sets are not selected by low bits, there is one
+        // slot.
         let slots = if sets.is_power_of_two() { (sets - 1) & (SLOTS as u64 - 1) } else { 0 };
         let shards = shards.clamp(1, SHARDS_MAX);
         let room = BLOCK_ACCESSES * shards as usize;
@@ -105,7 +107,7 @@ impl Gatherer {
         }
     }
 
-    /// Gathers records up to a block, to a foreign one, or to one that is not of one line. Gives their number.
+    /// Gathers records up to a full block, a foreign record, or a record that is not of one line. Returns their number.
     #[inline]
     pub fn gather<T>(&mut self, records: &[T], candidate: impl Fn(&T) -> Candidate) -> usize {
         self.clear(false);
@@ -182,7 +184,7 @@ impl Gatherer {
         for (record, index) in records.get(..BLOCK_ACCESSES).unwrap_or(records).iter().zip(first..) {
             let Candidate { address, bytes, is_write, foreign } = candidate(record);
             let within = address & within_line;
-            // Records of no bytes wrap to a huge number here and are sorted out with those of several lines.
+            // Sizes of no bytes wrap to a huge number here and are rejected together with those of several lines.
             let last = within + u64::from(u32::from(bytes).wrapping_sub(1));
             if (last >> shift) | foreign != 0 {
                 break;
@@ -202,11 +204,11 @@ impl Gatherer {
             if SHARDED {
                 count.accesses += 1;
             }
-            // No branch: which line comes next is a matter of chance.
+            // No branch: which line follows is unpredictable.
             if let Some(op) = ops.get_mut(place as usize) {
                 *op = select_unpredictable(is_new, at | (write * FIRST_WRITES), *op) | (write * WRITES);
             }
-            // The next place is written to in any case, and counts where the line is new.
+            // The next place is written in any case, and counts only if the line is new.
             if INDEXED && let Some(at) = indexes.get_mut(next as usize) {
                 *at = index;
             }
@@ -265,12 +267,12 @@ mod tests {
     fn shards_have_the_lines_of_their_low_bits() {
         let accesses: Vec<One> = (0..3000).map(|n| ((n * 48) & !7, 8, n % 3 == 0)).collect();
         for (shift, sets) in [(6, 64), (5, 16)] {
-            let (mut whole, mut parts) = (Gatherer::new(shift, sets, 1), Gatherer::new(shift, sets, 4));
+            let (mut one, mut parts) = (Gatherer::new(shift, sets, 1), Gatherer::new(shift, sets, 4));
             let mut rest = accesses.as_slice();
             while !rest.is_empty() {
-                let taken = whole.gather_indexed(rest, candidate, 7);
+                let taken = one.gather_indexed(rest, candidate, 7);
                 assert_eq!(parts.gather_indexed(rest, candidate, 7), taken);
-                let all = whole.gathered(0);
+                let all = one.gathered(0);
                 assert_eq!(parts.totals(), [all.reads, all.writes]);
                 for shard in 0..4 {
                     let part = parts.gathered(shard);

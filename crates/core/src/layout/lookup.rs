@@ -2,7 +2,7 @@
 
 use super::{Dimension, Field, Layout};
 
-/// Most fields named for one access: a copy of a whole record names the first ones and how many more there are.
+/// Most fields named for one access: for a copy of an entire record, the first ones and the number of the rest.
 const NAMED_MAX: usize = 4;
 
 /// Most hits of one look-up.
@@ -20,8 +20,8 @@ pub struct Hit {
 }
 
 impl Layout {
-    /// The leaves that overlap `bytes` at `offset` of an element, in the order of memory; all members of a union, all
-    /// bit fields of the bytes. At most 256. Empty for padding and for accesses of no bytes.
+    /// The leaves that overlap `bytes` at `offset` of an element, in memory order; all members of a union and all bit
+    /// fields of the bytes. At most 256. Empty for padding and for accesses of no bytes.
     pub fn hits(&self, offset: u64, bytes: u64) -> Vec<Hit> {
         let mut hits = Vec::new();
         if bytes == 0 {
@@ -30,7 +30,7 @@ impl Layout {
         let range = (offset, offset.saturating_add(bytes));
         for (number, field) in self.leaves() {
             if self.bytes == 0 && field.bytes == 0 && field.dimensions.is_empty() && field.offset_bytes < range.1 {
-                // Neither it nor the type has a known size: nothing says where it ends.
+                // Neither the field nor the type has a known size, so its end is unknown.
                 hits.push(Hit { field: number, offset_bytes: field.offset_bytes, indices: Vec::new() });
             }
             if field.bytes == 0 || field.offset_bytes >= range.1 {
@@ -54,7 +54,7 @@ impl Layout {
         fields
     }
 
-    /// What an access touches, in words: paths, `(padding)`, or nothing for types without fields.
+    /// What an access touches, as text: paths, `(padding)`, or nothing for types without fields.
     pub fn describe(&self, offset: u64, bytes: u64) -> String {
         if self.fields.is_empty() {
             return String::new();
@@ -82,7 +82,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// What stands where no field does, in words: `(padding)`, or the virtual bases, which come behind all else.
+    /// The description of an offset without a field: `(padding)`, or the virtual bases, which follow everything else.
     pub fn describe_hole(&self, offset: u64) -> String {
         let is_behind = || self.leaves().all(|(_, field)| field.offset_bytes < offset);
         match self.virtual_bases.as_slice() {
@@ -132,8 +132,8 @@ fn collect(
     }
 }
 
-/// Bytes a field covers, as start and end; what follows without a gap is one. `budget` bounds the work and is 0 when it
-/// did not suffice.
+/// Bytes a field covers, as start and end; adjacent ranges are merged. `budget` bounds the work and is 0 when it did
+/// not suffice.
 pub(super) fn spans(field: &Field, out: &mut Vec<(u64, u64)>, budget: &mut usize) {
     if field.bytes > 0 {
         cover(&field.dimensions, field.offset_bytes, field.bytes, out, budget);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_field_names_is_padding_and_behind_them_a_virtual_base() {
+    fn bytes_outside_fields_are_padding_or_after_them_a_virtual_base() {
         let mut layout = nested();
         assert_eq!((layout.describe(4, 4), layout.describe(48, 4)), ("(padding)".to_owned(), "(padding)".to_owned()));
         layout.virtual_bases.push("Base".to_owned());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_claims_bounds_no_loop() {
+    fn claimed_counts_do_not_bound_a_loop() {
         let mut layout = Layout::new("Big", RecordKind::Struct, u64::MAX);
         let huge = Dimension { stride_bytes: 1, count: u64::MAX };
         layout.push(Field::new("a", 0, 1, "char").repeated(huge).repeated(huge).repeated(huge));

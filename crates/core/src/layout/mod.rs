@@ -1,8 +1,8 @@
-//! How types lie in memory: which fields stand at which bytes of an element. What reads debug data makes it; what
-//! attributes accesses to fields uses it.
+//! The layout of types in memory: which fields are at which bytes of an element. Readers of debug data build it; the
+//! attribution of accesses to fields uses it.
 //!
-//! A [`Layout`] is flat: its members, those of nested records and of bases follow each other as they are declared, each
-//! with the path that leads to it. What is repeated stands once, with its [`Dimension`]s.
+//! A [`Layout`] is flat: its members, and those of nested records and bases, follow each other as declared, each with
+//! the path that leads to it. A repeated field appears once, with its [`Dimension`]s.
 //!
 //! ```
 //! use anytrace_core::layout::{Dimension, Field, Layout, RecordKind};
@@ -22,7 +22,7 @@ mod names;
 pub use lookup::Hit;
 pub use names::{bare_name, canonical_name, without_arguments};
 
-/// Most fields of a layout; a type with more is cut there and says so.
+/// Most fields of a layout; a type with more is cut there and marked so.
 pub const FIELDS_MAX: usize = 4096;
 
 /// Deepest nesting of records in a layout.
@@ -70,11 +70,11 @@ impl RecordKind {
 pub enum Role {
     /// A member that is declared.
     Member,
-    /// What a class inherits.
+    /// An inherited class.
     Base,
     /// The pointer to a table of virtual functions.
     Vptr,
-    /// What says which variant of an enum is there.
+    /// What selects the variant of an enum.
     Tag,
     /// One variant of an enum.
     Variant,
@@ -103,11 +103,11 @@ impl Role {
 pub struct Dimension {
     /// Bytes from one to the next.
     pub stride_bytes: u64,
-    /// How many; 0 is an array without an end, the last thing in its record.
+    /// Number of elements; 0 is an array without an end, the last member of its record.
     pub count: u64,
 }
 
-/// Where the bits of a bit field are, counted from the first of the element in the order of memory: bit 0 is the least
+/// The position of a bit field, counted from the first bit of the element in memory order: bit 0 is the least
 /// significant of byte 0 in little-endian data, the most significant in big-endian data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bits {
@@ -120,7 +120,7 @@ pub struct Bits {
 /// One member, at any depth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its own name; empty for what has none (anonymous structs and unions).
+    /// Its own name; empty for anonymous structs and unions.
     pub name: String,
     /// Number of the field it is part of; `None` at the top.
     pub parent: Option<usize>,
@@ -128,7 +128,7 @@ pub struct Field {
     pub depth: u16,
     /// Where it begins in the element; in arrays, that of the first.
     pub offset_bytes: u64,
-    /// Bytes of one of it, without its own and outer dimensions; for bit fields, of the bytes that its bits touch.
+    /// Bytes of one repetition, without any dimensions; for bit fields, the bytes that its bits touch.
     pub bytes: u64,
     /// For bit fields.
     pub bits: Option<Bits>,
@@ -138,9 +138,9 @@ pub struct Field {
     pub dimensions: Vec<Dimension>,
     /// How many of the last dimensions are its own.
     pub own_dimensions: usize,
-    /// What it is to its record.
+    /// Its role in its record.
     pub role: Role,
-    /// True when no field is part of it: it is what accesses are counted for.
+    /// True when it has no fields of its own: accesses are counted for leaves.
     pub is_leaf: bool,
 }
 
@@ -162,7 +162,7 @@ impl Field {
         }
     }
 
-    /// The same, repeated within each of what was there before.
+    /// The same field, repeated within each of its present repetitions.
     pub fn repeated(mut self, dimension: Dimension) -> Self {
         self.dimensions.push(dimension);
         self.own_dimensions += 1;
@@ -175,7 +175,7 @@ impl Field {
         self.dimensions.get(from..).unwrap_or_default()
     }
 
-    /// The type as it is written: `char[48]`.
+    /// The type as written in source code: `char[48]`.
     pub fn type_text(&self) -> String {
         let mut text = self.type_name.clone();
         for dimension in self.own() {
@@ -187,8 +187,8 @@ impl Field {
         text
     }
 
-    /// Bytes of all of it within one record it is declared in: of the whole array.
-    pub fn whole_bytes(&self) -> u64 {
+    /// Bytes of all repetitions within one of the record it is declared in: of the entire array.
+    pub fn total_bytes(&self) -> u64 {
         let own = self.own();
         if own.iter().any(|dimension| dimension.count == 0) {
             return 0;
@@ -199,7 +199,7 @@ impl Field {
         })
     }
 
-    /// One past the last byte that any of it touches, outer repetitions included.
+    /// One past the last byte of any repetition, outer repetitions included.
     pub fn end_bytes(&self) -> u64 {
         self.dimensions.iter().fold(self.offset_bytes.saturating_add(self.bytes), |end, dimension| {
             end.saturating_add(dimension.stride_bytes.saturating_mul(dimension.count.saturating_sub(1)))
@@ -212,18 +212,18 @@ impl Field {
     }
 }
 
-/// How a type lies in memory.
+/// The layout of a type in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Full name, without `struct` and its like.
     pub name: String,
     /// What kind of type.
     pub kind: RecordKind,
-    /// `sizeof`; 0 where it is not known.
+    /// `sizeof`; 0 where it is unknown.
     pub bytes: u64,
-    /// In the order of declaration, each behind what it is part of.
+    /// In the order of declaration, each after its parent.
     pub fields: Vec<Field>,
-    /// Bases that stand where only the program knows, at the end of the whole object as a rule.
+    /// Bases whose place only the running program knows, usually at the end of the object.
     pub virtual_bases: Vec<String>,
     /// True when there are more fields than [`FIELDS_MAX`] or deeper ones than [`NESTING_MAX`].
     pub is_cut: bool,
@@ -235,8 +235,8 @@ impl Layout {
         Self { name: name.to_owned(), kind, bytes, fields: Vec::new(), virtual_bases: Vec::new(), is_cut: false }
     }
 
-    /// Adds a field; its parent becomes no leaf. Returns its number, `None` when there is no room: then the layout is
-    /// marked as cut.
+    /// Adds a field; its parent is no longer a leaf. Returns its number, or `None` when there is no room: the layout is
+    /// then marked as cut.
     pub fn push(&mut self, field: Field) -> Option<usize> {
         if self.fields.len() >= FIELDS_MAX || field.depth > NESTING_MAX {
             self.is_cut = true;
@@ -259,14 +259,14 @@ impl Layout {
         self.fields.iter().any(Field::is_open)
     }
 
-    /// Bytes of an element of an allocation whose elements the trace says to have `recorded` bytes: those of the type
-    /// where they divide that, for allocations by `malloc` are recorded as one element of all bytes.
+    /// Bytes of an element of an allocation whose elements have `recorded` bytes in the trace: the size of the type
+    /// where it divides that number, because allocations by `malloc` are recorded as one element of all bytes.
     pub fn element_bytes(&self, recorded: u64) -> u64 {
         let is_whole = self.bytes > 0 && recorded.checked_rem(self.bytes) == Some(0);
         if is_whole && recorded > 0 && !self.is_open() { self.bytes } else { recorded }
     }
 
-    /// Path to a field: `a.b[].c`. What has no name adds nothing.
+    /// Path to a field: `a.b[].c`. Anonymous fields add nothing.
     pub fn path(&self, field: usize) -> String {
         self.path_with(field, |_, _| "[]".to_owned())
     }
@@ -281,7 +281,7 @@ impl Layout {
         let mut next = Some(field);
         while let Some((at, found)) = next.and_then(|at| Some((at, self.fields.get(at)?))) {
             chain.push(found);
-            // Parents stand in front: a chain always ends.
+            // Parents precede their fields, so a chain always ends.
             next = found.parent.filter(|parent| *parent < at);
         }
         let mut path = String::new();
@@ -300,8 +300,8 @@ impl Layout {
         path
     }
 
-    /// Bytes that belong to no field, as offset and length, ascending. Empty where the size is not known, for scalars
-    /// and for layouts that are cut.
+    /// Bytes that belong to no field, as offset and length, ascending. Empty for scalars, for cut layouts and where the
+    /// size is unknown.
     pub fn holes(&self) -> Vec<(u64, u64)> {
         if self.fields.is_empty() || self.is_cut {
             return Vec::new();
@@ -335,11 +335,11 @@ impl Layout {
     }
 }
 
-/// Where layouts come from: a program's debug data, a file.
+/// A source of layouts: a program's debug data, a file.
 pub trait Layouts {
     /// The layout of a type by its name as the trace has it: `struct.Foo`, `class.ns::Foo`, `union.U`, `Foo.12`,
-    /// `double`. Where several types share a name, `recorded_bytes`, the size of an element in the trace, chooses.
-    /// `None` when nothing fits or what fits is not one.
+    /// `double`. Where several types share a name, `recorded_bytes`, the size of an element in the trace, decides.
+    /// `None` when no type fits or the choice is ambiguous.
     fn layout(&mut self, trace_name: &str, recorded_bytes: u64) -> Option<std::sync::Arc<Layout>>;
 }
 

@@ -1,7 +1,7 @@
 //! Names of types: as traces, compilers and debug data spell them.
 
-/// The name without what kind of type it is and without the number that compilers add: `Foo` for `struct.Foo.12`,
-/// `class ns::Foo`, `union.Foo`.
+/// The name without the kind of the type and without the number that compilers add: `Foo` for `struct.Foo.12`, `class
+/// ns::Foo`, `union.Foo`.
 pub fn bare_name(name: &str) -> &str {
     let mut bare = name.trim();
     for word in ["struct", "class", "union", "enum"] {
@@ -21,7 +21,7 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The name with spaces only where they part words: compilers differ in `A<B<int> >` and `A<B<int>>`, `char *` and
+/// The name with spaces only where they separate words: compilers differ in `A<B<int> >` and `A<B<int>>`, `char *` and
 /// `char*`.
 pub fn canonical_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
@@ -41,8 +41,8 @@ pub fn canonical_name(name: &str) -> String {
     out
 }
 
-/// The name without the arguments of templates, as compilers name them in their own tables: `ns::Vec` for
-/// `ns::Vec<int, 3>`, `A::B` for `A<int>::B`. `None` when there are none.
+/// The name without template arguments, as compilers write it in their own tables: `ns::Vec` for `ns::Vec<int, 3>`,
+/// `A::B` for `A<int>::B`. `None` when there are none.
 pub fn without_arguments(name: &str) -> Option<String> {
     if !name.contains('<') || name.contains("operator") {
         return None;

@@ -3,7 +3,7 @@
 use super::Value;
 use crate::bytes::array_at;
 
-/// Deepest arrays in arrays that are kept; what is deeper is left out.
+/// Deepest nesting of arrays that is kept; deeper ones are left out.
 const DEPTH_MAX: u8 = 16;
 
 const U64: u8 = 0;
@@ -79,7 +79,7 @@ fn eight(out: &mut Vec<u8>, kind: u8, value: u64) {
 }
 
 fn bytes(out: &mut Vec<u8>, kind: u8, value: &[u8]) {
-    // Nothing in a trace is longer; what is, is cut rather than given a wrong length.
+    // Nothing in a trace is longer; anything longer is cut rather than given a wrong length.
     let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
     out.push(kind);
     out.extend_from_slice(&length.to_le_bytes());

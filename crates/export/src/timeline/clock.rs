@@ -2,10 +2,10 @@
 
 use anytrace_core::span::{SpanSource, TimeUnit};
 
-/// Turns times of a source into nanoseconds since its origin.
+/// Converts times of a source into nanoseconds since its origin.
 ///
-/// Where the unit is of no known length (ticks without a frequency, formats without a clock) one unit is shown as one
-/// nanosecond, and [`Self::facts`] says so.
+/// Where the length of the unit is unknown (ticks without a frequency, formats without a clock) one unit is shown as
+/// one nanosecond, and [`Self::facts`] says so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     source: SpanSource,
@@ -13,7 +13,7 @@ pub(crate) struct Clock {
     rate: u64,
 }
 
-/// The source of an output that was told of none.
+/// The source of an output that received none.
 pub(crate) const NO_SOURCE: SpanSource =
     SpanSource { format: "unknown", unit: TimeUnit::Nanoseconds, origin: 0, epoch_ns: None };
 
@@ -34,8 +34,8 @@ impl Clock {
         Self { source: *source, rate }
     }
 
-    /// Nanoseconds from the origin to a time, rounded to the nearest; negative before the origin. What does not fit
-    /// (292 years) is the nearest that does.
+    /// Nanoseconds from the origin to a time, rounded to the nearest; negative before the origin. Saturates (at 292
+    /// years).
     #[inline]
     pub(crate) fn since_origin(&self, time: u64) -> i64 {
         let length = i64::try_from(self.length(time.abs_diff(self.source.origin))).unwrap_or(i64::MAX);
@@ -60,12 +60,12 @@ impl Clock {
         seconds.saturating_mul(BILLION).saturating_add(rest)
     }
 
-    /// True when a unit has a known length.
+    /// True when the length of a unit is known.
     pub(crate) fn is_real(&self) -> bool {
         self.source.unit.to_ns(1).is_some()
     }
 
-    /// Word for the unit that results are in: `ns`, or the source's own word where its length is not known.
+    /// Word for the unit of the results: `ns`, or the source's own word where its length is unknown.
     pub(crate) fn word(&self) -> &'static str {
         if self.is_real() { "ns" } else { self.source.unit.word() }
     }
@@ -75,12 +75,12 @@ impl Clock {
         self.is_real().then(|| self.length(self.source.origin))
     }
 
-    /// Nanoseconds since 1970 of the origin, where the trace says so.
+    /// Nanoseconds from 1970 to the origin, where the trace contains it.
     pub(crate) fn origin_epoch_ns(&self) -> Option<i128> {
         Some(self.source.epoch_ns? + i128::from(self.origin_ns()?))
     }
 
-    /// What a reader of the output must know of its times: keys and values for the output's metadata.
+    /// What a reader of the output must know about its times: keys and values for the output's metadata.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let word = self.source.unit.word();
         let mut facts = vec![
@@ -103,7 +103,7 @@ impl Clock {
         facts
     }
 
-    /// What is to be said where times are no times.
+    /// The note for a trace whose times are not real times.
     pub(crate) fn note(&self) -> Option<String> {
         let word = self.source.unit.word();
         let why = match self.source.unit {

@@ -1,8 +1,8 @@
-//! Outputs for timelines and profilers: what they are called, and the door to each.
+//! Outputs for timelines and profilers: their names, and a constructor for each.
 //!
-//! Each is a [`SpanSink`] that writes as edges come and ends with [`Timeline::finish`]. Times count from the trace's
-//! origin ([`anytrace_core::span::SpanSource::origin`]) in nanoseconds, without floating point; where a unit has no known length one unit is
-//! shown as one nanosecond and the output's metadata says so.
+//! Each is a [`SpanSink`] that writes as edges arrive and ends with [`Timeline::finish`]. Times count from the trace's
+//! origin ([`anytrace_core::span::SpanSource::origin`]) in nanoseconds, without floating point; where the length of a
+//! unit is unknown one unit is shown as one nanosecond and the output's metadata says so.
 
 pub(crate) mod clock;
 pub(crate) mod numbers;
@@ -19,7 +19,7 @@ use crate::{chrome, csv, firefox, folded, otlp, perfetto, speedscope, svg};
 
 /// An output being written.
 pub trait Timeline: SpanSink {
-    /// Writes what closes the output; called once, after the last edge.
+    /// Writes the end of the output; called once, after the last edge.
     ///
     /// # Errors
     /// When writing fails.
@@ -28,11 +28,11 @@ pub trait Timeline: SpanSink {
 
 /// What an output is written with.
 pub struct Outlet<'a> {
-    /// Where it goes.
+    /// The target of the output.
     pub out: &'a mut dyn Write,
-    /// Room on disk for outputs that want a track's edges together; what does not go there stays in memory.
+    /// Room on disk for outputs that need a track's edges together; anything that does not go there stays in memory.
     pub spool: &'a mut dyn Spool,
-    /// What the output is called, where it has a title: the trace's file name.
+    /// The title of the output, if it has one: the trace's file name.
     pub title: &'a str,
     /// How text is written in tables.
     pub cells: Cells,
@@ -46,7 +46,7 @@ pub struct TimelineOutput {
     pub extension: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// What its readers can show, as far as it is known.
+    /// The known limits of its readers.
     pub limits: &'static [Limit],
     /// Begins an output.
     pub open: for<'a> fn(Outlet<'a>) -> Box<dyn Timeline + 'a>,

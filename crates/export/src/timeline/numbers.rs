@@ -1,13 +1,13 @@
-//! Process and thread numbers for outputs that know a lane of spans only as a thread.
+//! Process and thread numbers for outputs where each lane of spans is a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anytrace_core::span::Track;
 
-/// Given in place of numbers that an output cannot hold or that are taken; above what systems give.
+/// Replaces numbers that an output cannot express or that are taken; above those that systems use.
 const OWN_NUMBERS: u32 = 2_000_000_000;
 
-/// What stands for a track's process and thread.
+/// The process and thread number of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) process: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Numbers {
     pub(crate) are_changed: bool,
 }
 
-/// Gives each track a pair of numbers of its own, below 2^31 as the consumers want them.
+/// Assigns each track a pair of numbers of its own, below 2^31 as the consumers require.
 ///
 /// The first lane of a thread keeps the trace's numbers. Further lanes, process 0 (unknown; to the consumers 0 is the
 /// idle process) and numbers of 2^31 and more get others.
@@ -38,7 +38,7 @@ impl Numbering {
                 process
             }
         };
-        // A second lane asks for a number that nobody has.
+        // A second lane asks for a number that is never available.
         let wanted = if track.lane == 0 { track.thread } else { u64::MAX };
         let thread = free(&mut self.taken, wanted);
         let are_changed = u64::from(thread) != track.thread || u64::from(process) != track.process;
@@ -46,7 +46,7 @@ impl Numbering {
     }
 }
 
-/// The wanted number, or the first free one of our own where that is not to be had.
+/// The wanted number, or the first free one of our own where that is not available.
 fn free(taken: &mut BTreeSet<u32>, wanted: u64) -> u32 {
     let number = match u32::try_from(wanted) {
         Ok(number) if number > 0 && number < OWN_NUMBERS && !taken.contains(&number) => number,

@@ -19,13 +19,13 @@ pub(crate) fn shown(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// What a track is called: its own name or its thread's number, and which lane it is if it is not the first.
+/// The label of a track: its own name or its thread's number, and its lane if that is not the first.
 pub(crate) fn label(track: &Track) -> String {
     let base = track.name.clone().unwrap_or_else(|| format!("thread {}", track.thread));
     if track.lane == 0 { base } else { format!("{base} (lane {})", track.lane) }
 }
 
-/// A track's label with its process in front, for outputs that list tracks of all processes together.
+/// A track's label with its process first, for outputs that list tracks of all processes together.
 pub(crate) fn full_label(track: &Track) -> String {
     match (&track.process_name, track.process) {
         (Some(name), 0) => format!("{name}, {}", label(track)),
@@ -40,7 +40,7 @@ pub(crate) fn place(location: &Location) -> String {
     if location.line == 0 { location.file.clone() } else { format!("{}:{}", location.file, location.line) }
 }
 
-/// Words of flags, with a space between.
+/// Words of flags, separated by spaces.
 pub(crate) fn push_flags(out: &mut Vec<u8>, flags: EdgeFlags) {
     for (n, word) in flags.words().enumerate() {
         if n > 0 {
@@ -53,8 +53,8 @@ pub(crate) fn push_flags(out: &mut Vec<u8>, flags: EdgeFlags) {
 /// Greatest number that every reader of JSON keeps exactly (2^53 - 1).
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
-/// A value as JSON: numbers that JavaScript cannot hold and floats that JSON cannot are strings, addresses are
-/// hexadecimal strings, bytes that are no text are `{"hex":"…"}`.
+/// A value as JSON: numbers that JavaScript cannot represent and floats that JSON cannot are strings, addresses are
+/// hexadecimal strings, bytes that are not text are `{"hex":"…"}`.
 pub(crate) fn push_json_value(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::U64(v) if v > EXACT_MAX => quoted(out, |out| text::push_dec(out, v)),
@@ -90,7 +90,7 @@ fn quoted(out: &mut Vec<u8>, inner: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-/// The key of an attribute: its name, told apart from what anytrace itself adds under `cpu`, `flags` and `src`.
+/// The key of an attribute: its name, made distinct from the keys `cpu`, `flags` and `src` that anytrace itself adds.
 pub(crate) fn key(name: &str) -> Cow<'_, str> {
     match name {
         "cpu" | "flags" | "src" => Cow::Owned(format!("{name} (attribute)")),
@@ -98,7 +98,7 @@ pub(crate) fn key(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A processor, where known.
+/// A processor, if known.
 pub(crate) fn cpu(number: u16) -> Option<u16> {
     (number != NO_CPU).then_some(number)
 }
@@ -111,13 +111,13 @@ pub(crate) struct Fragments {
 }
 
 impl Fragments {
-    /// Adds the next: what `fill` appends.
-    pub(crate) fn add(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        fill(&mut self.bytes);
+    /// Adds the next: what `append` appends.
+    pub(crate) fn add(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        append(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
-    /// One of them; nothing for a number that was not told.
+    /// One of them; empty for a number that was not announced.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> &[u8] {
         let at = number as usize;

@@ -1,4 +1,4 @@
-//! A trace that is a list: what the outputs are tested with.
+//! A trace that is a list, to test the outputs with.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -13,7 +13,7 @@ use anytrace_export::timeline::{Outlet, by_name};
 
 /// A value that owns its bytes.
 #[derive(Debug, Clone)]
-pub(crate) enum Held {
+pub(crate) enum OwnedValue {
     U64(u64),
     I64(i64),
     F64(f64),
@@ -25,7 +25,7 @@ pub(crate) enum Held {
     Array(Vec<u8>),
 }
 
-impl Held {
+impl OwnedValue {
     fn value(&self) -> Value<'_> {
         match self {
             Self::U64(v) => Value::U64(*v),
@@ -46,7 +46,7 @@ pub(crate) struct Played {
     pub(crate) source: SpanSource,
     pub(crate) tracks: Vec<Track>,
     pub(crate) names: Vec<(Vec<u8>, Option<Location>)>,
-    pub(crate) edges: Vec<(Edge, Vec<(u32, Held)>)>,
+    pub(crate) edges: Vec<(Edge, Vec<(u32, OwnedValue)>)>,
 }
 
 impl Played {
@@ -70,7 +70,7 @@ impl Played {
         u32::try_from(at).unwrap()
     }
 
-    /// Adds an edge; what is special is set through the reference.
+    /// Adds an edge; special values are set through the reference.
     pub(crate) fn edge(&mut self, track: u32, kind: EdgeKind, time: u64, name: &[u8]) -> &mut Edge {
         let name = self.name(name);
         let (seq, attributes, flags) = (self.edges.len() as u64, (0, 0), EdgeFlags::NONE);
@@ -79,12 +79,12 @@ impl Played {
     }
 
     /// Adds an attribute to the last edge.
-    pub(crate) fn with(&mut self, key: &str, value: Held) {
+    pub(crate) fn with(&mut self, key: &str, value: OwnedValue) {
         let key = self.name(key.as_bytes());
         self.edges.last_mut().unwrap().1.push((key, value));
     }
 
-    /// Tells the trace in batches of so many edges; tracks and names as late as is allowed.
+    /// Emits the trace in batches of this many edges; tracks and names as late as is allowed.
     pub(crate) fn play(&self, sink: &mut dyn SpanSink, batch_edges: usize) -> Result<(), Error> {
         sink.source(&self.source)?;
         let (mut tracks, mut names) = (0, 0);
@@ -141,15 +141,15 @@ pub(crate) fn hard() -> Played {
     let odd: &[u8] = b"quote\" back\\ line\n tab\t bell\x07 bad\xff\xc3 \xf0\x9f\xa6\x80;semi";
     use EdgeKind::{Begin, Counter, End, FlowIn, FlowOut, Instant};
     p.edge(main, Begin, T - 5, b"early").cpu = 3;
-    p.with("text", Held::Text(b"\xe2\x80\xae \"x\"\xfe".to_vec()));
-    p.with("bytes", Held::Bytes(vec![0, 1, 255]));
-    p.with("big", Held::U64(u64::MAX));
-    p.with("small", Held::I64(-1));
-    p.with("real", Held::F64(0.1));
-    p.with("nothing", Held::F64(f64::NAN));
-    p.with("at", Held::Address(0xffff_8000_0000_1000));
-    p.with("is", Held::Bool(true));
-    p.with("cpu", Held::U64(9));
+    p.with("text", OwnedValue::Text(b"\xe2\x80\xae \"x\"\xfe".to_vec()));
+    p.with("bytes", OwnedValue::Bytes(vec![0, 1, 255]));
+    p.with("big", OwnedValue::U64(u64::MAX));
+    p.with("small", OwnedValue::I64(-1));
+    p.with("real", OwnedValue::F64(0.1));
+    p.with("nothing", OwnedValue::F64(f64::NAN));
+    p.with("at", OwnedValue::Address(0xffff_8000_0000_1000));
+    p.with("is", OwnedValue::Bool(true));
+    p.with("cpu", OwnedValue::U64(9));
     p.edge(main, Begin, T, odd);
     p.names.last_mut().unwrap().1 = Some(Location { file: "src/\"a\".c".to_owned(), line: 42 });
     p.edge(lane, Begin, T, b"lane work").flags = EdgeFlags::CHAINED;
@@ -157,17 +157,17 @@ pub(crate) fn hard() -> Played {
     p.edge(main, End, T, b"no length").flags = EdgeFlags::TAIL;
     p.edge(main, Begin, T, b"no length");
     p.edge(main, FlowOut, T, b"goes");
-    p.with("id", Held::U64(77));
+    p.with("id", OwnedValue::U64(77));
     p.edge(main, End, T, b"no length");
     p.edge(main, Instant, T + 1, b"tick").flags = EdgeFlags::ORPHAN;
-    p.with("n", Held::U64(1));
+    p.with("n", OwnedValue::U64(1));
     p.edge(main, Counter, T + 1, b"queue");
-    p.with("value", Held::U64(12));
+    p.with("value", OwnedValue::U64(12));
     p.edge(lane, Counter, T + 2, b"queue");
-    p.with("value", Held::F64(0.5));
+    p.with("value", OwnedValue::F64(0.5));
     p.edge(other, Begin, T + 1, b"early");
     p.edge(other, FlowIn, T + 1_234, b"comes");
-    p.with("id", Held::U64(77));
+    p.with("id", OwnedValue::U64(77));
     p.edge(main, End, T + 1_000_000_001, odd);
     p.edge(main, End, T + 1_000_000_002, b"early").flags = EdgeFlags::DEDUCED;
     p.edge(unknown, Begin, T + 3, b"");

@@ -1,4 +1,4 @@
-//! Where packets leave: a stream, or datagrams of whole packets.
+//! Sends packets: a stream, or datagrams of complete packets.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -65,7 +65,7 @@ impl<'w> Outlet<'w> {
         Ok(())
     }
 
-    /// Sends what was gathered.
+    /// Sends the buffered packets.
     pub(super) fn flush(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -85,7 +85,7 @@ impl<'w> Outlet<'w> {
         self.gathered = bytes;
         self.gathered.clear();
         sent.map_err(|error| {
-            // A pipe whose reader is gone is how pipes end; a receiver that is gone is a failure.
+            // A reader that is gone is the normal end of a pipe; a receiver that is gone is a failure.
             let is_gone = self.is_socket && error.kind() == ErrorKind::BrokenPipe;
             let error =
                 if is_gone { io::Error::new(ErrorKind::ConnectionReset, "the receiver is gone") } else { error };

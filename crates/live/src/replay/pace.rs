@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Speed;
 
-/// A wait shorter than this is none: what is due so soon goes out with what is due now.
+/// A shorter wait is skipped: a packet due so soon is sent at once.
 const GRAIN: Duration = Duration::from_millis(1);
 
 /// Turns times of a recording into waits.
@@ -25,7 +25,7 @@ impl Pace {
         self.origin = None;
     }
 
-    /// How long until an event that ended then is due; nothing where it is.
+    /// How long until an event with this end is due; zero when it is due.
     pub(super) fn left(&mut self, end_ns: u64) -> Option<Duration> {
         let Speed::Times(speed) = self.speed else { return None };
         let now = Instant::now();
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_a_millisecond_or_more_ahead_is_waited_for() {
+    fn only_events_due_in_a_millisecond_or_more_are_waited_for() {
         let mut pace = Pace::new(Speed::Times(1.0));
         assert_eq!(pace.left(5_000_000_000), None);
         assert_eq!(pace.left(5_000_500_000), None);

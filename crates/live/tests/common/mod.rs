@@ -50,7 +50,7 @@ pub(crate) fn epoch(ns: u64) -> Vec<u8> {
     metadata("epoch", &ns.to_be_bytes())
 }
 
-/// Events of a stream, in order, behind an epoch.
+/// Events of a stream, in order, after an epoch.
 pub(crate) fn trace(stream: u32, events: u32) -> Vec<u8> {
     let mut out = epoch(7);
     (0..events).for_each(|counter| out.extend(event(stream, counter, "poll")));
@@ -65,7 +65,7 @@ pub(crate) struct Running {
     pub(crate) seen: Arc<Seen>,
 }
 
-/// What the collector told so far.
+/// What the collector has reported so far.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) events: AtomicU64,
@@ -75,14 +75,14 @@ pub(crate) struct Seen {
 }
 
 struct Listening {
-    told: Option<mpsc::Sender<Vec<String>>>,
+    addresses: Option<mpsc::Sender<Vec<String>>>,
     seen: Arc<Seen>,
 }
 
 impl Observer for Listening {
     fn listening(&mut self, listeners: &[ListenerReport]) -> Result<(), Error> {
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
-        self.told.take().unwrap().send(addresses).unwrap();
+        self.addresses.take().unwrap().send(addresses).unwrap();
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Observer for Listening {
     }
 }
 
-/// Options that end by themselves when a test goes wrong.
+/// Options that end the collection when a test fails.
 pub(crate) fn options(folder: &Path, listen: &[&str]) -> CollectOptions {
     let mut options = CollectOptions::new(folder.join("out"));
     options.listen = listen.iter().map(|address| address.parse().unwrap()).collect();
@@ -112,10 +112,10 @@ pub(crate) fn options(folder: &Path, listen: &[&str]) -> CollectOptions {
 pub(crate) fn start(options: CollectOptions) -> Running {
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::<Seen>::default();
-    let (told, addresses) = mpsc::channel();
+    let (sender, addresses) = mpsc::channel();
     let (of_thread, its_seen) = (Arc::clone(&stop), Arc::clone(&seen));
     let thread = std::thread::spawn(move || {
-        let mut observer = Listening { told: Some(told), seen: its_seen };
+        let mut observer = Listening { addresses: Some(sender), seen: its_seen };
         collect(&options, &of_thread, &mut observer)
     });
     let addresses = addresses.recv().unwrap_or_default();
@@ -128,7 +128,7 @@ impl Running {
         self.addresses[listener].split_once("//").unwrap().1.parse().unwrap()
     }
 
-    /// Waits until a summary says so.
+    /// Waits until a summary satisfies the condition.
     pub(crate) fn wait_for(&self, what: impl Fn(&Summary) -> bool) {
         let start = Instant::now();
         while !self.seen.last.lock().unwrap().as_ref().is_some_and(&what) {
@@ -137,7 +137,7 @@ impl Running {
         }
     }
 
-    /// Waits until so many events arrived, duplicates too.
+    /// Waits until this many events arrived, duplicates included.
     pub(crate) fn wait_for_received(&self, events: u64) {
         self.wait_for(|summary| summary.total.totals.received >= events);
     }

@@ -7,11 +7,11 @@ use std::fmt::{self, Write};
 
 use anytrace_core::span::Mangling;
 
-/// Longest name that is demangled, and longest that comes of it: a few bytes can describe a name of gigabytes.
+/// Longest name that is demangled, and longest result: a few bytes can describe a name of gigabytes.
 const NAME_BYTES_MAX: usize = 64 * 1024;
 
 /// A linker's name as written in the source: C++ (Itanium) and Rust (both manglings, without the hash). Any other name,
-/// and one that is damaged, is given back as it is.
+/// and a damaged one, is returned unchanged.
 pub fn demangle(name: &str, mangling: Mangling) -> Cow<'_, str> {
     if mangling == Mangling::AsIs || name.len() > NAME_BYTES_MAX {
         return Cow::Borrowed(name);
@@ -32,7 +32,7 @@ fn written(arguments: fmt::Arguments<'_>) -> Option<String> {
     out.write_fmt(arguments).ok().map(|()| out.0)
 }
 
-/// Text that is given up when it grows too long.
+/// Text that is abandoned when it grows too long.
 struct Bounded(String);
 
 impl Write for Bounded {

@@ -1,4 +1,4 @@
-//! One type, from its entry and those it refers to.
+//! Builds one type, from its entry and those it refers to.
 
 use anytrace_core::layout::{Bits, Dimension, Field, Layout, NESTING_MAX, RecordKind, Role};
 use gimli::{Attribute, AttributeValue, DebuggingInformationEntry, DwTag, Reader as _, RunTimeEndian, constants as d};
@@ -7,23 +7,23 @@ use super::index::{Index, Place, attribute, has_flag};
 use super::sections::Bytes;
 use super::spelling::type_name;
 
-/// Most steps from a name to the type it stands for.
+/// Most steps from a name to the type it refers to.
 const CHAIN_MAX: u32 = 64;
 
-/// Most entries read for one layout: files may say that everything is part of everything.
+/// Most entries read for one layout: in a crafted file everything may be part of everything.
 const ENTRIES_MAX: u32 = 1 << 18;
 
-/// Bytes that are not known yet.
+/// A size that is not known yet.
 const UNKNOWN: u64 = u64::MAX;
 
 type Entry<'a> = DebuggingInformationEntry<Bytes<'a>>;
 type Attributes<'a> = [Attribute<Bytes<'a>>];
 
-/// The layout of a type; `None` where the entry is none or is only declared.
+/// The layout of a type; `None` where the entry is not a type or only a declaration.
 pub(super) fn layout(index: &Index<'_>, place: Place, name: &str) -> Option<Layout> {
     let mut builder = Builder { index, layout: Layout::new(name, RecordKind::Scalar, 0), entries_left: ENTRIES_MAX };
     let form = builder.form(Some(place))?;
-    let bytes = form.whole_bytes();
+    let bytes = form.total_bytes();
     if bytes == UNKNOWN {
         return None;
     }
@@ -51,19 +51,19 @@ struct Builder<'i, 'a> {
     entries_left: u32,
 }
 
-/// What a type comes down to.
+/// A type after names and qualifiers are resolved.
 struct Form {
     /// Of one element.
     bytes: u64,
     dimensions: Vec<Dimension>,
     /// Where its members are, for records.
     record: Option<(Place, RecordKind)>,
-    /// The first entry behind arrays: what names an element.
+    /// The first entry below arrays: it names an element.
     element: Option<Place>,
 }
 
 impl Form {
-    fn whole_bytes(&self) -> u64 {
+    fn total_bytes(&self) -> u64 {
         match self.dimensions.first() {
             _ if self.bytes == UNKNOWN => UNKNOWN,
             Some(outer) => outer.stride_bytes.saturating_mul(outer.count),
@@ -72,7 +72,7 @@ impl Form {
     }
 }
 
-/// What a member is in.
+/// What contains a member.
 #[derive(Clone)]
 struct Around {
     parent: Option<usize>,
@@ -81,7 +81,7 @@ struct Around {
     dimensions: Vec<Dimension>,
 }
 
-/// A member as it is declared.
+/// A member as declared.
 struct Member {
     name: String,
     type_name: String,
@@ -103,7 +103,7 @@ impl<'a> Builder<'_, 'a> {
         unit.entry(place.offset).ok()
     }
 
-    /// Follows names, qualifiers and arrays to what is in memory.
+    /// Follows names, qualifiers and arrays to the type in memory.
     fn form(&mut self, place: Option<Place>) -> Option<Form> {
         let mut counts = Vec::new();
         let (mut at, mut element) = (place?, place);
@@ -136,7 +136,7 @@ impl<'a> Builder<'_, 'a> {
                     (if is_declared { UNKNOWN } else { size.unwrap_or(0) }, Some((at, kind_of(tag))))
                 }
                 d::DW_TAG_enumeration_type if size.is_none() => {
-                    // C++ enums may say their size by the type below.
+                    // C++ enums may give their size by the underlying type.
                     at = attribute(&entry.attrs, d::DW_AT_type).and_then(|value| self.index.place(at, value))?;
                     continue;
                 }
@@ -147,7 +147,7 @@ impl<'a> Builder<'_, 'a> {
         None
     }
 
-    /// Bytes of what has no size of its own in debug data.
+    /// The size of a type without a size in debug data.
     fn usual_bytes(&mut self, tag: DwTag, at: Place) -> u64 {
         let pointer = self.index.unit(at.unit).map_or(8, |unit| u64::from(unit.encoding().address_size));
         match tag {
@@ -187,7 +187,7 @@ impl<'a> Builder<'_, 'a> {
                     let count = upper()?.checked_sub(lower)?.checked_add(1)?;
                     u64::try_from(count).ok()
                 });
-                // What cannot be that long has a bound that is not known before the program runs.
+                // Longer arrays are impossible: such a bound is not known before the program runs.
                 counts.push(count.filter(|count| *count < 1 << 48).unwrap_or(0));
             }
             true
@@ -195,7 +195,7 @@ impl<'a> Builder<'_, 'a> {
         if counts.is_empty() { vec![0] } else { counts }
     }
 
-    /// Hands each direct child to `visit` with what variant it is in.
+    /// Passes each direct child to `visit`, with the variant that contains it.
     fn children(&mut self, place: Place, mut visit: impl FnMut(&mut Self, Child<'_, 'a>) -> bool) -> Option<()> {
         let unit = self.index.unit(place.unit)?;
         let mut entries = unit.entries_raw(Some(place.offset)).ok()?;
@@ -238,7 +238,7 @@ impl<'a> Builder<'_, 'a> {
 
     /// Adds the members of a record.
     fn members(&mut self, record: Place, around: &Around) {
-        let is_whole = self.children(record, |builder, child| {
+        let is_complete = self.children(record, |builder, child| {
             match child.entry.tag() {
                 d::DW_TAG_member => builder.member(&child, around),
                 d::DW_TAG_inheritance => builder.base(&child, around),
@@ -247,21 +247,21 @@ impl<'a> Builder<'_, 'a> {
             }
             !builder.layout.is_cut
         });
-        if is_whole.is_none() {
+        if is_complete.is_none() {
             self.layout.is_cut = true;
         }
     }
 
     fn member(&mut self, child: &Child<'_, 'a>, around: &Around) {
         let attributes = &child.entry.attrs;
-        // What is static is in no object.
+        // Static members are not in objects.
         if has_flag(attributes, d::DW_AT_external) || has_flag(attributes, d::DW_AT_declaration) {
             return;
         }
         let type_place = attribute(attributes, d::DW_AT_type).and_then(|value| self.index.place(child.place, value));
         let Some(mut form) = self.form(type_place) else { return };
         if child.role == Role::Variant && form.record.is_some_and(|(record, _)| self.is_without_data(record, 0)) {
-            // Only the tag says that it is there: the bytes are those of others.
+            // Only the tag states that it is present: its bytes belong to others.
             form.bytes = 0;
         }
         let name = self.name(child).unwrap_or_default();
@@ -364,7 +364,7 @@ impl<'a> Builder<'_, 'a> {
         self.index.endian == RunTimeEndian::Big
     }
 
-    /// Adds a field and what is in it.
+    /// Adds a field and its members.
     fn field(&mut self, around: &Around, member: Member, form: &Form) {
         let offset = around.offset.saturating_add(member.offset);
         let mut dimensions = around.dimensions.clone();
@@ -392,7 +392,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// Gives members of unknown size the room there is up to the next.
+    /// Gives members of unknown size the room up to the next.
     fn settle(&mut self) {
         let unknown: Vec<usize> =
             self.layout.leaves().filter(|(_, field)| field.bytes == UNKNOWN).map(|(n, _)| n).collect();
@@ -431,7 +431,7 @@ fn shown_name(name: &str) -> String {
     digits.unwrap_or(name).to_owned()
 }
 
-/// The dimensions of an array of so many elements of so many bytes.
+/// The dimensions of an array with this many elements and bytes.
 fn dimensions(bytes: u64, counts: &[u64]) -> Vec<Dimension> {
     let mut stride = if bytes == UNKNOWN { 0 } else { bytes };
     let mut dimensions = Vec::with_capacity(counts.len());

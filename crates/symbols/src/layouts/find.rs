@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anytrace_core::layout::{Layout, bare_name, canonical_name, without_arguments};
 
-/// Chooses among different definitions of a name by the size of an element in the trace; says when that is a guess.
+/// Chooses among different definitions of a name by the size of an element in the trace; notes when that is a guess.
 pub(super) fn choose(
     candidates: Vec<Layout>,
     trace_name: &str,
@@ -56,8 +56,8 @@ pub(super) struct Finder {
     all: Vec<Arc<Layout>>,
     by_name: HashMap<String, Vec<usize>>,
     by_short_name: HashMap<String, Vec<usize>>,
-    /// Names that were asked for, so that a note is made once.
-    told: HashMap<(String, u64), Option<Arc<Layout>>>,
+    /// Names that were asked for, so that a note is made only once.
+    answers: HashMap<(String, u64), Option<Arc<Layout>>>,
 }
 
 impl Finder {
@@ -67,7 +67,7 @@ impl Finder {
             all: Vec::new(),
             by_name: HashMap::new(),
             by_short_name: HashMap::new(),
-            told: HashMap::new(),
+            answers: HashMap::new(),
         };
         for (names, layout) in all {
             let at = finder.all.len();
@@ -93,7 +93,7 @@ impl Finder {
 
     pub(super) fn find(&mut self, trace_name: &str, recorded: u64, notes: &mut Vec<String>) -> Option<Arc<Layout>> {
         let key = (trace_name.to_owned(), recorded);
-        if let Some(found) = self.told.get(&key) {
+        if let Some(found) = self.answers.get(&key) {
             return found.clone();
         }
         let bare = canonical_name(bare_name(trace_name));
@@ -105,7 +105,7 @@ impl Finder {
             }
         }
         let found = choose(candidates, trace_name, recorded, &self.name, notes).map(Arc::new);
-        self.told.insert(key, found.clone());
+        self.answers.insert(key, found.clone());
         found
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_in_the_trace_chooses_and_guesses_are_told() {
+    fn the_size_in_the_trace_decides_and_guesses_are_noted() {
         let mut notes = Vec::new();
         let mut chosen = |sizes: &[u64], recorded| {
             let candidates = sizes.iter().map(|bytes| of(*bytes)).collect();

@@ -27,10 +27,10 @@ const SAME_MAX: usize = 8;
 /// Most definitions of one name of different sizes.
 const DEFINITIONS_MAX: usize = 64;
 
-/// Units kept at hand.
+/// Units kept in memory.
 const UNITS_MAX: usize = 256;
 
-/// Where an entry stands.
+/// The place of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     /// Number of the unit.
@@ -39,7 +39,7 @@ pub(super) struct Place {
     pub(super) offset: UnitOffset<usize>,
 }
 
-/// How well an entry answers to a name.
+/// How well an entry matches a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Record,
@@ -61,15 +61,15 @@ pub(super) struct Index<'a> {
     pub(super) endian: gimli::RunTimeEndian,
     sections: &'a TypeSections<'a>,
     headers: Vec<UnitHeader<Bytes<'a>>>,
-    /// Where tables of abbreviations begin, ascending: each is read no farther than to the next, so that what units
-    /// share is read once.
+    /// Where tables of abbreviations begin, ascending: each is read only up to the next, so that a table shared by
+    /// units is read once.
     tables: Vec<usize>,
     abbreviations: RefCell<HashMap<usize, Arc<Abbreviations>>>,
     units: RefCell<HashMap<u32, Rc<Unit<'a>>>>,
     by_name: HashMap<Box<str>, Vec<Definition>>,
-    /// Names without template arguments, as compilers have them in their own tables, and without what is around.
+    /// Names without template arguments, as compilers have them in their own tables, and without enclosing scopes.
     by_short_name: HashMap<Box<str>, Vec<Box<str>>>,
-    /// Entries that only declare a type, and what it is called.
+    /// Entries that only declare a type, with its name.
     declarations: HashMap<Place, Box<str>>,
     signatures: HashMap<u64, Place>,
     name_bytes_left: usize,
@@ -130,7 +130,7 @@ impl<'a> Index<'a> {
         Ok(())
     }
 
-    /// A unit, from those at hand or read again.
+    /// A unit, from memory or read again.
     pub(super) fn unit(&self, number: u32) -> Option<Rc<Unit<'a>>> {
         if let Some(unit) = self.units.borrow().get(&number) {
             return Some(Rc::clone(unit));
@@ -162,7 +162,7 @@ impl<'a> Index<'a> {
     fn list_types(&mut self, number: usize) -> Result<(), gimli::Error> {
         let Ok(unit_number) = u32::try_from(number) else { return Ok(()) };
         let Some(unit) = self.unit(unit_number) else { return Err(gimli::Error::MissingUnitDie) };
-        // Names of what is around, each with its depth and the length of the path before it.
+        // Names of enclosing scopes, each with its depth and the length of the path before it.
         let mut scopes: Vec<(isize, usize)> = Vec::new();
         let mut path = String::new();
         let mut entries = unit.entries_raw(None)?;
@@ -177,7 +177,7 @@ impl<'a> Index<'a> {
             if !is_listed(tag) && !is_scope(tag) {
                 entries.skip_attributes(abbreviation.attributes())?;
                 if tag == d::DW_TAG_subprogram && abbreviation.has_children() {
-                    // Compilers name what is local to a function by its name alone.
+                    // Compilers name types that are local to a function by their own name alone.
                     scopes.push((depth, path.len()));
                     local_scope(&mut path);
                 }
@@ -195,9 +195,9 @@ impl<'a> Index<'a> {
                     }
                     path.push_str(own);
                 }
-                Named::Whole(whole) if path.len() + whole.len() < NAME_MAX => {
+                Named::Absolute(full) if path.len() + full.len() < NAME_MAX => {
                     path.push('\u{0}');
-                    path.push_str(whole);
+                    path.push_str(full);
                 }
                 _ => {}
             }
@@ -217,9 +217,9 @@ impl<'a> Index<'a> {
 
     fn own_name(&self, unit: &Unit<'a>, attributes: &[gimli::Attribute<Bytes<'a>>], tag: DwTag, place: Place) -> Named {
         if let Some(AttributeValue::UnitRef(declared)) = attribute(attributes, d::DW_AT_specification) {
-            // The declaration stands in its namespace, the definition need not.
+            // The declaration is in its namespace, the definition need not be.
             if let Some(name) = self.declarations.get(&Place { offset: declared, ..place }) {
-                return Named::Whole(name.to_string());
+                return Named::Absolute(name.to_string());
             }
         }
         if let Some(name) = attribute(attributes, d::DW_AT_name) {
@@ -318,7 +318,7 @@ impl<'a> Index<'a> {
         all
     }
 
-    /// What a name is, each different definition once; those of the best rank.
+    /// The definitions of a name, each distinct one once; only those of the best rank.
     fn definitions(&self, name: &str) -> Vec<Layout> {
         let Some(definitions) = self.by_name.get(name) else { return Vec::new() };
         let Some(best) = definitions.iter().map(|definition| definition.rank).min() else { return Vec::new() };
@@ -362,7 +362,7 @@ impl<'a> Index<'a> {
         Some(Layout::new(name, anytrace_core::layout::RecordKind::Scalar, bytes))
     }
 
-    /// The definition of what an entry only declares.
+    /// The definition of a declared type.
     pub(super) fn definition_of(&self, declaration: Place) -> Option<Place> {
         let name = self.declarations.get(&declaration)?;
         let definitions = self.by_name.get(name)?;
@@ -374,7 +374,7 @@ impl<'a> Index<'a> {
         self.signatures.get(&signature.0).copied()
     }
 
-    /// The entry that an attribute refers to from a unit.
+    /// The entry that an attribute in a unit refers to.
     pub(super) fn place(&self, from: Place, value: AttributeValue<Bytes<'a>>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => Some(Place { unit: from.unit, offset }),
@@ -392,18 +392,18 @@ impl<'a> Index<'a> {
     }
 }
 
-/// What an entry is called.
+/// The name of an entry.
 enum Named {
-    /// Within what is around it.
+    /// Within its enclosing scopes.
     Own(String),
-    /// The same, but it is there only for what is in it.
+    /// The same, but it exists only for its contents.
     Around(String),
     /// By itself: it was declared elsewhere.
-    Whole(String),
+    Absolute(String),
     Not,
 }
 
-/// Names inside begin anew.
+/// Names inside start a new path.
 fn local_scope(path: &mut String) {
     path.push('\u{0}');
 }

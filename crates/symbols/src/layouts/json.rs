@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Binary;
 
-/// Layouts of a file, each with the names it goes by, and the name of the file.
+/// Layouts of a file, each with all its names, and the name of the file.
 pub(super) type Named = (String, Vec<(Vec<String>, Layout)>);
 
 /// Writes layouts: `{"version":1,"types":[{"name","kind","size","members":[…]}]}`. Members have `name`, `type`,
@@ -48,7 +48,7 @@ fn members(layout: &Layout, parent: Option<usize>, depth: u16) -> Vec<Value> {
         return Vec::new();
     }
     let mut all = Vec::new();
-    // What is part of a field follows it.
+    // The parts of a field follow it.
     let from = parent.map_or(0, |parent| parent + 1);
     for (number, field) in layout.fields.iter().enumerate().skip(from) {
         if parent.is_some() && field.depth < depth {
@@ -84,7 +84,7 @@ fn members(layout: &Layout, parent: Option<usize>, depth: u16) -> Vec<Value> {
 /// Reads layouts from JSON of either form.
 ///
 /// # Errors
-/// [`anytrace_core::Kind::Unsupported`] with the place or key when it is neither.
+/// [`anytrace_core::Kind::Unsupported`] with the place or key when it is neither form.
 pub fn read_layouts(file: &Binary) -> Result<Named, Error> {
     let name = file.name();
     let refused = |what: String| Error::unsupported(format!("{name}: no program and no type data: {what}"));
@@ -117,7 +117,7 @@ fn number(value: &Value, key: &str, refused: Refused<'_>) -> Result<u64, Error> 
     found.ok_or_else(|| refused(format!("{key}: expected a number from 0 in {}", start_of(value))))
 }
 
-/// The start of a value, for complaints.
+/// The start of a value, for error messages.
 fn start_of(value: &Value) -> String {
     value.to_string().chars().take(60).collect()
 }
@@ -237,7 +237,7 @@ fn upstream_member(member: &Value, refused: Refused<'_>) -> Result<Field, Error>
     Ok(field)
 }
 
-/// Bytes of the types whose names say it, on machines of 64 bits.
+/// Bytes of types whose names imply their size, on 64-bit machines.
 fn element_bytes(name: &str) -> Option<u64> {
     let bytes = match name {
         "char" | "signed char" | "unsigned char" | "_Bool" | "bool" => 1,
@@ -252,14 +252,14 @@ fn element_bytes(name: &str) -> Option<u64> {
     Some(bytes)
 }
 
-/// Fills in what dwarf2json leaves out: members end where the next begins, the record behind the last, rounded up to the
-/// alignment that its members show.
+/// Adds the sizes that dwarf2json omits: members end where the next begins, the record after the last, rounded up to
+/// the alignment of its members.
 fn upstream_sizes(layout: &mut Layout) {
     let is_union = layout.kind == RecordKind::Union;
     let offsets: Vec<u64> = layout.fields.iter().map(|field| field.offset_bytes).collect();
     for field in layout.fields.iter_mut().filter(|field| field.bytes == 0 && !is_union) {
         let next = offsets.iter().filter(|offset| **offset > field.offset_bytes).min();
-        // What follows the last member is not known.
+        // What follows the last member is unknown.
         field.bytes = next.map_or(0, |next| next - field.offset_bytes);
     }
     let has_unknown_end = layout.fields.iter().any(|field| field.bytes == 0);

@@ -1,6 +1,6 @@
 //! Layouts of types from a program's DWARF: C, C++ and Rust.
 //!
-//! All entries are passed once, to list the names of types; a type is read when it is asked for. So a program of 100 MB
+//! All entries are read once, to list the names of types; a type is built when it is asked for. So a program of 100 MB
 //! takes about a second, and memory of the order of its distinct names.
 
 mod build;
@@ -23,7 +23,7 @@ use find::Finder;
 use index::Index;
 use sections::TypeSections;
 
-/// Type data of several files, the first that knows a type first.
+/// Type data of several files; for a type in several of them the first file decides.
 pub struct TypeData<'a> {
     parts: Vec<Part<'a>>,
     notes: Vec<String>,
@@ -35,8 +35,8 @@ enum Part<'a> {
 }
 
 impl TypeData<'_> {
-    /// What is worth knowing: types defined in several ways, debug data that could not be found or read. Some are found
-    /// only when a type is asked for.
+    /// Notes for the user: types defined in several ways, debug data that could not be found or read. Some appear only
+    /// when a type is asked for.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -85,12 +85,12 @@ impl Layouts for TypeData<'_> {
     }
 }
 
-/// Opens files with type data (programs, libraries, object files, `.dwo` files, and JSON: our own and that of dwarf2json,
-/// version 4), and hands them to `work`. Split DWARF (`.dwo`) and separate debug files (`.gnu_debuglink`) are looked for
-/// where compilers and Debian put them.
+/// Opens files with type data (programs, libraries, object files, `.dwo` files, and JSON: our own and that of
+/// dwarf2json, version 4), and passes them to `work`. Split DWARF (`.dwo`) and separate debug files (`.gnu_debuglink`)
+/// are searched where compilers and Debian put them.
 ///
 /// # Errors
-/// I/O; [`anytrace_core::Kind::Unsupported`] when a file is none of these, is damaged, or has no type data at all.
+/// I/O; [`anytrace_core::Kind::Unsupported`] when a file is none of these, is damaged, or has no type data.
 pub fn with_type_data<T>(
     paths: &[&Path],
     options: InputOptions,

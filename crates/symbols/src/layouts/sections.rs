@@ -1,4 +1,4 @@
-//! The sections that types are told in, and the files they are in.
+//! The sections that describe types, and the files they are in.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) struct TypeSections<'a> {
     pub(super) endian: RunTimeEndian,
     sections: DwarfSections<Cow<'a, [u8]>>,
     is_split: bool,
-    /// Of what types are told in.
+    /// Length of the sections that describe types.
     pub(super) info_bytes: usize,
 }
 
@@ -131,8 +131,8 @@ fn debug_link(
     // A name, not a path: a file must not lead elsewhere.
     let Some(name) = Path::new(&name).file_name().map(PathBuf::from) else { return Ok(None) };
     let folder = path.parent().unwrap_or(Path::new(""));
-    let whole = std::path::absolute(folder).unwrap_or_default();
-    let below = whole.strip_prefix("/").unwrap_or(&whole).to_owned();
+    let absolute = std::path::absolute(folder).unwrap_or_default();
+    let below = absolute.strip_prefix("/").unwrap_or(&absolute).to_owned();
     let places =
         [folder.join(&name), folder.join(".debug").join(&name), Path::new("/usr/lib/debug").join(below).join(&name)];
     match places.into_iter().find(|place| place.is_file() && place != path) {

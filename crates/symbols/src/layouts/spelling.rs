@@ -15,7 +15,7 @@ pub(super) fn type_name(index: &Index<'_>, place: Option<Place>) -> String {
         let Some(at) = place else { return format!("void{suffix}") };
         let Some(unit) = index.unit(at.unit) else { break };
         let Ok(entry) = unit.entry(at.offset) else { break };
-        // In an own unit: what stands here only says which.
+        // In a unit of its own: this entry only states which.
         if let Some(AttributeValue::DebugTypesRef(signature)) = attribute(&entry.attrs, d::DW_AT_signature)
             && let Some(own) = index.signed(signature).filter(|own| *own != at)
         {

@@ -35,8 +35,8 @@ pub fn binary(object: &Object<'_>) -> Binary {
     Binary::from_bytes("made", object.write().unwrap())
 }
 
-/// Abbreviations: 1 a unit, 2 a function, 3 an inlined function, all with an address and a length and with children;
-/// 4 a unit with a list of ranges; 5 an inlined function with nothing.
+/// Abbreviations: 1 a unit, 2 a function, 3 an inlined function, all with an address and a length and with children; 4
+/// a unit with a list of ranges; 5 an inlined function without attributes.
 pub const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
     2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0x03, 0x08, 0, 0, //

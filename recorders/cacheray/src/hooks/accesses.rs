@@ -21,8 +21,8 @@ macro_rules! accesses {
     )+)*)*};
 }
 
-/// Compilers call the plain hook for 16 bytes of which they know that they are aligned to 8; whether to 16 as well
-/// they cannot prove then, which is what the flag says.
+/// Compilers call the plain hook for 16 bytes whose alignment they know to be 8; they cannot prove that it is 16 as
+/// well, which is what the flag means.
 #[inline(always)]
 fn tag(tag: u8, at: usize, size: u8) -> u8 {
     if size == 16 && at & 15 != 0 { tag | UNALIGNED } else { tag }

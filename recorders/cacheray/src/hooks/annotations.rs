@@ -1,7 +1,8 @@
-//! What programs written for ThreadSanitizer call by hand (`sanitizer/tsan_interface.h`, dynamic annotations).
+//! Functions that programs written for ThreadSanitizer call by hand (`sanitizer/tsan_interface.h`, dynamic
+//! annotations).
 //!
-//! They tell about synchronisation, which the format has no record for; the functions are here so that such
-//! programs link. Those that switch recording off and on do so.
+//! They describe synchronization, for which the format has no record; the functions are here so that such programs
+//! link. Those that switch recording off and on do so.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -88,7 +89,7 @@ pub extern "C" fn __tsan_create_fiber(_flags: u32) -> *mut c_void {
     null_mut()
 }
 
-/// The calling thread's accesses are not recorded until the end; reads and writes are not told apart here.
+/// The calling thread's accesses are not recorded until the end; reads and writes are not distinguished here.
 #[unsafe(no_mangle)]
 pub extern "C" fn AnnotateIgnoreReadsBegin(_file: *const c_char, _line: c_int) {
     __tsan_ignore_thread_begin();

@@ -1,5 +1,5 @@
-//! Atomic operations of 8 to 64 bits: carried out while the log is held, so that records stand in the order of
-//! effects. A load is a read, a store a write, a change a read and a write, a comparison that fails only a read.
+//! Atomic operations of 8 to 64 bits: carried out while the log is locked, so that records are in the order of effects.
+//! A load is a read, a store a write, a change a read and a write, a comparison that fails only a read.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};

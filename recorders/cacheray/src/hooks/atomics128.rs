@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use super::atomics::{Effect, recorded};
 
-/// The instruction: gives what stood at `at`, which is `new` now if that was `expected`.
+/// The instruction: returns the previous value at `at`, which is `new` now if that was `expected`.
 ///
 /// The library's own function for it becomes a call of libatomic where the processor is not known to have it; those
 /// for which compilers emit these hooks do.

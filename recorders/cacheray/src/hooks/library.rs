@@ -1,11 +1,10 @@
-//! The C library's functions that read or write the program's memory: what the library itself does is not instrumented,
-//! so each is recorded here, as the accesses it makes for its caller. What the library calls within itself does not come
-//! here.
+//! The C library's functions that read or write the program's memory: the library itself is not instrumented, so each
+//! is recorded here, as the accesses it makes for its caller. Calls within the library do not come here.
 //!
-//! All are weak: a program's own function of the name goes before ours. All are called in place of the library's from
-//! everywhere, other libraries included, before the first constructor and in signal handlers; [`touched`] knows when
-//! nothing may be recorded. Those that threads can be canceled in are left by unwinding, so nothing here has to be
-//! cleaned up.
+//! All are weak: a program's own function with the name takes precedence over ours. All are called in place of the
+//! library's from everywhere, other libraries included, before the first constructor and in signal handlers;
+//! [`touched`] decides when nothing may be recorded. Functions in which threads can be canceled are left by unwinding,
+//! so nothing here needs to be cleaned up.
 
 use std::ffi::{c_char, c_void};
 
@@ -16,7 +15,7 @@ use crate::{alloc, real};
 pub(super) use super::memory::is_watched;
 
 /// Defines functions in front of the library's: what to do before the call, and after it with its result. `else` is for
-/// those that older libraries have under another name only.
+/// functions that older libraries have under another name only.
 macro_rules! library {
     ($(
         $name:literal ($($arg:ident: $kind:ty),*) -> $result:ty
@@ -87,7 +86,7 @@ pub(super) fn writes_if_any<T>(at: *const T, bytes: usize) {
     }
 }
 
-/// Letters of a string in front of its zero byte.
+/// Length of a string without its zero byte.
 ///
 /// # Safety
 /// `text` is a string.
@@ -96,7 +95,7 @@ pub(super) unsafe fn length(text: *const c_char) -> usize {
     unsafe { real::strlen(text) }
 }
 
-/// The same of at most so many bytes.
+/// The same, at most this many bytes.
 ///
 /// # Safety
 /// `text` is a string or has so many bytes.
@@ -105,7 +104,7 @@ pub(super) unsafe fn length_within(text: *const c_char, most: usize) -> usize {
     (0..most).find(|n| unsafe { text.add(*n).read_volatile() } == 0).unwrap_or(most)
 }
 
-/// `strdup`: the memory is named by who asked for the copy.
+/// `strdup`: the memory is named after the caller that asked for the copy.
 pub(crate) unsafe extern "C" fn strdup(text: *const c_char, site: usize) -> *mut c_void {
     // SAFETY: as the caller's.
     unsafe { copy(text, length(text), site) }

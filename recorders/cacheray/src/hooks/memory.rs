@@ -10,8 +10,8 @@ use crate::real;
 use crate::record::{self, READ, WRITE};
 use crate::thread::{self, FRESH, Local, READY};
 
-/// Pieces of a range that are recorded while the log is taken once: what signal handlers record meanwhile must fit in
-/// the ring, and other threads wait.
+/// Pieces of a range that are recorded while the log is locked once: records of signal handlers in that time must fit
+/// in the ring, and other threads wait.
 const PIECES_AT_ONCE: usize = 4096;
 
 /// Records a range as aligned powers of two, none longer than the option `range` says.
@@ -21,7 +21,7 @@ pub(crate) fn range(tag: u8, at: usize, bytes: usize) {
 
 /// The same for a thread whose part is at hand.
 fn range_of(me: &Local, tag: u8, at: usize, bytes: usize) {
-    // A range that goes around the end of memory is no range; what is done with it will fail by itself.
+    // A range that wraps around the end of memory is invalid; its use will fail by itself.
     let Some(end) = at.checked_add(bytes) else { return };
     if me.quiet.load(Relaxed) > 0 {
         return;
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn __tsan_memset(to: *mut c_void, byte: c_int, bytes: usiz
 /// the recorder was only loaded into) the library's functions are not recorded, as nothing around them is.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 
-/// Begins to record what the library's functions do.
+/// Begins to record the library's functions.
 pub(super) fn instrumented() {
     IS_INSTRUMENTED.store(true, Relaxed);
 }

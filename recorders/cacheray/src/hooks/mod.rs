@@ -1,4 +1,4 @@
-//! What compilers call, one function an event: the names are those of ThreadSanitizer's library. And the functions of
+//! Functions that compilers call, one per event: the names are those of ThreadSanitizer's library. And the functions of
 //! the C library that read or write the program's memory.
 
 mod accesses;

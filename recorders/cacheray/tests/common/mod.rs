@@ -63,7 +63,7 @@ pub struct Bench {
     pub folder: tempfile::TempDir,
 }
 
-/// What a run left.
+/// The result of a run.
 pub struct Run {
     pub output: Output,
     pub records: Vec<Owned>,
@@ -138,7 +138,7 @@ impl Run {
         self.records.iter().filter(|record| record.is(kind)).count()
     }
 
-    /// Accesses within a region that the program told by name.
+    /// Accesses within a region that the program declared by name.
     pub fn inside(&self, name: &str) -> Vec<Owned> {
         let add = self.add(name);
         let end = add.address + u64::from(add.element_bytes) * u64::from(add.elements);
@@ -184,7 +184,7 @@ pub fn read(path: &Path) -> Vec<Owned> {
     let open = || Input::open(path, InputOptions::default()).unwrap();
     let mut damage = Collect::default();
     let mut records = Vec::new();
-    // One byte order and width, told: a trace of a few records need not give itself away.
+    // Byte order and width are given: a few records may not suffice to detect them.
     let options =
         OpenOptions { endian: Some(anytrace_core::Endian::Little), pointer_width: Some(8), ..OpenOptions::default() };
     let reader = Reader::new(open(), &options).unwrap();

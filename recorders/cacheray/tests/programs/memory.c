@@ -77,7 +77,7 @@ static void upstream(void)
     __free_recorded(c);
 }
 
-/* Pointers that live in memory: they are written and read between an allocation and what tells its type. */
+/* Pointers that live in memory: they are written and read between an allocation and the declaration of its type. */
 static struct node *volatile kept;
 static long *volatile row;
 
@@ -95,7 +95,7 @@ static void late(void)
     free(row);
 }
 
-/* realloc keeps a type until it is told anew, in place and elsewhere. */
+/* realloc keeps a type until it is declared anew, in place and elsewhere. */
 static void retyped(void)
 {
     for (int move = 0; move < 2; move++) {

@@ -1,4 +1,4 @@
-//! A Rust program recorded by hand, or instrumented by the compiler; told apart by the first argument.
+//! A Rust program recorded by hand, or instrumented by the compiler; the first argument selects the case.
 
 use anytrace_cacheray_recorder::{Layouts, Recorded, TraceType, allocated_as, boxed, ignored, of, read, removed, vec, write};
 

@@ -1,4 +1,4 @@
-//! UDP: whole packets, several a datagram.
+//! UDP: complete packets, several per datagram.
 
 use std::io::{self, ErrorKind};
 use std::net::{ToSocketAddrs, UdpSocket};
@@ -43,8 +43,8 @@ impl Datagrams {
         Err(failure)
     }
 
-    /// Fills the datagram with the next whole packets; gives where they end and how many they are.
-    fn fill(&mut self, out: &Outbox) -> (usize, u64) {
+    /// Puts the next complete packets into the datagram; returns where they end and how many they are.
+    fn pack(&mut self, out: &Outbox) -> (usize, u64) {
         self.datagram.clear();
         let is_due = self.epoch_at.is_none_or(|at| at.elapsed() >= EPOCH_EVERY);
         if is_due {
@@ -78,7 +78,7 @@ impl Datagrams {
 impl Sink for Datagrams {
     fn send(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool> {
         while out.sent < out.bytes.len() || self.epoch_at.is_none() {
-            let (end, packets) = self.fill(out);
+            let (end, packets) = self.pack(out);
             let sent = if self.datagram.len() > DATAGRAM_BYTES_MAX {
                 Err(io::Error::new(ErrorKind::InvalidInput, "an event is longer than a datagram may be"))
             } else {
@@ -93,7 +93,7 @@ impl Sink for Datagrams {
             }
             match sent {
                 Ok(sent) => Counts::add(&counts.bytes, sent as u64),
-                // Lost as others on the way: the counters tell.
+                // Lost, as others on the way: the counters show it.
                 Err(error) => {
                     counts.error(&error);
                     Counts::add(&counts.lost, packets);

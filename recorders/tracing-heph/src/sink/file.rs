@@ -22,7 +22,7 @@ pub(crate) struct FileOptions {
     pub(crate) keep_files: Option<usize>,
 }
 
-/// Writes each batch of whole packets by one call, so that a program that is killed leaves a readable file.
+/// Writes each batch of complete packets by one call, so that a program that is killed leaves a readable file.
 pub(crate) struct File {
     options: FileOptions,
     epoch: Vec<u8>,
@@ -52,7 +52,7 @@ impl File {
         Ok(this)
     }
 
-    /// The epoch stands in each file, so that each can be read alone.
+    /// The epoch is in each file, so that each can be read alone.
     fn begin(&mut self, counts: &Counts) -> io::Result<()> {
         let mut epoch = Outbox { bytes: self.epoch.clone(), ..Outbox::default() };
         let end = epoch.bytes.len();
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_stands_before_the_extension() {
+    fn the_number_precedes_the_extension() {
         assert_eq!(numbered(Path::new("a.b/trace.heph"), 3), Path::new("a.b/trace.3.heph"));
         assert_eq!(numbered(Path::new("trace"), 12), Path::new("trace.12"));
     }

@@ -22,11 +22,11 @@ pub(crate) trait Sink: Send {
     fn send(&mut self, out: &mut Outbox, counts: &Counts) -> io::Result<bool>;
 }
 
-/// Whole packets on their way.
+/// Complete packets to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) bytes: Vec<u8>,
-    /// How many of the bytes are gone.
+    /// How many of the bytes were sent.
     pub(crate) sent: usize,
     /// How many events the bytes are.
     pub(crate) events: u64,
@@ -51,7 +51,7 @@ impl Outbox {
         (end > at && end <= self.bytes.len()).then_some(end)
     }
 
-    /// Makes the packet that was sent in part one that is to be sent whole.
+    /// Makes the partly sent packet one that is to be sent again from its start.
     pub(crate) fn step_back(&mut self) {
         let mut at = 0;
         while let Some(end) = self.packet_end(at).filter(|end| *end <= self.sent) {
@@ -60,7 +60,7 @@ impl Outbox {
         self.sent = at;
     }
 
-    /// Writes what stands before `end` and is not sent yet. False when the writer takes no more now.
+    /// Writes the unsent bytes before `end`. False when the writer takes no more now.
     pub(crate) fn write_to(&mut self, to: &mut dyn Write, end: usize, counts: &Counts) -> io::Result<bool> {
         while self.sent < end {
             match to.write(self.bytes.get(self.sent..end).unwrap_or_default()) {

@@ -130,7 +130,7 @@ impl Sink for Stream {
         if result.is_err() {
             self.connection = None;
             self.retry_at = Instant::now();
-            // The packet that was under way comes whole on the next connection.
+            // The interrupted packet is sent again from its start on the next connection.
             out.step_back();
         }
         result

@@ -103,7 +103,7 @@ pub fn read(bytes: &[u8]) -> Trace {
     trace
 }
 
-/// A whole file: no complaint of any kind, counters without a gap, spans nested.
+/// A complete file: no diagnostic of any kind, counters without a gap, spans nested.
 pub fn read_sound(path: &Path) -> Trace {
     let bytes = std::fs::read(path).unwrap();
     assert_eq!(codes(&bytes), Vec::<String>::new());

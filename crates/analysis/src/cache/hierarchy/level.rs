@@ -12,7 +12,7 @@ pub(in crate::cache) struct Level {
     pub(in crate::cache) is_write_through: bool,
     pub(in crate::cache) allocates_on_write: bool,
     pub(in crate::cache) is_private: bool,
-    /// True where nothing watches the level.
+    /// True where nothing observes the level.
     pub(in crate::cache) is_plain: bool,
     pub(in crate::cache) wanted: Prefetch,
     pub(in crate::cache) stores: Vec<Store>,
@@ -69,7 +69,7 @@ impl Level {
         self.stores.get_mut(at)
     }
 
-    /// Counts a read of a line that had flags, or was missed.
+    /// Counts a read of a line with these flags, or a miss.
     #[inline]
     pub(super) fn count_read(&mut self, set: usize, line: u64, had: Option<u8>, is_demand: bool) {
         if !is_demand {
@@ -81,7 +81,7 @@ impl Level {
         self.count(set, line, had, true);
     }
 
-    /// Counts a store to a line that had flags, or was missed.
+    /// Counts a store to a line with these flags, or a miss.
     #[inline]
     pub(super) fn count_write(&mut self, set: usize, line: u64, had: Option<u8>) {
         *(if had.is_some() { &mut self.counts.write_hits } else { &mut self.counts.write_misses }) += 1;

@@ -1,8 +1,8 @@
-//! Many accesses at once, level by level, where no level knows of those below.
+//! Many accesses at once, level by level, where no level depends on those below.
 //!
-//! In a NINE hierarchy a level's lines depend on what it is asked for and on nothing below. So a level works off all of a
-//! block before the next one begins, and leaves behind what the next is asked for, in order. Each loop is short, without
-//! branches that chance decides, and its level's lines stay near.
+//! In a NINE hierarchy a level's lines depend on what it is asked for and on nothing below. So a level processes an
+//! entire block before the next level begins, and leaves what the next is asked for, in order. Each loop is short,
+//! without unpredictable branches, and its level's lines stay in the cache.
 
 use anytrace_core::access::gather::{FIRST_WRITES, Gathered, Op, WRITES};
 use anytrace_core::access::{ThreadNumber, USUAL_LINE_SHIFT};
@@ -14,20 +14,20 @@ use crate::cache::store::{DIRTY, Store};
 
 use super::{Hierarchy, Level};
 
-// What a level is asked for: of the first, accesses to one line in a row; of others, a line, or to take back a dirty one
-// ([`WRITES`]). Lines have 8 bytes at least, and the bit that says they are dirty is the one that says they are written.
+// What a level is asked for: the first, accesses to one line in a row; others, a line, or to take back a dirty one
+// ([`WRITES`]). Lines have at least 8 bytes, and the bit for a dirty line is the bit for a written line.
 const _: () = assert!(WRITES == DIRTY as u64);
 
 /// What a level is asked for by the one above.
 #[derive(Debug, Default)]
 struct Asked {
     ops: Vec<Op>,
-    /// Numbers of the accesses that ask; of no use where all records of a block are counted as one.
+    /// Numbers of the accesses that ask; unused where all records of a block are counted as one.
     indexes: Vec<u32>,
 }
 
 impl Asked {
-    /// Makes room for so many ops.
+    /// Makes room for this many ops.
     fn fit(&mut self, most: usize) {
         if self.ops.len() < most {
             self.ops.resize(most, 0);
@@ -43,10 +43,10 @@ pub(in crate::cache) struct Stages {
     next: Asked,
 }
 
-/// Whose records those of a block are.
+/// The owners of the records of a block.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) enum Owners<'a> {
-    /// All of one thread, and of no field that is asked for.
+    /// All of one thread, and of no field that is counted.
     One(ThreadNumber),
     /// All of one thread, and each of a field.
     Fields(ThreadNumber, &'a [u32]),
@@ -78,27 +78,27 @@ impl Owners<'_> {
         }
     }
 
-    /// True when nothing is to be known of a record but that there is one more.
+    /// True when only the number of records matters.
     const fn is_one(self) -> bool {
         matches!(self, Self::One(_))
     }
 }
 
-/// What a block asks of the first level, and whose its records are.
+/// What a block asks of the first level, and the owners of its records.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Block<'a> {
     pub(in crate::cache) gathered: Gathered<'a>,
     pub(in crate::cache) owners: Owners<'a>,
 }
 
-/// What a stage counted.
+/// The counters of a stage.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
-    /// Lines that were asked for and not here, and those of them that were written.
+    /// Lines that were asked for and absent, and those of them that were written.
     misses: u64,
     write_misses: u64,
     fills: u64,
-    /// Fills for which no line had to go.
+    /// Fills that evicted no line.
     had_room: u64,
     /// What the next level is asked for: lines, and to take back dirty ones.
     asked: usize,
@@ -111,7 +111,7 @@ impl Hierarchy {
         is_nine && self.levels.first().is_some_and(|first| !first.is_write_through && first.is_stage())
     }
 
-    /// Works off what a block asks of the first level.
+    /// Processes what a block asks of the first level.
     pub(in crate::cache) fn run_stages(&mut self, stages: &mut Stages, block: Block<'_>, gain: &mut Gain) {
         let Stages { asked, next } = stages;
         let Block { gathered, owners } = block;
@@ -143,20 +143,20 @@ impl Hierarchy {
                 None => {
                     self.memory_reads += lines;
                     self.memory_writes += count as u64 - lines;
-                    return tell_memory(these, lines, (owners, number), gain);
+                    return count_memory(these, lines, (owners, number), gain);
                 }
             }
         }
     }
 
-    /// Tells coherence what the only core misses.
+    /// Informs coherence of the misses of the only core.
     fn see_all(&mut self, ops: &[Op]) {
         if self.coherence.is_some() {
             ops.iter().filter(|op| *op & WRITES == 0).for_each(|op| self.see(*op));
         }
     }
 
-    /// Levels that are no stages, one op after the other.
+    /// Levels that are not stages, one op after the other.
     fn run_singly(&mut self, (ops, indexes): (&[Op], &[u32]), number: usize, owners: Owners<'_>, gain: &mut Gain) {
         for (op, index) in ops.iter().zip(indexes) {
             let at = op & !(WRITES | FIRST_WRITES);
@@ -172,7 +172,7 @@ impl Hierarchy {
 }
 
 /// Counts the records that memory served.
-fn tell_memory((ops, indexes): (&[Op], &[u32]), lines: u64, (owners, number): (Owners<'_>, usize), gain: &mut Gain) {
+fn count_memory((ops, indexes): (&[Op], &[u32]), lines: u64, (owners, number): (Owners<'_>, usize), gain: &mut Gain) {
     owners.note_all(gain, lines, number);
     if !owners.is_one() {
         for (op, index) in ops.iter().zip(indexes) {
@@ -182,14 +182,14 @@ fn tell_memory((ops, indexes): (&[Op], &[u32]), lines: u64, (owners, number): (O
 }
 
 impl Level {
-    /// True for a level that may work by stages: few ways, one cache for all cores there are, lines for what is written,
-    /// and nothing watches it.
+    /// True for a level that can work by stages: few ways, one cache for all cores, write-allocate, and nothing
+    /// observes it.
     fn is_stage(&self) -> bool {
         self.is_plain && self.allocates_on_write && matches!(self.stores.as_slice(), [Store::Recency(_)])
     }
 
-    /// Works off what the level is asked for; what it asks of the next is in `next`, unless `is_last` says that nobody
-    /// is asked: then it is only counted.
+    /// Processes what the level is asked for; `next` receives what it asks of the next level, unless `is_last`: then
+    /// that is only counted.
     fn stage<const FIRST: bool>(
         &mut self,
         (ops, indexes): (&[Op], &[u32]),
@@ -197,7 +197,7 @@ impl Level {
         of: (Owners<'_>, usize),
         gain: &mut Gain,
     ) -> Counted {
-        // Each op asks for a line and gives one back at most; places behind are written to in passing.
+        // Each op asks for one line and returns one at most; places after the last are written in passing.
         next.fit(ops.len() * 2 + 2);
         let Self { geometry, stores, set_misses, counts, .. } = self;
         let Some(Store::Recency(store)) = stores.first_mut() else { return Counted::default() };
@@ -221,7 +221,7 @@ impl Level {
     }
 }
 
-/// What the loop of a level works on.
+/// The arguments of a level's loop.
 struct Stage<'a> {
     set_misses: &'a mut [u64],
     geometry: Geometry,
@@ -232,9 +232,9 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// The loop of a level. With `EACH`, numbers of accesses are handed on; with `LAST`, what the next level is asked for
-    /// is counted and not handed on; with `USUAL`, lines have 64 bytes, sets are low bits of them, and [`Set::take`] has
-    /// a usual rule. Sums are in variables of their own, as the compiler keeps those in registers.
+    /// The loop of a level. With `EACH`, numbers of accesses are passed on; with `LAST`, what the next level is asked
+    /// for is counted and not passed on; with `USUAL`, lines have 64 bytes, sets are selected by their low bits, and
+    /// [`Set::take`] has a usual rule. Sums are in separate variables, because the compiler keeps those in registers.
     #[inline(never)]
     fn run<const FIRST: bool, const EACH: bool, const LAST: bool, const USUAL: bool>(
         self,
@@ -249,14 +249,14 @@ impl Stage<'_> {
         let (next_ops, next_indexes) = (next.ops.as_mut_slice(), next.indexes.as_mut_slice());
         let mut indexes = indexes.iter();
         let (mut first_writes, mut fills, mut asked) = (0, 0, 0);
-        // What was left by victims, and misses from bit 32 on: a block has far fewer.
+        // The number of victims, and from bit 32 on the number of misses: a block has far fewer.
         let mut sums = 0;
         for op in ops {
             let line = op >> shift;
             let set = (if is_masked { line & (sets - 1) } else { line % sets.max(1) }) as usize;
             let (Some(row), Some(set_misses)) = (rows.get_mut(set), set_misses.get_mut(set)) else { break };
             let taken = row.take::<USUAL>(op & line_mask, op & WRITES, rule);
-            // Of other levels, what is written is taken back from above: no line is asked for.
+            // In other levels, a written line is taken back from above: no line is asked for.
             let miss = if FIRST { taken.missing } else { taken.missing & (op ^ WRITES) };
             *set_misses += miss;
             sums += miss << 32 | taken.left();
@@ -269,7 +269,7 @@ impl Stage<'_> {
             if EACH && !FIRST && (taken.missing | op) & 1 == 0 {
                 owners.note_each(gain, 1, index, number);
             }
-            // The second place is written to where something is asked for: the first one, else.
+            // The second place is written where a line is asked for, else the first.
             let second = asked + miss as usize;
             if !LAST && let Some(place) = next_ops.get_mut(asked) {
                 *place = op & !(WRITES | FIRST_WRITES);

@@ -1,4 +1,4 @@
-//! Counting records: by thread, for all configurations; and by who served them, for each.
+//! Counting records: by thread, for all configurations; and by the level that served them, for each.
 
 use anytrace_core::access::{Access, AccessKind, ThreadNumber};
 
@@ -63,7 +63,7 @@ impl Threads {
         }
     }
 
-    /// The only thread, where there is one only.
+    /// The only thread, if there is just one.
     pub(super) fn only(&self) -> Option<ThreadNumber> {
         (self.of.len() == 1).then_some(0)
     }
@@ -104,7 +104,7 @@ impl Gain {
         add(&mut self.threads, thread as usize * self.levels + served - 1, records);
     }
 
-    /// Counts records of a field, where there is one, that a server beyond the first level served.
+    /// Counts records of a field, if there is one, that a server beyond the first level served.
     #[inline]
     pub(in crate::cache) fn note_field(&mut self, field: Option<u32>, records: u64, served: usize) {
         if let Some(field) = field {
@@ -162,7 +162,7 @@ impl ConfigResults {
         }
     }
 
-    /// Puts in what goes by records.
+    /// Adds the results that are counted by record.
     pub(super) fn finish(&mut self, gain: &Gain, threads: &Threads, cores: &Cores, typed: Option<&Attribution>) {
         let mut beyond = vec![0; gain.levels];
         for (number, (id, [reads, writes])) in (0..).zip(&threads.of) {

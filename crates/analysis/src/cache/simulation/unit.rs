@@ -1,8 +1,8 @@
-//! What runs by itself: the caches of a configuration, one shard of them, or its TLB.
+//! The parts that run independently: the caches of a configuration, one shard of them, or its TLB.
 //!
-//! Where a line's way through all levels depends on lines of the same low bits only, the low bits make *shards* that
-//! know nothing of each other. A record whose lines are in several shards is served by the worst of them, which is
-//! known when all have worked: such records are told as [`Partial`].
+//! Where the path of a line through all levels depends only on lines with the same low bits, the low bits make *shards*
+//! that are independent of each other. A record whose lines are in several shards is served by the worst of them, which
+//! is known only when all have worked: such records are returned as [`Partial`].
 
 use anytrace_core::access::gather::{BLOCK_ACCESSES, Candidate, Gatherer, SHARDS_MAX};
 use anytrace_core::access::{Access, ThreadNumber};
@@ -14,16 +14,16 @@ use crate::cache::next_use::{NEVER, NextUses};
 use crate::cache::prefetch::Strides;
 use crate::cache::results::{ConfigResults, LevelResults};
 
-/// Accesses with what is known of them.
+/// Accesses with their attributes.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Batch<'a> {
     pub(in crate::cache) accesses: &'a [Access],
-    /// Field of each, or nothing.
+    /// Field of each; empty if not wanted.
     pub(in crate::cache) fields: &'a [u32],
-    /// Place of each, or nothing.
+    /// Place of each; empty if not wanted.
     pub(in crate::cache) places: &'a [u64],
     pub(in crate::cache) cores: &'a Cores,
-    /// The only thread there is; `None` where there are several.
+    /// The only thread; `None` where there are several.
     pub(in crate::cache) only: Option<ThreadNumber>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Batch<'a> {
         Some(Record { access, index: index as u32, field, place })
     }
 
-    /// Whose records these are.
+    /// The owners of these records.
     pub(in crate::cache) fn owners(self) -> Owners<'a> {
         match self.only {
             Some(thread) if self.fields.is_empty() => Owners::One(thread),
@@ -45,8 +45,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Gathers accesses from a number on, up to a block or to one that is not of one line; their number. Where it has to
-    /// be known which is which, their numbers begin with `base`.
+    /// Gathers accesses from a number on, up to a full block or to one that is not of one line; returns their number.
+    /// Where records must be identified, their numbers begin with `base`.
     pub(in crate::cache) fn gather(self, gatherer: &mut Gatherer, from: usize, base: usize) -> usize {
         let rest = self.accesses.get(from..).unwrap_or_default();
         let candidate = |access: &Access| Candidate {
@@ -61,13 +61,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// True when it has to be known which record is which.
+    /// True when records must be identified.
     fn is_each(self) -> bool {
         self.only.is_none() || !self.fields.is_empty()
     }
 }
 
-/// An access with what is known of it.
+/// An access with its attributes.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Record {
     pub(in crate::cache) access: Access,
@@ -77,7 +77,7 @@ pub(in crate::cache) struct Record {
     pub(in crate::cache) place: Option<u64>,
 }
 
-/// What a shard served of a record that others serve too.
+/// What a shard served of a record that other shards serve too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cache) struct Partial {
     /// Number of the record.
@@ -113,7 +113,7 @@ pub(in crate::cache) struct Unit {
 }
 
 impl Unit {
-    /// The units of a configuration, for so many threads.
+    /// The units of a configuration, for this many threads.
     pub(super) fn of_config(config_at: usize, config: &Config, options: &Options, threads: usize) -> Vec<Self> {
         let shards = shards(config, options, threads);
         let has_strides = config.levels.iter().any(|level| level.prefetch.stride);
@@ -172,37 +172,37 @@ impl Unit {
         }
     }
 
-    /// True when it works off what is gathered of all accesses.
+    /// True when it processes gathered accesses.
     fn is_gathered(&self) -> bool {
         !self.is_tlb && self.strides.is_none() && self.shard.mask == 0 && self.hierarchy.has_stages()
     }
 
-    /// Works off what its gatherer has.
+    /// Processes the contents of its gatherer.
     fn run_own(&mut self, owners: Owners<'_>) {
         let gathered = self.gatherer.gathered(0);
         self.line_accesses += gathered.reads + gathered.writes;
         self.hierarchy.run_stages(&mut self.stages, Block { gathered, owners }, &mut self.gain);
     }
 
-    /// What gathers for it.
+    /// Its gatherer.
     pub(super) fn gatherer(&mut self, cores: &Cores) -> Option<&mut Gatherer> {
         self.fit(cores);
         self.is_gathered().then_some(&mut self.gatherer)
     }
 
-    /// Works off what was gathered of a thread, the only one there is. Gives its reads and writes.
+    /// Processes the gathered accesses of a thread, the only one there is. Returns their reads and writes.
     pub(super) fn run_gathered(&mut self, only: ThreadNumber) -> [u64; 2] {
         self.run_own(Owners::One(only));
         self.gatherer.totals()
     }
 
-    /// Works off what was gathered for its shard.
+    /// Processes what was gathered for its shard.
     pub(in crate::cache) fn run_block(&mut self, block: Block<'_>) {
         self.line_accesses += block.gathered.reads + block.gathered.writes;
         self.hierarchy.run_stages(&mut self.stages, block, &mut self.gain);
     }
 
-    /// Gives each core that is there its caches.
+    /// Gives each present core its caches.
     fn fit(&mut self, cores: &Cores) {
         if self.cores < cores.count() {
             self.cores = cores.count();
@@ -217,7 +217,7 @@ impl Unit {
         }
     }
 
-    /// Works off the lines of a record that are its own.
+    /// Processes the lines of a record that belong to it.
     #[inline]
     pub(in crate::cache) fn run_one(&mut self, record: Option<Record>, cores: &Cores, partial: &mut Vec<Partial>) {
         let Some(Record { access, index, field, place }) = record else { return };
@@ -232,7 +232,7 @@ impl Unit {
                 let next = next_uses.get(self.line_accesses as usize).copied().unwrap_or(NEVER);
                 let own = if self.config.levels.first().is_some_and(|level| level.is_private) { core } else { 0 };
                 if let Some(store) = self.hierarchy.levels.first_mut().and_then(|l| l.stores.get_mut(own)) {
-                    store.tell_next_use(u64::from(next));
+                    store.set_next_use(u64::from(next));
                 }
             }
             self.line_accesses += 1;
@@ -275,7 +275,7 @@ impl Unit {
         }
     }
 
-    /// Adds what it counted.
+    /// Adds its counts.
     pub(super) fn add_to(&self, found: &mut ConfigResults, gain: &mut Gain) {
         if self.is_tlb {
             found.tlb = self.hierarchy.results(&self.config.tlb);
@@ -311,21 +311,21 @@ fn touched(access: &Access, at: u64, shift: u32) -> u64 {
     let grain = shift.saturating_sub(6);
     let from = access.address.wrapping_sub(at);
     let line_bytes = 1_u64 << shift;
-    // An access that began in a line before wraps to a huge number.
+    // An access that began in an earlier line wraps to a huge number.
     let first = if from < line_bytes { from } else { 0 };
     let last = access.last().wrapping_sub(at).min(line_bytes - 1);
     let (first, last) = (first >> grain, last >> grain);
     (u64::MAX >> (63 - last.min(63))) & (u64::MAX << first.min(63))
 }
 
-/// What gathers for a configuration in so many shards.
+/// The gatherer for a configuration in this many shards.
 pub(in crate::cache) fn gatherer(config: &Config, shards: u64) -> Gatherer {
     let first = config.levels.first().map(|level| level.geometry());
     let (shift, sets) = first.map_or((0, 1), |of| (of.shift, of.sets as u64));
     Gatherer::new(shift, sets, shards)
 }
 
-/// How many shards a configuration may have for so many threads; a power of two.
+/// How many shards a configuration may have for this many threads; a power of two.
 fn shards(config: &Config, options: &Options, threads: usize) -> u64 {
     let first = config.levels.first().map_or(0, |level| level.line);
     let is_local = |policy| !matches!(policy, Policy::Random | Policy::Brrip | Policy::Opt);

@@ -2,7 +2,7 @@
 
 use anytrace_core::hash::Map;
 
-use super::{DIRTY, Held, PREFETCHED};
+use super::{DIRTY, PREFETCHED, StoredLine};
 use crate::cache::config::Geometry;
 
 const NONE: u32 = u32::MAX;
@@ -52,8 +52,8 @@ impl Linked {
     pub(super) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
         let at = *self.places.get(&line)?;
         let node = self.nodes.get_mut(at as usize)?;
-        let had = Held::of(node.entry).flags;
-        node.entry = Held { line, flags: had & !PREFETCHED | flags }.entry();
+        let had = StoredLine::of(node.entry).flags;
+        node.entry = StoredLine { line, flags: had & !PREFETCHED | flags }.entry();
         if self.by_use && self.sets.get(set)?.newest != at {
             self.unlink(set, at);
             self.link(set, at);
@@ -63,14 +63,14 @@ impl Linked {
 
     pub(super) fn probe(&self, line: u64) -> Option<u8> {
         let at = *self.places.get(&line)?;
-        Some(Held::of(self.nodes.get(at as usize)?.entry).flags)
+        Some(StoredLine::of(self.nodes.get(at as usize)?.entry).flags)
     }
 
     pub(super) fn remove(&mut self, set: usize, line: u64) -> Option<u8> {
         let at = self.places.remove(&line)?;
         self.unlink(set, at);
         self.free.push(at);
-        Some(Held::of(self.nodes.get(at as usize)?.entry).flags)
+        Some(StoredLine::of(self.nodes.get(at as usize)?.entry).flags)
     }
 
     pub(super) fn clean(&mut self, line: u64) {
@@ -80,15 +80,15 @@ impl Linked {
         }
     }
 
-    pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
+    pub(super) fn insert(&mut self, set: usize, stored: StoredLine) -> Option<StoredLine> {
         let ends = *self.sets.get(set)?;
         let mut victim = None;
         if ends.lines >= self.ways {
-            let gone = Held::of(self.nodes.get(ends.oldest as usize)?.entry);
+            let gone = StoredLine::of(self.nodes.get(ends.oldest as usize)?.entry);
             self.remove(set, gone.line);
             victim = Some(gone);
         }
-        let node = Node { entry: held.entry(), newer: NONE, older: NONE };
+        let node = Node { entry: stored.entry(), newer: NONE, older: NONE };
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -97,7 +97,7 @@ impl Linked {
             }
         };
         *self.nodes.get_mut(at as usize)? = node;
-        self.places.insert(held.line, at);
+        self.places.insert(stored.line, at);
         self.link(set, at);
         victim
     }

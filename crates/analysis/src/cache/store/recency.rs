@@ -1,14 +1,14 @@
-//! Few ways, by the order of their last use (LRU) or of their fill (FIFO).
+//! Few ways, in the order of their last use (LRU) or of their fill (FIFO).
 //!
 //! A set keeps the numbers of its ways in order, the latest first, and with each a byte of its line's hash, its *mark*.
-//! The marks say where in the order a line can be, so that one comparison decides, and no line moves when the order
+//! The marks show where in the order a line can be, so that one comparison decides, and no line moves when the order
 //! changes.
 
 mod bytes;
 
 use std::hint::{black_box, select_unpredictable};
 
-use super::{DIRTY, EMPTY, Held, PREFETCHED};
+use super::{DIRTY, EMPTY, PREFETCHED, StoredLine};
 use crate::cache::config::Geometry;
 use bytes::Bytes;
 
@@ -23,29 +23,29 @@ const VACANT: u64 = PREFETCHED as u64;
 
 const _: () = assert!(EMPTY & FLAGS == VACANT);
 
-/// What [`Set::take`] met.
+/// The result of [`Set::take`].
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cache) struct Taken {
     /// 1 where the line was not here, or else 0.
     pub(in crate::cache) missing: u64,
-    /// The entry whose place it took; 0 where it was here.
+    /// The entry that was replaced; 0 where the line was present.
     gone: u64,
 }
 
 impl Taken {
-    /// 1 where a line had to go that was written, or else 0; and 2 where the place was empty. (So that one sum is two.)
+    /// 1 where an evicted line was written, or else 0; and 2 where the place was empty. (So that one sum counts both.)
     #[inline(always)]
     pub(in crate::cache) fn left(self) -> u64 {
         self.gone & FLAGS
     }
 
-    /// 1 where a line had to go that was written, or else 0.
+    /// 1 where an evicted line was written, or else 0.
     #[inline(always)]
     pub(in crate::cache) fn dirty(self) -> u64 {
         self.gone & u64::from(DIRTY)
     }
 
-    /// First byte of the line that had to go, where there is one.
+    /// First byte of the evicted line, if there is one.
     #[inline(always)]
     pub(in crate::cache) fn at(self) -> u64 {
         self.gone & !FLAGS
@@ -72,14 +72,14 @@ pub(in crate::cache) struct Row<B, const N: usize> {
     entries: [u64; N],
 }
 
-/// What sets of any number of ways can do.
+/// The operations of a set of any number of ways.
 pub(in crate::cache) trait Set {
-    /// Ways there is room for.
+    /// The number of ways there is room for.
     const WAYS: usize;
 
-    /// Uses the line at an address, or puts it in where it is not here. There are no prefetched lines. `USUAL`: whatever
-    /// the rule says, it is LRU and there are as many ways as there is room for. No branch depends on what is found:
-    /// where that is a matter of chance, wrong guesses of the processor would cost more than all the rest.
+    /// Uses the line at an address, or inserts it where it is absent. There are no prefetched lines. With `USUAL`,
+    /// whatever the rule says, the policy is LRU and all ways there is room for are used. No branch depends on the
+    /// result: where that is unpredictable, mispredicted branches would cost more than everything else.
     fn take<const USUAL: bool>(&mut self, at: u64, flags: u64, rule: Rule) -> Taken;
 
     /// Place in the order of the line at an address.
@@ -94,7 +94,7 @@ pub(in crate::cache) trait Set {
     /// Empties the place of a line, and makes it the last.
     fn clear(&mut self, place: usize, last: usize) -> u64;
 
-    /// Puts a line in at the last place, and makes it the latest; what was there.
+    /// Inserts a line at the last place and makes it the latest; returns the previous entry.
     fn put(&mut self, entry: u64, last: usize) -> u64;
 
     /// All entries.
@@ -111,8 +111,8 @@ impl<B: Bytes, const N: usize> Row<B, N> {
         usize::from(self.order.get(place)) & (N - 1)
     }
 
-    /// Which of several places is that of the line at an address: its bit, or none. Seldom: two lines have one mark. The
-    /// compiler must not know what was compared, as it would branch on it everywhere.
+    /// Which of several candidate places is that of the line at an address: its bit, or none. Rare: two lines with the
+    /// same mark. The compiler must not know what was compared, because it would branch on it everywhere.
     #[inline(always)]
     fn choose(&self, at: u64) -> B {
         black_box(self.search(at).map_or(B::NONE, B::bit_of))
@@ -135,10 +135,10 @@ impl<B: Bytes, const N: usize> Set for Row<B, N> {
         if candidates.has_more() {
             candidates = self.choose(at);
         }
-        // Where there is no candidate, some place is looked at: an entry that is the line is a hit, whichever it is.
+        // Without a candidate some place is looked at: an entry that is the line is a hit, whichever place it is.
         let way = usize::from(self.order.at_first(candidates)) & (N - 1);
         let last_way = self.way(last);
-        // What is left of an entry without the line's address are its flags.
+        // Without the line's address only the flags of an entry are left.
         let (had, victim) = (self.entries[way] ^ at, self.entries[last_way]);
         let is_hit = had <= FLAGS;
         let way = select_unpredictable(is_hit, way, last_way);
@@ -240,13 +240,13 @@ impl Recency {
     }
 
     /// All lines.
-    pub(super) fn lines(&self) -> Vec<Held> {
-        let held = |entry: &u64| (*entry != EMPTY).then(|| self.held(*entry));
-        with_sets!(&self.sets, sets => sets.iter().flat_map(|set| set.entries().iter().filter_map(held)).collect())
+    pub(super) fn lines(&self) -> Vec<StoredLine> {
+        let stored = |entry: &u64| (*entry != EMPTY).then(|| self.stored(*entry));
+        with_sets!(&self.sets, sets => sets.iter().flat_map(|set| set.entries().iter().filter_map(stored)).collect())
     }
 
-    fn held(&self, entry: u64) -> Held {
-        Held { line: entry >> self.shift, flags: (entry & FLAGS) as u8 }
+    fn stored(&self, entry: u64) -> StoredLine {
+        StoredLine { line: entry >> self.shift, flags: (entry & FLAGS) as u8 }
     }
 
     /// Uses a line: see [`super::Store::touch`].
@@ -295,14 +295,14 @@ impl Recency {
 
     /// Puts a line in: see [`super::Store::insert`].
     #[inline]
-    pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
-        let (entry, last) = (held.line << self.shift | u64::from(held.flags), self.rule.last);
+    pub(super) fn insert(&mut self, set: usize, stored: StoredLine) -> Option<StoredLine> {
+        let (entry, last) = (stored.line << self.shift | u64::from(stored.flags), self.rule.last);
         let gone = with_sets!(&mut self.sets, sets => sets.get_mut(set)?.put(entry, last));
-        (gone != EMPTY).then(|| self.held(gone))
+        (gone != EMPTY).then(|| self.stored(gone))
     }
 }
 
-/// The byte that stands for a line.
+/// The byte that represents a line.
 #[inline(always)]
 fn mark_of(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
@@ -312,8 +312,8 @@ fn mark_of(at: u64) -> u8 {
 mod tests {
     use super::*;
 
-    fn take(of: &mut Recency, set: usize, held: Held) -> Taken {
-        let (at, flags, rule) = (held.line << of.shift, u64::from(held.flags), of.rule);
+    fn take(of: &mut Recency, set: usize, stored: StoredLine) -> Taken {
+        let (at, flags, rule) = (stored.line << of.shift, u64::from(stored.flags), of.rule);
         with_sets!(&mut of.sets, sets => match is_usual(sets, rule) {
             true => sets[set].take::<true>(at, flags, rule),
             false => sets[set].take::<false>(at, flags, rule),
@@ -332,11 +332,11 @@ mod tests {
                 x ^= x << 13;
                 x ^= x >> 7;
                 x ^= x << 17;
-                let held = Held { line: (x >> 40) % (ways as u64 * 6), flags: (x >> 20 & 1) as u8 };
-                let set = (held.line % 3) as usize;
-                let is_hit = slow.touch(set, held.line, held.flags).is_some();
-                let gone = if is_hit { None } else { slow.insert(set, held) };
-                let taken = take(&mut fast, set, held);
+                let stored = StoredLine { line: (x >> 40) % (ways as u64 * 6), flags: (x >> 20 & 1) as u8 };
+                let set = (stored.line % 3) as usize;
+                let is_hit = slow.touch(set, stored.line, stored.flags).is_some();
+                let gone = if is_hit { None } else { slow.insert(set, stored) };
+                let taken = take(&mut fast, set, stored);
                 assert_eq!((taken.missing == 0, taken.left() & VACANT != 0), (is_hit, !is_hit && gone.is_none()));
                 assert_eq!(taken.dirty() == 1, gone.is_some_and(|gone| gone.flags & DIRTY != 0));
                 assert!(gone.is_none_or(|gone| gone.line << 6 == taken.at()));

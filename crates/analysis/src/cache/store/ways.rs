@@ -1,11 +1,11 @@
-//! Policies that keep bits, or a next use, for each way. Ways that are empty are filled first, the lowest first.
+//! Policies that keep bits, or a next use, for each way. Empty ways are filled first, the lowest first.
 
 mod bits;
 mod replacement;
 
 use anytrace_core::hash::Map;
 
-use super::{DIRTY, EMPTY, FLAG_BITS, Held, PREFETCHED, SEARCHED_MAX};
+use super::{DIRTY, EMPTY, FLAG_BITS, PREFETCHED, SEARCHED_MAX, StoredLine};
 use crate::cache::config::{Geometry, Policy};
 use bits::Bits;
 use replacement::Replacement;
@@ -37,28 +37,28 @@ impl Ways {
         &self.entries
     }
 
-    pub(super) fn tell_next_use(&mut self, next: u64) {
-        self.replacement.tell_next_use(next);
+    pub(super) fn set_next_use(&mut self, next: u64) {
+        self.replacement.set_next_use(next);
     }
 
     pub(super) fn touch(&mut self, set: usize, line: u64, flags: u8) -> Option<u8> {
         let way = self.way_of(set, line)?;
         let entry = self.entries.get_mut(set * self.ways + way)?;
-        let had = Held::of(*entry).flags;
-        *entry = Held { line, flags: had & !PREFETCHED | flags }.entry();
+        let had = StoredLine::of(*entry).flags;
+        *entry = StoredLine { line, flags: had & !PREFETCHED | flags }.entry();
         self.replacement.touch(set, way);
         Some(had)
     }
 
     pub(super) fn probe(&self, set: usize, line: u64) -> Option<u8> {
         let way = self.way_of(set, line)?;
-        Some(Held::of(*self.entries.get(set * self.ways + way)?).flags)
+        Some(StoredLine::of(*self.entries.get(set * self.ways + way)?).flags)
     }
 
     pub(super) fn remove(&mut self, set: usize, line: u64) -> Option<u8> {
         let way = self.way_of(set, line)?;
         let entry = self.entries.get_mut(set * self.ways + way)?;
-        let had = Held::of(*entry).flags;
+        let had = StoredLine::of(*entry).flags;
         *entry = EMPTY;
         self.valid.set(set, way, false);
         self.replacement.leave(set, way);
@@ -75,23 +75,23 @@ impl Ways {
         }
     }
 
-    pub(super) fn insert(&mut self, set: usize, held: Held) -> Option<Held> {
+    pub(super) fn insert(&mut self, set: usize, stored: StoredLine) -> Option<StoredLine> {
         let (way, victim) = match self.valid.lowest_clear(set) {
             Some(way) => (way, None),
             None => {
                 let way = self.replacement.victim(set);
-                let gone = Held::of(*self.entries.get(set * self.ways + way)?);
+                let gone = StoredLine::of(*self.entries.get(set * self.ways + way)?);
                 self.replacement.leave(set, way);
                 (way, Some(gone))
             }
         };
-        *self.entries.get_mut(set * self.ways + way)? = held.entry();
+        *self.entries.get_mut(set * self.ways + way)? = stored.entry();
         self.valid.set(set, way, true);
         if let Some(places) = &mut self.places {
             if let Some(gone) = victim {
                 places.remove(&gone.line);
             }
-            places.insert(held.line, way);
+            places.insert(stored.line, way);
         }
         self.replacement.fill(set, way);
         victim

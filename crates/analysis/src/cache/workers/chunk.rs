@@ -1,4 +1,4 @@
-//! What is handed to all threads at once.
+//! A chunk of work, handed to all threads at once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::cache::simulation::{Batch, Cores, Partial, Record, Unit};
 pub(super) struct Chunk {
     /// Records in it.
     records: usize,
-    /// The records; none, where nobody wants them.
+    /// The records; empty where no unit needs them.
     accesses: Vec<Access>,
-    /// What is known of them.
+    /// Their fields.
     fields: Vec<u32>,
     places: Vec<u64>,
     only: Option<ThreadNumber>,
     cores: Arc<Cores>,
     /// Configurations that were gathered for.
     gathered: Vec<usize>,
-    /// What was gathered, by number of the configuration and of its shard.
+    /// The gathered ops, by number of the configuration and of its shard.
     shares: Vec<(usize, u64, Share)>,
 }
 
@@ -62,7 +62,7 @@ impl Chunk {
         self.records
     }
 
-    /// What the shards of a configuration have to do, empty at first.
+    /// The work for the shards of a configuration, empty at first.
     fn shares_of(&mut self, config_at: usize, shards: u64) -> &mut [(usize, u64, Share)] {
         let first = match self.shares.iter().position(|(of, ..)| *of == config_at) {
             Some(first) => first,
@@ -96,7 +96,7 @@ impl Chunk {
         }
     }
 
-    /// Takes what a format gathered of a thread, the only one there is.
+    /// Takes the accesses of a thread, the only one there is, that a format gathered.
     pub(super) fn take_gathered(&mut self, (config_at, shards): (usize, u64), gatherer: &Gatherer, only: ThreadNumber) {
         let shares = self.shares_of(config_at, shards);
         shares.iter_mut().for_each(|(_, shard, share)| share.push(gatherer.gathered(*shard)));
@@ -104,23 +104,23 @@ impl Chunk {
         self.only = Some(only);
     }
 
-    /// Counts records, and keeps them where they are wanted.
-    pub(super) fn count(&mut self, batch: Batch<'_>, is_whole: bool) {
+    /// Counts records, and keeps them where they are needed.
+    pub(super) fn count(&mut self, batch: Batch<'_>, is_complete: bool) {
         self.records += batch.accesses.len();
         self.only = batch.only;
         self.fields.extend_from_slice(batch.fields);
-        if is_whole {
+        if is_complete {
             self.accesses.extend_from_slice(batch.accesses);
             self.places.extend_from_slice(batch.places);
         }
     }
 
-    /// Says which thread runs on which core.
+    /// Sets which thread runs on which core.
     pub(super) fn set_cores(&mut self, cores: &Arc<Cores>) {
         self.cores = Arc::clone(cores);
     }
 
-    /// Has a unit work off what is its own.
+    /// Lets a unit process its own part.
     pub(super) fn run(&self, unit: &mut Unit, partial: &mut Vec<Partial>) {
         let Self { accesses, fields, places, cores, only, .. } = self;
         let batch = Batch { accesses, fields, places, cores, only: *only };
@@ -143,7 +143,7 @@ impl Chunk {
         }
     }
 
-    /// Empties it, and keeps its memory.
+    /// Empties it and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.records = 0;
         self.gathered.clear();

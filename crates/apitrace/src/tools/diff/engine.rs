@@ -295,7 +295,7 @@ mod names {
             self.0
         }
 
-        fn held_bytes(&self) -> usize {
+        fn buffered_bytes(&self) -> usize {
             size_of::<Self>()
         }
     }

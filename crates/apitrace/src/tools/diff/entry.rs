@@ -54,7 +54,7 @@ impl Record for Entry {
         self.hash
     }
 
-    fn held_bytes(&self) -> usize {
+    fn buffered_bytes(&self) -> usize {
         self.text.len() + size_of_val::<[Part]>(&self.parts) + size_of::<Self>()
     }
 }

@@ -33,7 +33,7 @@ impl Record for FrameRow {
         self.hash
     }
 
-    fn held_bytes(&self) -> usize {
+    fn buffered_bytes(&self) -> usize {
         size_of::<Self>()
     }
 }

@@ -228,7 +228,7 @@ impl Record for Word {
         hash(&self.0)
     }
 
-    fn held_bytes(&self) -> usize {
+    fn buffered_bytes(&self) -> usize {
         self.0.len()
     }
 }
@@ -308,7 +308,7 @@ impl Record for Placed {
         self.0
     }
 
-    fn held_bytes(&self) -> usize {
+    fn buffered_bytes(&self) -> usize {
         size_of::<Self>()
     }
 }

@@ -39,7 +39,7 @@ impl Consumer for Few {
             return Ok(false);
         }
         let entry = maker.entry();
-        self.bytes += entry.held_bytes();
+        self.bytes += entry.buffered_bytes();
         self.calls.push(entry);
         Ok(true)
     }

@@ -231,7 +231,7 @@ impl Consumer for Sender<'_> {
 
     fn call(&mut self, maker: &Maker) -> Result<bool, Error> {
         let entry = maker.entry();
-        self.bytes += anytrace_analysis::diff::Record::held_bytes(&entry);
+        self.bytes += anytrace_analysis::diff::Record::buffered_bytes(&entry);
         self.batch.push(entry);
         Ok(self.batch.len() < BATCH_CALLS && self.bytes < BATCH_BYTES || self.flush())
     }

@@ -8,7 +8,7 @@ mod text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anytrace_analysis::reuse::{Found, Parts, Reuse, ReuseOptions, Sample};
+use anytrace_analysis::reuse::{Parts, Reuse, ReuseOptions, ReuseResults, Sample};
 use clap::{Args, ValueEnum};
 
 use super::opening;
@@ -144,7 +144,7 @@ pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
     }
 }
 
-fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failure> {
+fn curves(file: &Path, options: &MrcArguments) -> Result<(ReuseResults, Verdict), Failure> {
     let is_sampled = options.sample.is_some() || options.sample_lines.is_some();
     // Where little is done with each byte, mapping pages and unmapping them costs more than copying them.
     let input = InputArguments { no_mmap: options.input.no_mmap || is_sampled, ..options.input.clone() };
@@ -169,7 +169,7 @@ fn curves(file: &Path, options: &MrcArguments) -> Result<(Found, Verdict), Failu
     Ok((reuse.finish(told.records), told.verdict))
 }
 
-fn print(file: &Path, found: &Found, options: &MrcArguments) -> Result<(), Failure> {
+fn print(file: &Path, found: &ReuseResults, options: &MrcArguments) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::new(terminal::stdout());
     let is_first = options.files.first().is_some_and(|first| first == file);
     match options.format {
@@ -187,7 +187,7 @@ fn print(file: &Path, found: &Found, options: &MrcArguments) -> Result<(), Failu
 
 impl MrcArguments {
     /// The parts to tell, where it is not said how many.
-    fn parts<'a>(&self, found: &'a Found, usual: usize) -> &'a [anytrace_analysis::reuse::Part] {
+    fn parts<'a>(&self, found: &'a ReuseResults, usual: usize) -> &'a [anytrace_analysis::reuse::Part] {
         let most = match self.top {
             None => usual,
             Some(0) => usize::MAX,

@@ -59,7 +59,7 @@ fn field_of(layout: &Layout, path: &str) -> Option<(u64, u64)> {
         full == path || full.trim_end_matches("[]") == path
     })?;
     let field = layout.fields.get(number)?;
-    Some((field.offset_bytes, field.whole_bytes()))
+    Some((field.offset_bytes, field.total_bytes()))
 }
 
 /// `struct A=field,newoffset;field,newoffset` a line; `#` begins a remark.
@@ -95,7 +95,7 @@ fn of_lines(text: &str, layouts: &mut dyn Layouts) -> Result<Vec<TypePlan>, Stri
 fn of_moves(name: &str, layout: &Layout, mut moves: Vec<Move>) -> Result<TypePlan, String> {
     let named: Vec<(u64, u64)> = moves.iter().map(|one| (one.from, one.from.saturating_add(one.bytes))).collect();
     for field in layout.fields.iter().filter(|field| field.parent.is_none()) {
-        let (from, bytes) = (field.offset_bytes, field.whole_bytes());
+        let (from, bytes) = (field.offset_bytes, field.total_bytes());
         let is_named = named.iter().any(|(start, end)| *start < from + bytes && *end > from);
         let is_doubled = moves.iter().any(|one| one.from < from + bytes && one.from + one.bytes > from);
         if bytes > 0 && !is_named && !is_doubled {

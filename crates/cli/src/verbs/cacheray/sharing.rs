@@ -7,7 +7,9 @@ mod text;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anytrace_analysis::sharing::{ALL_CORES, CORE_MAX, Cores, Found, LINE_BYTES_MAX, SETS_MAX, SharingOptions};
+use anytrace_analysis::sharing::{
+    ALL_CORES, CORE_MAX, Cores, LINE_BYTES_MAX, SETS_MAX, SharingOptions, SharingResults,
+};
 use anytrace_core::layout::Layouts;
 use clap::Args;
 
@@ -102,7 +104,7 @@ fn run_with(options: &SharingArguments, layouts: &mut dyn Layouts) -> Result<Ver
 }
 
 /// Why nothing can be said, in a sentence, where that is so.
-fn note(found: &Found) -> Option<String> {
+fn note(found: &SharingResults) -> Option<String> {
     match found.threads.as_slice() {
         [] => Some("no thread touches memory: nothing can be said about sharing".to_owned()),
         [(Some(0), _)] => Some(
@@ -123,7 +125,7 @@ fn thread(id: Option<u64>) -> String {
 }
 
 /// A core as people know it: by its threads.
-fn core_name(found: &Found, core: u32) -> String {
+fn core_name(found: &SharingResults, core: u32) -> String {
     if core == ALL_CORES {
         return "any".to_owned();
     }

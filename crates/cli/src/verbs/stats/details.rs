@@ -220,7 +220,7 @@ fn attributes(rows: &[AttributeRow], directory: &Directory) -> String {
         ("of", Align::Left),
     ]);
     for row in rows {
-        let (min, max) = match (row.whole_range, row.numbers) {
+        let (min, max) = match (row.integer_range, row.numbers) {
             (Some((min, max)), _) => (min.to_string(), max.to_string()),
             (None, 0) => Default::default(),
             _ => (row.range.0.to_string(), row.range.1.to_string()),

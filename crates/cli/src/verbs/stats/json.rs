@@ -215,7 +215,7 @@ fn attribute_list(events: &Events, directory: &Directory) -> Value {
             (_, Ok(number)) => json!(number),
             _ => json!(number.to_string()),
         };
-        let (min, max) = match (row.whole_range, row.numbers) {
+        let (min, max) = match (row.integer_range, row.numbers) {
             (Some((min, max)), _) => (whole(min), whole(max)),
             (None, 0) => (Value::Null, Value::Null),
             _ => (json!(row.range.0), json!(row.range.1)),

@@ -92,7 +92,7 @@ impl<'a> SpanEmitter<'a> {
         for (id, name) in (0..).zip(names.all()) {
             out.name(id, name, None)?;
         }
-        let (takes_whole, wants_identities) = (out.takes_whole(), out.wants_identities());
+        let (takes_whole, wants_identities) = (out.takes_complete(), out.wants_identities());
         let mut keys = Keys::new(names);
         let end_key = if takes_whole { keys.id(b"end", out)? } else { 0 };
         let kind = |name: &[u8]| std::str::from_utf8(name).map_or(Kind::User, runtime::kind_of);
@@ -289,7 +289,7 @@ impl<'a> SpanEmitter<'a> {
             self.flush()?;
         }
         let is_whole = self.takes_whole && kind != EdgeKind::Instant;
-        let flags = if is_whole { EdgeFlags::WHOLE } else { EdgeFlags::NONE };
+        let flags = if is_whole { EdgeFlags::COMPLETE } else { EdgeFlags::NONE };
         let (attributes, cpu) = ((0, 0), NO_CPU);
         self.batch.push(Edge { seq, time, track, name, attributes, cpu, kind, flags });
         Ok(())

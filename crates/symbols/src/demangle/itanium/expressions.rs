@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         self.operation(symbol, shape, is_global)
     }
 
-    /// Casts: `code type expression`. The outer `None` where there is none.
+    /// Casts: `code type expression`. The outer `None` means that there is no cast.
     fn cast(&mut self) -> Option<Option<Id>> {
         const CASTS: [(&str, &str); 4] =
             [("dc", "dynamic_cast<"), ("sc", "static_cast<"), ("cc", "const_cast<"), ("rc", "reinterpret_cast<")];
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Words around one operand. The outer `None` where there is none.
+    /// Operators with one operand, written as words. The outer `None` means that there is none.
     fn of_one(&mut self) -> Option<Option<Id>> {
         const OF_EXPRESSION: [(&str, &str, &str); 5] = [
             ("az", "alignof (", ")"),

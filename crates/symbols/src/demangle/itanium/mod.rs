@@ -1,8 +1,9 @@
-//! Names of C++ as compilers of the Itanium ABI mangle them (gcc and clang on all but Windows), printed as LLVM's tools
-//! do.
+//! Names of C++ as compilers of the Itanium ABI mangle them (gcc and clang except on Windows), printed as by LLVM's
+//! tools.
 //!
-//! A name is parsed into a graph and printed from it. A name of a few hundred bytes may describe one of gigabytes, or take
-//! years to print nothing: depth, nodes, steps and letters are bounded, and what goes beyond is given back as it was.
+//! A name is parsed into a graph and printed from it. A name of a few hundred bytes may describe one of gigabytes, or
+//! take years to print nothing: depth, nodes, steps and letters are bounded, and a name that exceeds them is returned
+//! unchanged.
 
 mod expressions;
 mod names;
@@ -15,9 +16,9 @@ mod types;
 use node::{Id, Node};
 use parser::Parser;
 
-/// The readable form of a name; `None` where it is none of C++, is damaged, or is too much.
+/// The readable form of a name; `None` where it is not a C++ name, is damaged, or exceeds a limit.
 pub(super) fn demangle(name: &str, bytes_max: usize) -> Option<String> {
-    // Darwin puts an underscore in front of everything, and three in front of what its blocks run.
+    // Darwin prefixes everything with an underscore, and functions that run its blocks with three.
     let mangled = name.strip_prefix("_Z").or_else(|| name.strip_prefix("__Z"));
     if let Some(mangled) = mangled {
         let mut parser = Parser::new(mangled);
@@ -41,7 +42,7 @@ pub(super) fn demangle(name: &str, bytes_max: usize) -> Option<String> {
     print::print(&parser.into_nodes(), root, bytes_max)
 }
 
-/// The name with what a compiler put behind it, from a point to the end.
+/// The name with the suffix that a compiler appended, from a point to the end.
 fn suffixed<'a>(parser: &mut Parser<'a>, root: Id) -> Option<Id> {
     match parser.rest() {
         "" => Some(root),

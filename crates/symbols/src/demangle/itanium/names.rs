@@ -3,9 +3,9 @@
 use super::node::{Function, Id, Node, Qualifiers, Reference};
 use super::parser::Parser;
 
-/// What the name of an encoding says of its type.
+/// What the name of an encoding implies about its type.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct NameState {
     /// Constructors, destructors and conversions have no result in their mangling.
     is_without_result: bool,
     /// A template's instance has one.
@@ -15,7 +15,7 @@ pub(super) struct State {
 }
 
 impl<'a> Parser<'a> {
-    /// A mangled name, behind its `_Z`.
+    /// A mangled name, after its `_Z`.
     pub(super) fn encoding(&mut self) -> Option<Id> {
         self.nest(|p| {
             let (levels, forward) = (std::mem::take(&mut p.levels), p.forward.len());
@@ -29,7 +29,7 @@ impl<'a> Parser<'a> {
         if matches!(self.look(), b'G' | b'T') {
             return self.special();
         }
-        let mut state = State::default();
+        let mut state = NameState::default();
         let name = self.name(Some(&mut state))?;
         self.resolve(forward)?;
         if self.is_at_end_of_encoding() {
@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
         matches!(self.look(), 0 | b'E' | b'.' | b'_')
     }
 
-    /// What compilers make besides functions.
+    /// Entities that compilers generate besides functions.
     fn special(&mut self) -> Option<Id> {
         const OF_TYPES: [(&str, &str); 4] =
             [("TV", "vtable for "), ("TT", "VTT for "), ("TI", "typeinfo for "), ("TS", "typeinfo name for ")];
@@ -75,11 +75,11 @@ impl<'a> Parser<'a> {
             self.call_offset()?;
             ("covariant return thunk to ", self.encoding()?)
         } else if self.eat("TC") {
-            let whole = self.a_type()?;
+            let complete = self.a_type()?;
             self.number();
             self.expect("_")?;
             let base = self.a_type()?;
-            return self.make(Node::Construction(base, whole));
+            return self.make(Node::Construction(base, complete));
         } else if self.eat("TW") {
             ("thread-local wrapper routine for ", self.name(None)?)
         } else if self.eat("TH") {
@@ -117,8 +117,8 @@ impl<'a> Parser<'a> {
         self.expect("_")
     }
 
-    /// A name; with `state` that of an encoding, whose template arguments its type may refer to.
-    pub(super) fn name(&mut self, state: Option<&mut State>) -> Option<Id> {
+    /// A name; with `state` that of an encoding, to whose template arguments its type may refer.
+    pub(super) fn name(&mut self, state: Option<&mut NameState>) -> Option<Id> {
         self.nest(|p| {
             if p.looks_at("N") {
                 return p.nested(state);
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn unscoped(&mut self, state: Option<&mut State>) -> Option<Id> {
+    fn unscoped(&mut self, state: Option<&mut NameState>) -> Option<Id> {
         let is_std = self.eat("St");
         self.eat("L");
         let name = self.unqualified(state, None)?;
@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
         self.make(Node::Nested(std, name))
     }
 
-    fn local(&mut self, state: Option<&mut State>) -> Option<Id> {
+    fn local(&mut self, state: Option<&mut NameState>) -> Option<Id> {
         self.expect("Z")?;
         let function = self.encoding()?;
         self.expect("E")?;
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
         self.make(Node::Nested(function, entity))
     }
 
-    /// Which of several of one name it is: not shown.
+    /// Skips the number that distinguishes entities of the same name; it is not shown.
     fn discriminator(&mut self) {
         let before = self.at;
         if self.eat("__") {
@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
         self.at = before;
     }
 
-    fn nested(&mut self, mut state: Option<&mut State>) -> Option<Id> {
+    fn nested(&mut self, mut state: Option<&mut NameState>) -> Option<Id> {
         self.expect("N")?;
         let qualifiers = self.qualifiers();
         let reference = self.reference_qualifier();
@@ -237,31 +237,31 @@ impl<'a> Parser<'a> {
             } else if self.looks_at("Dt") || self.looks_at("DT") {
                 self.decltype()?
             } else if matches!((self.look(), self.look_at(1)), (b'C', b'1'..=b'5' | b'I') | (b'D', b'0'..=b'5')) {
-                let (whole, part) = self.structor(so_far?, state.as_deref_mut())?;
-                so_far = Some(whole);
+                let (name, part) = self.structor(so_far?, state.as_deref_mut())?;
+                so_far = Some(name);
                 part
             } else {
                 self.unqualified(state.as_deref_mut(), so_far)?
             };
-            let whole = match so_far {
+            let name = match so_far {
                 Some(scope) => self.make(Node::Nested(scope, part))?,
                 None => part,
             };
             is_last_remembered = !(is_substitution && so_far.is_none());
-            so_far = Some(whole);
+            so_far = Some(name);
             if is_last_remembered {
-                self.remember(whole);
+                self.remember(name);
             }
         }
-        // The name itself is remembered by who asked for it, if it is a type.
+        // The caller remembers the name itself, if it is a type.
         if is_last_remembered {
             self.forget_last();
         }
         so_far
     }
 
-    /// A constructor or destructor of `scope`; gives the scope too, as it is written then.
-    fn structor(&mut self, scope: Id, state: Option<&mut State>) -> Option<(Id, Id)> {
+    /// A constructor or destructor of `scope`; also returns the scope, as it is written in that case.
+    fn structor(&mut self, scope: Id, state: Option<&mut NameState>) -> Option<(Id, Id)> {
         let scope = match *self.get(scope) {
             Node::Special(_, long, arguments) if !arguments.is_empty() => self.make(Node::Expanded(long, arguments))?,
             _ => scope,
@@ -281,7 +281,7 @@ impl<'a> Parser<'a> {
         Some((scope, self.tags(made)?))
     }
 
-    fn unqualified(&mut self, state: Option<&mut State>, _scope: Option<Id>) -> Option<Id> {
+    fn unqualified(&mut self, state: Option<&mut NameState>, _scope: Option<Id>) -> Option<Id> {
         let name = match self.look() {
             b'U' => self.unnamed()?,
             b'1'..=b'9' => self.source_name()?,
@@ -297,7 +297,7 @@ impl<'a> Parser<'a> {
         self.tags(name)
     }
 
-    /// Tags of the ABI behind a name.
+    /// Tags of the ABI after a name.
     pub(super) fn tags(&mut self, name: Id) -> Option<Id> {
         let mut name = name;
         while self.eat("B") {
@@ -408,7 +408,7 @@ impl<'a> Parser<'a> {
     }
 
     /// An operator's name.
-    fn operator_name(&mut self, state: Option<&mut State>) -> Option<Id> {
+    fn operator_name(&mut self, state: Option<&mut NameState>) -> Option<Id> {
         if self.eat("cv") {
             let (try_arguments, permit) = (self.tries_arguments, self.permits_forward);
             self.tries_arguments = false;

@@ -1,4 +1,4 @@
-//! What a mangled name describes: a graph of nodes, since substitutions refer to what was described before.
+//! The description in a mangled name: a graph of nodes, since substitutions refer to earlier parts.
 
 /// A node's number.
 pub(super) type Id = u32;
@@ -17,7 +17,7 @@ impl Qualifiers {
     }
 }
 
-/// What stands behind a member function's parameters, or is in a reference.
+/// The qualifiers after a member function's parameters, or in a reference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Reference {
     #[default]
@@ -33,7 +33,7 @@ pub(super) struct Function {
     pub(super) parameters: Vec<Id>,
     pub(super) qualifiers: Qualifiers,
     pub(super) reference: Reference,
-    /// `noexcept` and its kin, printed behind the rest.
+    /// `noexcept` and similar, printed after the rest.
     pub(super) exceptions: Option<Id>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Function {
 pub(super) enum Node<'a> {
     /// Text of the name itself, or a word.
     Text(&'a str),
-    /// `std::basic_string<char, …>` where its short name stood: the short name, what it is a template of, and the
+    /// `std::basic_string<char, …>` in place of its short name: the short name, the name of its template, and the
     /// arguments.
     Special(&'static str, &'static str, &'static str),
     /// The long form of a special substitution.
@@ -60,11 +60,11 @@ pub(super) enum Node<'a> {
     Pack(Vec<Id>),
     /// `…...`
     Expansion(Id),
-    /// A template parameter whose arguments come later; by number.
+    /// A template parameter whose arguments appear later; by number.
     Forward(usize),
-    /// The same once they have come.
+    /// The same once they are known.
     Forwarded(Id),
-    /// A prefix of words.
+    /// A prefix in words.
     Prefixed(&'static str, Id),
     /// `a-in-b`
     Construction(Id, Id),
@@ -72,7 +72,7 @@ pub(super) enum Node<'a> {
     Conversion(Id),
     /// `operator"" a`
     Literal(Id),
-    /// The class whose constructor or destructor it is.
+    /// The class of a constructor or destructor.
     Structor(Id, bool),
     /// `a[abi:b]`
     Tagged(Id, &'a str),
@@ -100,9 +100,9 @@ pub(super) enum Node<'a> {
     Binding(Vec<Id>),
     /// `a (.cold)`
     Suffixed(Id, &'a str),
-    /// Several parts, one behind the other.
+    /// Several parts, one after the other.
     Joined(Vec<Part>),
-    /// `(type)5`, `5u`: the type's words, or its suffix, and the number.
+    /// `(type)5`, `5u`: the type's name, or its suffix, and the number.
     Integer(&'static str, &'a str),
     /// `(Enum)5`
     Enumerator(Id, &'a str),

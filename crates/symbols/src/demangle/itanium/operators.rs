@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Prefix,
-    /// A prefix, or with `_` behind the code in an expression; else a postfix.
+    /// A prefix, or with `_` after the code in an expression; otherwise a postfix.
     Step,
     Binary,
     Member,
@@ -15,7 +15,7 @@ pub(super) enum Shape {
     Delete,
 }
 
-/// Code, name behind `operator`, shape.
+/// Code, name after `operator`, shape.
 const OPERATORS: [(&[u8; 2], &str, Shape); 51] = [
     (b"aN", "operator&=", Shape::Binary),
     (b"aS", "operator=", Shape::Binary),

@@ -1,4 +1,4 @@
-//! The parser's ground: its place in the name, its nodes, what was described before.
+//! The base of the parser: its place in the name, its nodes, the parts that substitutions can refer to.
 
 use super::node::{Id, Node, Qualifiers, Reference};
 
@@ -15,10 +15,10 @@ pub(super) struct Parser<'a> {
     remembered: Vec<Id>,
     /// What `T_` and its like refer to, by level: the first is of the encoding, others of lambdas around.
     pub(super) levels: Vec<Vec<Id>>,
-    /// References to template arguments that come later: [`Node::Forward`], until they are resolved.
+    /// References to template arguments that appear later: [`Node::Forward`], until they are resolved.
     pub(super) forward: Vec<Id>,
     pub(super) permits_forward: bool,
-    /// False in the type that a conversion leads to: template arguments behind it are the operator's.
+    /// False in the target type of a conversion: template arguments after it belong to the operator.
     pub(super) tries_arguments: bool,
     /// The level of the parameters of the lambda that is being described: they are `auto`.
     pub(super) lambda_level: Option<usize>,
@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
         self.nodes
     }
 
-    /// The byte here; 0 behind the end.
+    /// The byte here; 0 past the end.
     pub(super) fn look(&self) -> u8 {
         self.look_at(0)
     }
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         self.rest().starts_with(what)
     }
 
-    /// Goes past `what`, if it is here.
+    /// Consumes `what`, if it is here.
     pub(super) fn eat(&mut self, what: &str) -> bool {
         let is_here = self.looks_at(what);
         if is_here {
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
         self.remembered.pop();
     }
 
-    /// Gives the references made since `from` what they refer to.
+    /// Sets the targets of the references made since `from`.
     pub(super) fn resolve(&mut self, from: usize) -> Option<()> {
         for at in self.forward.drain(from.min(self.forward.len())..).collect::<Vec<_>>() {
             let Node::Forward(number) = *self.get(at) else { continue };
@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
             self.expect("_")?;
             number
         };
-        // The encoding's own arguments may stand behind the name that refers to them.
+        // The encoding's own arguments may appear after the name that refers to them.
         if self.permits_forward && level == 0 {
             let made = self.make(Node::Forward(number))?;
             self.forward.push(made);
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// `I…E`. Those of an encoding's own name are what its type's template parameters refer to.
+    /// `I…E`. The template parameters of an encoding's type refer to the arguments of its own name.
     pub(super) fn template_arguments(&mut self, are_own: bool) -> Option<Id> {
         self.nest(|p| {
             p.expect("I")?;

@@ -1,8 +1,8 @@
-//! Printing: C++'s declarations have parts to the left and to the right of what they declare.
+//! Printing: C++ declarations have parts to the left and to the right of the declared name.
 
 use super::node::{Function, Id, Node, Part, Qualifiers, Reference};
 
-/// Deepest nesting of what is printed.
+/// Deepest nesting that is printed.
 const DEPTH_MAX: u32 = 512;
 /// Most nodes that are visited.
 const STEPS_MAX: u32 = 1 << 20;
@@ -14,7 +14,7 @@ pub(super) fn print(nodes: &[Node<'_>], root: Id, bytes_max: usize) -> Option<St
     Some(printer.out)
 }
 
-/// The pack that is being expanded: none found yet, or which element of how many.
+/// The pack being expanded: none found yet, or which element of how many.
 #[derive(Debug, Clone, Copy)]
 enum Turn {
     Unknown,
@@ -31,13 +31,13 @@ struct Printer<'n> {
     pack: Option<Turn>,
 }
 
-/// What is to the right of a type.
+/// What is printed to the right of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Right {
     Nothing,
     Array,
     Function,
-    /// Something else, as behind a pointer to an array.
+    /// Something else, as after a pointer to an array.
     Other,
 }
 
@@ -75,7 +75,7 @@ impl<'n> Printer<'n> {
         Some(())
     }
 
-    /// The element of a pack whose turn it is.
+    /// The current element of a pack.
     fn element(&mut self, elements: &[Id]) -> Option<Id> {
         let turn = self.pack.get_or_insert(Turn::Unknown);
         if let Turn::Unknown = turn {
@@ -87,7 +87,7 @@ impl<'n> Printer<'n> {
         }
     }
 
-    /// With commas between; what prints nothing, as an empty pack, has none.
+    /// Separated by commas; an element that prints nothing, such as an empty pack, gets none.
     fn list(&mut self, ids: &[Id]) -> Option<()> {
         let mut is_first = true;
         for id in ids {
@@ -153,11 +153,11 @@ impl<'n> Printer<'n> {
                 self.put(word)?;
                 self.print(*inner)
             }
-            Node::Construction(base, whole) => {
+            Node::Construction(base, complete) => {
                 self.put("construction vtable for ")?;
                 self.print(*base)?;
                 self.put("-in-")?;
-                self.print(*whole)
+                self.print(*complete)
             }
             Node::Conversion(to) => {
                 self.put("operator ")?;
@@ -361,7 +361,7 @@ impl<'n> Printer<'n> {
         words.into_iter().filter(|(is, _)| *is).try_for_each(|(_, word)| self.put(word))
     }
 
-    /// Between what a pointer points to and its star.
+    /// Prints what is between the target type of a pointer and its star.
     fn open(&mut self, to: Id, plain: &str, star: &str) -> Option<()> {
         let bracket = match self.is_right(to)? {
             // Of members' pointers the arrays have no blank before their bracket, as in LLVM.
@@ -380,7 +380,7 @@ impl<'n> Printer<'n> {
         self.right(to)
     }
 
-    /// What a type has to its right.
+    /// Whether a type has a part to its right.
     fn is_right(&mut self, id: Id) -> Option<Right> {
         let mut at = id;
         let mut is_behind_pointer = false;
@@ -440,7 +440,7 @@ impl<'n> Printer<'n> {
         let start = self.out.len();
         self.print(inner)?;
         match self.pack {
-            // There is no pack in it.
+            // It contains no pack.
             Some(Turn::Unknown) | None => self.put("...")?,
             Some(Turn::Element(_, 0)) => self.out.truncate(start),
             Some(Turn::Element(_, count)) => {
@@ -493,7 +493,7 @@ impl<'n> Printer<'n> {
     }
 
     fn integer(&mut self, of: &str, number: &str) -> Option<()> {
-        // Short words are suffixes.
+        // Short names are suffixes.
         if of.len() <= 3 {
             self.number(number)?;
             return self.put(of);

@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
             }
             if p.look() == b'S' && p.look_at(1) != b't' {
                 let name = p.substitution()?;
-                // A substitution by itself is no new candidate.
+                // A lone substitution is not a new candidate.
                 if !(p.looks_at("I") && p.tries_arguments) {
                     return Some(name);
                 }

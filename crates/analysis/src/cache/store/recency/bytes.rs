@@ -11,7 +11,7 @@ pub(in crate::cache) trait Bytes: Copy + Default + std::fmt::Debug {
     /// 0, 1, 2 and so on.
     const COUNTED: Self;
 
-    /// The highest bit of each byte that is equal. A byte behind such a one may be set wrongly.
+    /// The highest bit of each byte that is equal. A byte after such a one may be set wrongly.
     fn equal(self, byte: u8) -> Self;
 
     /// Of the bits of [`Self::equal`], that of the one at a place alone.
@@ -35,10 +35,10 @@ pub(in crate::cache) trait Bytes: Copy + Default + std::fmt::Debug {
     /// The byte at a place.
     fn get(self, place: usize) -> u8;
 
-    /// The list with the last of the bytes that have bits in `up_to` taken out, and `byte` put in front.
+    /// The list with the last of the bytes that have bits in `up_to` removed, and `byte` put first.
     fn moved_first(self, up_to: Self, byte: u8) -> Self;
 
-    /// The list with the byte at a place taken out, and `byte` put in at place `last` behind it.
+    /// The list with the byte at a place removed, and `byte` inserted at place `last` after it.
     fn moved_last(self, place: usize, last: usize, byte: u8) -> Self;
 }
 

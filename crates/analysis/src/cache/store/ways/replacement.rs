@@ -8,13 +8,13 @@ use crate::cache::config::{Geometry, Policy};
 /// Seed of the generator of the random policy.
 const SEED: u64 = 88_172_645_463_325_252;
 
-/// Of so many fills BRRIP places one as SRRIP does (Jaleel et al., ISCA 2010: a low probability such as 1/32).
+/// Of this many fills BRRIP places one as SRRIP does (Jaleel et al., ISCA 2010: a low probability such as 1/32).
 const LONG_FILLS: u64 = 32;
 
-/// Intervals that RRIP tells apart: two bits.
+/// Intervals that RRIP distinguishes: two bits.
 const INTERVALS: usize = 4;
 
-/// What a policy remembers of the ways.
+/// The state of a policy for the ways.
 #[derive(Debug, Clone)]
 pub(super) enum Replacement {
     Tree(Tree),
@@ -74,7 +74,7 @@ impl Replacement {
         }
     }
 
-    pub(super) fn tell_next_use(&mut self, next: u64) {
+    pub(super) fn set_next_use(&mut self, next: u64) {
         if let Self::Future(future) = self {
             future.next = next;
         }
@@ -130,8 +130,8 @@ impl BitLru {
 
 /// Re-reference intervals of two bits.
 ///
-/// There is a set of ways for each interval, so that the lowest way of one is found at once. Where all ways grow older
-/// the sets change their names.
+/// There is a set of ways for each interval, so that the lowest way of one is found at once. Where all ways age, the
+/// sets exchange their names.
 #[derive(Debug, Clone)]
 pub(super) struct Rrip {
     intervals: [Bits; INTERVALS],
@@ -198,7 +198,7 @@ impl Random {
     }
 }
 
-/// When each way is used next; what is used last has to go (Belady 1966).
+/// The next use of each way; the latest one is evicted (Belady 1966).
 #[derive(Debug, Clone)]
 pub(super) struct Future {
     ways: usize,

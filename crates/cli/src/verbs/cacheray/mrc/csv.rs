@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Curve, Found, WorkingSet};
+use anytrace_analysis::reuse::{Curve, ReuseResults, WorkingSet};
 
 use super::MrcArguments;
 
 pub(super) fn write(
     file: &Path,
-    found: &Found,
+    found: &ReuseResults,
     options: &MrcArguments,
     is_first: bool,
     out: &mut dyn Write,

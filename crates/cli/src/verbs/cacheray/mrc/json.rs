@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Curve, Found, WorkingSet};
+use anytrace_analysis::reuse::{Curve, ReuseResults, WorkingSet};
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
 use super::{ByArgument, MrcArguments};
 
 /// One trace's object. What was not asked for is not there.
-pub(super) fn object(file: &Path, found: &Found, options: &MrcArguments) -> Value {
+pub(super) fn object(file: &Path, found: &ReuseResults, options: &MrcArguments) -> Value {
     let mut object = json!({ "version": VERSION });
     if options.files.len() > 1 {
         object["file"] = file.display().to_string().into();

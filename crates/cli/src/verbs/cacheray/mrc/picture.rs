@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Curve, Found};
+use anytrace_analysis::reuse::{Curve, ReuseResults};
 use anytrace_export::curves::{Chart, LINES_MAX, Line, svg};
 use anytrace_export::plot::{Panel, Series};
 
@@ -12,7 +12,7 @@ use super::MrcArguments;
 /// Most points of a line for each doubling of the size.
 const POINTS_PER_DOUBLING: u32 = 24;
 
-pub(super) fn draw(file: &Path, found: &Found, options: &MrcArguments, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn draw(file: &Path, found: &ReuseResults, options: &MrcArguments, out: &mut dyn Write) -> io::Result<()> {
     let line = |name: &str, curve: &Curve| Line { name: name.to_owned(), points: points(curve, found.line_bytes) };
     let mut lines = vec![line("all", &found.curve)];
     lines.extend(options.parts(found, LINES_MAX - 1).iter().map(|part| line(&part.name, &part.curve)));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anytrace_analysis::reuse::{Found, WorkingSet};
+use anytrace_analysis::reuse::{ReuseResults, WorkingSet};
 use anytrace_core::text;
 use anytrace_export::curves::size;
 
@@ -15,7 +15,7 @@ use crate::units::{counted, grouped, percent};
 /// Most parts and phases shown.
 const ROWS_MAX: usize = 20;
 
-pub(super) fn write(file: &Path, found: &Found, options: &MrcArguments, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(file: &Path, found: &ReuseResults, options: &MrcArguments, out: &mut dyn Write) -> io::Result<()> {
     let curve = &found.curve;
     let bytes = |lines: u64| size(lines.saturating_mul(found.line_bytes));
     let about = if found.sampled.is_some() { "about " } else { "" };
@@ -48,7 +48,7 @@ pub(super) fn write(file: &Path, found: &Found, options: &MrcArguments, out: &mu
     Ok(())
 }
 
-fn sizes(found: &Found, options: &MrcArguments) -> Table {
+fn sizes(found: &ReuseResults, options: &MrcArguments) -> Table {
     let curve = &found.curve;
     let mut table = Table::new(&[
         ("cache", Align::Right),
@@ -82,7 +82,7 @@ fn sizes(found: &Found, options: &MrcArguments) -> Table {
 }
 
 /// Sizes worth a column: those marked and a few smaller ones.
-fn columns(found: &Found, options: &MrcArguments) -> Vec<(String, u64)> {
+fn columns(found: &ReuseResults, options: &MrcArguments) -> Vec<(String, u64)> {
     let mut columns: Vec<(String, u64)> =
         [1 << 10, 4 << 10, 256 << 10].map(|bytes: u64| (size(bytes), bytes)).into_iter().collect();
     columns.extend(options.mark.iter().map(|(name, bytes)| (name.clone(), *bytes)));
@@ -90,7 +90,7 @@ fn columns(found: &Found, options: &MrcArguments) -> Vec<(String, u64)> {
     columns.into_iter().map(|(name, bytes)| (name, (bytes / found.line_bytes).max(1))).collect()
 }
 
-fn parts(found: &Found, options: &MrcArguments, out: &mut dyn Write) -> io::Result<()> {
+fn parts(found: &ReuseResults, options: &MrcArguments, out: &mut dyn Write) -> io::Result<()> {
     let columns = columns(found, options);
     let what = if options.by == Some(super::ByArgument::Type) { "type" } else { "thread" };
     let mut heading = vec![("accesses", Align::Right), ("lines first", Align::Right)];
@@ -113,7 +113,7 @@ fn parts(found: &Found, options: &MrcArguments, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
-fn windows(found: &Found, working_set: &WorkingSet, out: &mut dyn Write) -> io::Result<()> {
+fn windows(found: &ReuseResults, working_set: &WorkingSet, out: &mut dyn Write) -> io::Result<()> {
     let bytes = |lines: f64| size((lines * found.line_bytes as f64).round() as u64);
     let right = |name| (name, Align::Right);
     let mut table = Table::new(&[right("records"), right("lines"), right("bytes")]);

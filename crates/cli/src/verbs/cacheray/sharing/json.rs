@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anytrace_analysis::sharing::{ALL_CORES, ContendedLine, Found, MesiStats, Pair, Tried};
+use anytrace_analysis::sharing::{ALL_CORES, ContendedLine, MesiStats, Pair, SharingResults, Tried};
 use anytrace_export::json::VERSION;
 use serde_json::{Map, Value, json};
 
@@ -66,7 +66,7 @@ fn address(address: u64) -> String {
     format!("{address:#x}")
 }
 
-fn contended(line: &ContendedLine, found: &Found, by: &str) -> Value {
+fn contended(line: &ContendedLine, found: &SharingResults, by: &str) -> Value {
     let cores = line.cores.iter().map(|core| {
         let key = if by == "threads" { core_name(found, core.core) } else { core.core.to_string() };
         let counts = json!({

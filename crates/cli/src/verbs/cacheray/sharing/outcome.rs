@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anytrace_analysis::interleave::{Interleaved, Interleaver, Schedule};
 use anytrace_analysis::runs::{RunLengths, Runs};
-use anytrace_analysis::sharing::{Found, Sharing, SharingOptions, Tried, try_all};
+use anytrace_analysis::sharing::{Sharing, SharingOptions, SharingResults, Tried, try_all};
 use anytrace_core::access::DataOnly;
 use anytrace_core::layout::{Layout, Layouts};
 use anytrace_core::{AccessSink, Collect, Error, text};
@@ -19,7 +19,7 @@ use crate::{Verdict, paint};
 /// One trace's result.
 pub(super) struct Outcome {
     /// Of the order with most false sharing.
-    pub(super) found: Found,
+    pub(super) found: SharingResults,
     /// That order.
     pub(super) schedule: Schedule,
     /// Every order's counts, that of the trace first.
@@ -41,7 +41,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    fn of(schedule: Schedule, found: &Found) -> Self {
+    fn of(schedule: Schedule, found: &SharingResults) -> Self {
         let stats = &found.stats;
         Self {
             schedule,
@@ -107,10 +107,10 @@ pub(super) fn find(
         (told, runs, interleaver.finish().map_err(|error| Failure::of(&name, &error))?)
     };
     options.schedules.complain(&name, &runs, &interleaved);
-    let found: Vec<Found> = engines.into_iter().map(Sharing::finish).collect();
+    let found: Vec<SharingResults> = engines.into_iter().map(Sharing::finish).collect();
     drop(types);
     let counts: Vec<Counts> = schedules.iter().zip(&found).map(|(one, found)| Counts::of(*one, found)).collect();
-    let cost = |(at, one): &(usize, Found)| (one.false_misses(), one.true_misses, std::cmp::Reverse(*at));
+    let cost = |(at, one): &(usize, SharingResults)| (one.false_misses(), one.true_misses, std::cmp::Reverse(*at));
     let worst = found.into_iter().enumerate().max_by_key(cost);
     let (at, found) = worst.expect("the order of the trace is always simulated");
     let schedule = schedules.get(at).copied().unwrap_or(Schedule::Recorded);
@@ -123,7 +123,7 @@ fn try_changes(
     file: &Path,
     options: &SharingArguments,
     (model, schedule): (&SharingOptions, Schedule),
-    found: &Found,
+    found: &SharingResults,
     layouts: &mut dyn Layouts,
 ) -> Result<Option<Vec<Tried>>, Failure> {
     if found.proposals.is_empty() {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use anytrace_analysis::sharing::{ContendedLine, Found};
+use anytrace_analysis::sharing::{ContendedLine, SharingResults};
 use anytrace_core::text;
 use anytrace_export::curves::size;
 
@@ -94,7 +94,7 @@ fn marks(has_atomics: bool, has_straddles: bool) -> &'static str {
     }
 }
 
-fn pairs(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+fn pairs(found: &SharingResults, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
     let who = if options.is_by_thread() { "thread" } else { "core" };
     let mut table = Table::new(&[
         ("false", Align::Right),
@@ -134,7 +134,7 @@ fn more(count: usize, out: &mut dyn Write) -> io::Result<()> {
     if count > 0 { writeln!(out, "  … {count} more (--top)") } else { Ok(()) }
 }
 
-fn lines(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
+fn lines(found: &SharingResults, options: &SharingArguments, out: &mut dyn Write) -> io::Result<()> {
     let right = |name| (name, Align::Right);
     let who = if options.is_by_thread() { "threads" } else { "cores" };
     let mut table = Table::new(&[
@@ -166,7 +166,7 @@ fn lines(found: &Found, options: &SharingArguments, out: &mut dyn Write) -> io::
     more(found.contended.len() - shown.len(), out)
 }
 
-fn cores(line: &ContendedLine, found: &Found) -> String {
+fn cores(line: &ContendedLine, found: &SharingResults) -> String {
     let names: Vec<_> = line.cores.iter().take(NAMED_MAX).map(|core| core_name(found, core.core)).collect();
     let more = line.cores.len() - names.len();
     let names = names.join(", ");

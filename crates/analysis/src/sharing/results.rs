@@ -1,4 +1,4 @@
-//! What is found of lines that cores take from each other.
+//! The result: lines that cores take from each other.
 
 use super::pairs::Pair;
 use super::proposals::Proposal;
@@ -17,7 +17,7 @@ pub struct MesiStats {
     pub write_misses: u64,
     /// Lines that had to go for others.
     pub evictions: u64,
-    /// What cores did to each other's copies.
+    /// Coherence between the cores' copies.
     pub coherence: CoherenceCounts,
 }
 
@@ -35,7 +35,7 @@ impl MesiStats {
     }
 }
 
-/// What a core did with a line.
+/// The accesses of a core to a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineCore {
     /// The core's number.
@@ -57,7 +57,7 @@ pub struct ContendedLine {
     pub line: u64,
     /// The cores that touched it, by number.
     pub cores: Vec<LineCore>,
-    /// Misses after another's write, of which no access before the next loss touched what others had written.
+    /// Misses after a write by another core, where no access before the next loss touched what others had written.
     pub false_misses: u64,
     /// Misses of which one did.
     pub true_misses: u64,
@@ -90,9 +90,9 @@ impl ContendedLine {
     }
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SharingResults {
     /// The machine.
     pub line_bytes: u64,
     /// Bytes of each core's cache.
@@ -101,28 +101,28 @@ pub struct Found {
     pub ways: u64,
     /// Threads that touched memory: their ids, `None` for those beyond the limit; and the core of each.
     pub threads: Vec<(Option<u64>, u32)>,
-    /// What the model counts; true and false sharing there by the first access of each miss.
+    /// The counters of the model; there true and false sharing are decided by the first access of each miss.
     pub stats: MesiStats,
-    /// Coherence misses that are true sharing by the accesses of the copy's whole lifetime.
+    /// Coherence misses that are true sharing by the accesses of the copy's entire lifetime.
     pub true_misses: u64,
     /// Distinct lines.
     pub lines: u64,
     /// Lines that several cores touched.
     pub lines_shared: u64,
-    /// Lines that cores took from each other, the dearest first.
+    /// Lines that cores took from each other, the most expensive first.
     pub contended: Vec<ContendedLine>,
     /// Pairs of fields and threads, the dearest first.
     pub pairs: Vec<Pair>,
     /// Changes worth trying, those about most false sharing first.
     pub proposals: Vec<Proposal>,
-    /// How often pairs beyond the limit of those counted cost something.
+    /// How often pairs beyond the limit of those counted had a cost.
     pub other_pairs: u64,
     /// Accesses of no bytes.
     pub zero_size: u64,
 }
 
-impl Found {
-    /// Coherence misses that are false sharing by the accesses of the copy's whole lifetime.
+impl SharingResults {
+    /// Coherence misses that are false sharing by the accesses of the copy's entire lifetime.
     pub fn false_misses(&self) -> u64 {
         self.stats.coherence.coherence_misses - self.true_misses
     }

@@ -1,18 +1,18 @@
-//! Where damage really began, when an unknown tag is only its late sign.
+//! Finds where damage really began, when an unknown tag is only its late symptom.
 //!
-//! Bytes lost inside a record put every later one out of step. Most bytes are zero or small, so many of
-//! the misread records have known tags, until one has not. Records out of step are implausible, and the
-//! true ones can be read among them: both together, and nothing less, tell them from odd records.
+//! Bytes lost inside a record put all later ones out of step. Most bytes are zero or small, so many of the misread
+//! records have known tags, until one does not. Records out of step are implausible, and the true ones can be read
+//! among them: only both together distinguish them from odd records.
 
-use crate::familiar::Familiar;
+use crate::likeness::Likeness;
 use crate::parse::parse;
 use crate::record::Layout;
-use crate::resync::{Found, ODD_MAX, Trust, find};
+use crate::resync::{ODD_MAX, Resume, Trust, find};
 
-/// How far before an unknown tag damage is looked for.
+/// How far before an unknown tag damage is searched.
 pub(crate) const BYTES: usize = 4096;
 
-/// So many records of the usual kind one after another were read in step.
+/// This many consecutive ordinary records were read in step.
 const IN_STEP: usize = 4;
 
 /// Lower scores are out of character.
@@ -21,7 +21,7 @@ const SCORE_MIN: u32 = 4;
 /// Fewest plausible records that replace others at the end of the data.
 const RECORDS_MIN: usize = 4;
 
-/// What stands before the place where framing ends.
+/// The records before the place where framing ends.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
     /// Where the records begin, up to [`BYTES`] back, in order.
@@ -44,31 +44,31 @@ impl Before {
         Self { starts }
     }
 
-    /// Adds what the records up to `end` look like.
-    pub(crate) fn teach(&self, familiar: &mut Familiar, window: &[u8], end: usize, layout: Layout) {
+    /// Lets `likeness` learn from the records up to `end`.
+    pub(crate) fn teach(&self, likeness: &mut Likeness, window: &[u8], end: usize, layout: Layout) {
         for &at in self.starts.iter().take_while(|at| **at < end) {
             if let Some(Ok((record, _))) = window.get(at..).map(|rest| parse(rest, layout)) {
-                familiar.learn(&record, layout);
+                likeness.learn(&record, layout);
             }
         }
     }
 
-    /// The record in which reading fell out of step and how many were misread from there to `end`, where
-    /// framing ends; or `None`, where the records before `end` stand as they were read.
+    /// The record in which reading fell out of step and how many were misread from there to `end`, where framing ends;
+    /// or `None`, where the records before `end` were read correctly.
     pub(crate) fn out_of_step(
         &self,
         window: &[u8],
         end: usize,
         is_end: bool,
         layout: Layout,
-        familiar: &Familiar,
+        likeness: &Likeness,
     ) -> Option<(usize, usize)> {
-        let mut trust = Trust { layout, familiar: familiar.clone() };
+        let mut trust = Trust { layout, likeness: likeness.clone() };
         let middle = self.starts.get(self.starts.len() / 2).copied().unwrap_or(0);
-        self.teach(&mut trust.familiar, window, middle, layout);
+        self.teach(&mut trust.likeness, window, middle, layout);
         let first = self.first_odd(window, &trust)?;
         let mut from = 1;
-        while let Found::At(found) = find(window.get(first..)?, from, is_end, &trust) {
+        while let Resume::At(found) = find(window.get(first..)?, from, is_end, &trust) {
             let found = first + found;
             if found >= end {
                 return None;
@@ -84,13 +84,13 @@ impl Before {
         None
     }
 
-    /// The first record of those out of character that lead to the end.
+    /// The first of the atypical records that lead to the end.
     fn first_odd(&self, window: &[u8], trust: &Trust) -> Option<usize> {
         let mut first = None;
         let mut in_step = 0;
         for &at in self.starts.iter().rev() {
             let (record, _) = parse(window.get(at..)?, trust.layout).ok()?;
-            if trust.familiar.score(&record, trust.layout) < SCORE_MIN {
+            if trust.likeness.score(&record, trust.layout) < SCORE_MIN {
                 first = Some(at);
                 in_step = 0;
             } else {
@@ -104,14 +104,14 @@ impl Before {
     }
 }
 
-/// True when records from `at` on lead past `end`, or whole ones to the end of the data, with few odd ones.
+/// True when records from `at` on lead past `end`, or complete ones to the end of the data, with few odd ones.
 fn outlasts(window: &[u8], mut at: usize, end: usize, trust: &Trust) -> bool {
     let (mut records, mut odd) = (0, 0);
     while at <= end {
         let Some(rest) = window.get(at..).filter(|rest| !rest.is_empty()) else { return records >= RECORDS_MIN };
         let Ok((record, used)) = parse(rest, trust.layout) else { return false };
         records += 1;
-        odd += usize::from(!trust.familiar.is_plausible(&record, trust.layout));
+        odd += usize::from(!trust.likeness.is_plausible(&record, trust.layout));
         at += used;
     }
     odd <= ODD_MAX.max(records / 8)
@@ -121,7 +121,7 @@ fn outlasts(window: &[u8], mut at: usize, end: usize, trust: &Trust) -> bool {
 fn is_better(window: &[u8], (found, end): (usize, usize), misread: &[usize], trust: &Trust) -> bool {
     let score = |at: usize| {
         let (record, used) = parse(window.get(at..)?, trust.layout).ok()?;
-        Some((u64::from(trust.familiar.score(&record, trust.layout)), used))
+        Some((u64::from(trust.likeness.score(&record, trust.layout)), used))
     };
     let old: u64 = misread.iter().filter_map(|at| score(*at)).map(|(score, _)| score).sum();
     let (mut new, mut records, mut at) = (0, 0, found);

@@ -1,7 +1,6 @@
-//! The two doors every format has: [`Format`] and [`Trace`].
+//! The two entry points of every format: [`Format`] and [`Trace`].
 //!
-//! Virtual calls happen here once a file; behind the doors everything is the format's own borrowed
-//! record.
+//! Virtual calls happen here, once per file; inside a format everything is its own borrowed record.
 
 use std::io::Write;
 
@@ -11,7 +10,7 @@ use crate::{
     SpanOptions, SpanSink, Summary, Target, TargetOptions, jsonl,
 };
 
-/// A trace format: what it is called, how to recognise it, how to open it.
+/// A trace format: its name, how to recognise it, how to open it.
 pub trait Format: Sync {
     /// Short lower-case name: `xray`.
     fn name(&self) -> &'static str;
@@ -25,30 +24,30 @@ pub trait Format: Sync {
     /// Every rule a diagnostic of this format may name, except those of [`crate::layer_rules`].
     fn rules(&self) -> &'static [&'static Rule];
 
-    /// What `convert --to` takes for this format, with a line of help each. `jsonl` is among them; the
-    /// first is the format's own name: the source's own form.
+    /// What `convert --to` accepts for this format, with a line of help each. `jsonl` is among them; the first is the
+    /// format's own name: the source's own form.
     fn targets(&self) -> &'static [(&'static str, &'static str)];
 
-    /// Extensions that files of this format usually have, without the dot; `bin.log` is one. They decide between formats
-    /// whose contents are equally sure, and choose the form where `convert` writes a file of such a name.
+    /// Usual extensions of files of this format, without the dot; `bin.log` is one. They decide between formats whose
+    /// probes are equally sure, and choose the form where `convert` writes a file with such a name.
     fn extensions(&self) -> &'static [&'static str];
 
-    /// True when writing this form (`None`: the format's usual one) goes back to bytes already written; other forms can
-    /// be written to a pipe as they come.
+    /// True when writing this form (`None`: the format's usual one) patches bytes already written; other forms can be
+    /// written to a pipe.
     fn patches(&self, _to: Option<&str>) -> bool {
         false
     }
 
-    /// Looks at the head and says how sure it is. Allocates nothing that depends on input.
+    /// Looks at the head and returns how sure it is. Allocates nothing that depends on input.
     fn probe(&self, head: &Head<'_>) -> Confidence;
 
-    /// Opens a trace. A known format in an unknown version opens: its verbs report it and read no further.
+    /// Opens a trace. A known format in an unknown version opens: its verbs report the version and read no further.
     ///
     /// # Errors
     /// Usage errors (an option the format does not have) and I/O. Damage is reported by the verbs.
     fn open(&self, input: Input, options: &OpenOptions) -> Result<Box<dyn Trace>, Error>;
 
-    /// Reads files that name what a trace has only numbers for: programs with an instrumentation map, and the like.
+    /// Reads files that name what a trace has only numbers for: programs with an instrumentation map, for example.
     ///
     /// # Errors
     /// [`crate::Kind::Usage`] where the format's traces need no such files; I/O; malformed files.
@@ -56,12 +55,12 @@ pub trait Format: Sync {
         Err(Error::usage(format!("--instr-map means nothing for {} traces", self.name())))
     }
 
-    /// True when traces of this format can be told as spans, by [`Trace::spans`].
+    /// True when [`Trace::spans`] works for traces of this format.
     fn has_spans(&self) -> bool {
         false
     }
 
-    /// True when traces of this format can be told as memory accesses, by [`Trace::accesses`].
+    /// True when [`Trace::accesses`] works for traces of this format.
     fn has_accesses(&self) -> bool {
         false
     }
@@ -95,34 +94,34 @@ pub struct ImportOptions<'a> {
 
 /// An opened trace. Every verb is one pass over the input and consumes it, so all of them work on a pipe.
 ///
-/// Damage goes to the sink, located; what can be read after it is read.
+/// Damage goes to the sink, with its place; everything readable after it is read.
 pub trait Trace: Send {
-    /// Counts everything. Reports damage (grammar), not rules beyond it.
+    /// Counts everything. Reports damage (grammar), not the rules beyond it.
     ///
     /// # Errors
     /// I/O, limits, or what the sink returns.
     fn info(self: Box<Self>, sink: &mut dyn Sink) -> Result<Info, Error>;
 
-    /// Prints records in wire order, one a line.
+    /// Prints records in the order of the file, one per line.
     ///
     /// # Errors
     /// As [`Self::info`], and when `out` fails.
     fn dump(self: Box<Self>, options: &DumpOptions, out: &mut dyn Write, sink: &mut dyn Sink)
     -> Result<Summary, Error>;
 
-    /// Reports every breach of the format's rules: grammar, order, pairing and what else its page names.
+    /// Reports every violation of the format's rules: grammar, order, pairing and whatever else its page names.
     ///
     /// # Errors
     /// As [`Self::info`].
     fn check(self: Box<Self>, sink: &mut dyn Sink) -> Result<Summary, Error>;
 
-    /// Writes the trace again: the same, repaired, or a part, in the form the plan asks for.
+    /// Writes the trace again: unchanged, repaired or in part, in the form the plan asks for.
     ///
     /// # Errors
     /// As [`Self::info`]; [`crate::Kind::Unsupported`] when the target form cannot hold a record.
     fn rewrite(self: Box<Self>, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Sink) -> Result<Outcome, Error>;
 
-    /// Tells the trace as spans: for statistics, flame graphs, timelines and the outputs of other viewers.
+    /// Emits the trace as spans: for statistics, flame graphs, timelines and the outputs for other viewers.
     ///
     /// # Errors
     /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are no intervals.
@@ -135,8 +134,8 @@ pub trait Trace: Send {
         Err(Error::unsupported("traces of this format have no spans that can be shown"))
     }
 
-    /// Tells the trace as memory accesses: for cache simulation, miss-ratio curves and what else asks who touched
-    /// which address.
+    /// Emits the trace as memory accesses: for cache simulation, miss-ratio curves and every other analysis of who
+    /// touched which address.
     ///
     /// # Errors
     /// As [`Self::info`]; [`crate::Kind::Unsupported`] for formats whose records are no accesses.

@@ -1,4 +1,4 @@
-//! What the records before damage look like: the measure for those that may follow it.
+//! The appearance of the records before damage: the measure for those that may follow it.
 
 use crate::record::{Body, Layout, Record, Tag, Width, is_canonical, is_usual_size};
 
@@ -9,20 +9,20 @@ pub(crate) const NAME_BYTES_MAX: usize = 4096;
 const THREADS_MAX: usize = 16;
 const PIECES_MAX: usize = 64;
 
-/// A thread id beyond 32 bits is believed once it was seen so often.
+/// A thread id beyond 32 bits is accepted once it was seen this often.
 const LARGE_THREAD_MIN: u32 = 4;
 
-/// The score of a record that is in every way like those before it.
+/// The score of a record that resembles the earlier ones in every way.
 pub(crate) const LIKE_OTHERS: u32 = 7;
 
 /// Threads and places seen lately.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Familiar {
+pub(crate) struct Likeness {
     threads: Vec<(u64, u32)>,
     pieces: Vec<u64>,
 }
 
-impl Familiar {
+impl Likeness {
     /// Learns from a record that was read.
     pub(crate) fn learn(&mut self, record: &Record<'_>, layout: Layout) {
         if !has_plausible_fields(record, layout) {
@@ -53,12 +53,12 @@ impl Familiar {
         has_thread && has_plausible_fields(record, layout)
     }
 
-    /// How much a record is like those before: 0 for implausible ones, at most [`LIKE_OTHERS`].
+    /// How much a record resembles earlier ones: 0 for implausible ones, at most [`LIKE_OTHERS`].
     pub(crate) fn score(&self, record: &Record<'_>, layout: Layout) -> u32 {
         if !self.is_plausible(record, layout) {
             return 0;
         }
-        // Without anything known everything plausible is as good.
+        // Without earlier records every plausible one scores the same.
         let is_new = self.threads.is_empty();
         let thread = match record.thread {
             thread if is_new || self.knows_thread(thread) => 3,
@@ -109,23 +109,23 @@ mod tests {
     #[test]
     fn near_addresses_and_known_threads_score_highest() {
         let layout = Layout::default();
-        let mut familiar = Familiar::default();
-        assert_eq!(familiar.score(&read(0x5555_0000, 9), layout), LIKE_OTHERS);
-        familiar.learn(&read(0x5555_0000, 1), layout);
-        assert_eq!(familiar.score(&read(0x5555_8008, 1), layout), LIKE_OTHERS);
-        assert_eq!(familiar.score(&read(0x5555_8008, 2), layout), LIKE_OTHERS - 2);
-        assert_eq!(familiar.score(&read(0x7777_8008, 1), layout), LIKE_OTHERS - 2);
-        assert_eq!(familiar.score(&read(0x8000_0000_0000, 1), layout), 0);
+        let mut likeness = Likeness::default();
+        assert_eq!(likeness.score(&read(0x5555_0000, 9), layout), LIKE_OTHERS);
+        likeness.learn(&read(0x5555_0000, 1), layout);
+        assert_eq!(likeness.score(&read(0x5555_8008, 1), layout), LIKE_OTHERS);
+        assert_eq!(likeness.score(&read(0x5555_8008, 2), layout), LIKE_OTHERS - 2);
+        assert_eq!(likeness.score(&read(0x7777_8008, 1), layout), LIKE_OTHERS - 2);
+        assert_eq!(likeness.score(&read(0x8000_0000_0000, 1), layout), 0);
     }
 
     #[test]
     fn large_thread_ids_are_believed_when_they_were_seen_before() {
         let (layout, pthread) = (Layout::default(), 0x7f12_3456_7700);
-        let mut familiar = Familiar::default();
+        let mut likeness = Likeness::default();
         for _ in 0..LARGE_THREAD_MIN {
-            assert!(!familiar.is_plausible(&read(0x5555_0000, pthread), layout));
-            familiar.learn(&read(0x5555_0000, pthread), layout);
+            assert!(!likeness.is_plausible(&read(0x5555_0000, pthread), layout));
+            likeness.learn(&read(0x5555_0000, pthread), layout);
         }
-        assert!(familiar.is_plausible(&read(0x5555_0000, pthread), layout));
+        assert!(likeness.is_plausible(&read(0x5555_0000, pthread), layout));
     }
 }

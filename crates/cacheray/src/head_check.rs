@@ -1,4 +1,4 @@
-//! Looks at the head of what is written: will it be opened in the layout it was written in?
+//! Checks the head of the output: will it be opened in the layout it was written in?
 
 use std::io::{self, Write};
 
@@ -10,27 +10,27 @@ use crate::record::Layout;
 /// As much as a probe sees.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Passes bytes on and keeps a copy of the first; or holds them back until they are more than a head.
-pub(crate) struct Held<'a> {
+/// Passes bytes on and keeps a copy of the first; or buffers them until they are more than a head.
+pub(crate) struct HeadCheck<'a> {
     out: &'a mut dyn Write,
     head: Vec<u8>,
     written: u64,
-    is_holding: bool,
+    is_buffering: bool,
 }
 
-impl<'a> Held<'a> {
-    pub(crate) fn new(out: &'a mut dyn Write, is_holding: bool) -> Self {
-        Self { out, head: Vec::new(), written: 0, is_holding }
+impl<'a> HeadCheck<'a> {
+    pub(crate) fn new(out: &'a mut dyn Write, is_buffering: bool) -> Self {
+        Self { out, head: Vec::new(), written: 0, is_buffering }
     }
 
-    /// All that was written, while it is held back.
-    pub(crate) fn whole(&mut self) -> Option<&mut Vec<u8>> {
-        self.is_holding.then_some(&mut self.head)
+    /// All bytes written so far, while they are buffered.
+    pub(crate) fn buffered(&mut self) -> Option<&mut Vec<u8>> {
+        self.is_buffering.then_some(&mut self.head)
     }
 
-    /// Writes what is held back. Says so when the result, opened without options, is read in another layout.
+    /// Writes the buffered bytes. Returns a note when the result, opened without options, is read in another layout.
     pub(crate) fn finish(mut self, layout: Layout) -> io::Result<Option<String>> {
-        if self.is_holding {
+        if self.is_buffering {
             self.out.write_all(&self.head)?;
             self.written = self.head.len() as u64;
         }
@@ -44,15 +44,15 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Write for Held<'_> {
+impl Write for HeadCheck<'_> {
     fn write(&mut self, new: &[u8]) -> io::Result<usize> {
         self.written += new.len() as u64;
-        let room = if self.is_holding { new.len() } else { HEAD_BYTES.saturating_sub(self.head.len()) };
+        let room = if self.is_buffering { new.len() } else { HEAD_BYTES.saturating_sub(self.head.len()) };
         self.head.extend_from_slice(new.get(..room).unwrap_or(new));
-        if !self.is_holding {
+        if !self.is_buffering {
             self.out.write_all(new)?;
         } else if self.head.len() > HEAD_BYTES {
-            self.is_holding = false;
+            self.is_buffering = false;
             self.out.write_all(&self.head)?;
             self.head.truncate(HEAD_BYTES);
         }
@@ -69,28 +69,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_comes_out_whole_however_it_was_held() {
-        for is_holding in [false, true] {
+    fn all_written_bytes_are_passed_on_whether_buffered_or_not() {
+        for is_buffering in [false, true] {
             for pieces in [1, 100, 9000] {
                 let mut out = Vec::new();
-                let mut held = Held::new(&mut out, is_holding);
+                let mut check = HeadCheck::new(&mut out, is_buffering);
                 for _ in 0..pieces {
-                    held.write_all(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+                    check.write_all(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
                 }
-                held.finish(Layout::default()).unwrap();
+                check.finish(Layout::default()).unwrap();
                 assert_eq!(out.len(), pieces * 10);
             }
         }
     }
 
     #[test]
-    fn a_lone_record_of_a_rare_layout_is_told() {
+    fn a_lone_record_of_a_rare_layout_is_reported() {
         let layout = Layout::ALL[1];
         let zero_thread_read = [0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut out = Vec::new();
-        let mut held = Held::new(&mut out, false);
-        held.write_all(&zero_thread_read).unwrap();
-        let note = held.finish(layout).unwrap().unwrap();
+        let mut check = HeadCheck::new(&mut out, false);
+        check.write_all(&zero_thread_read).unwrap();
+        let note = check.finish(layout).unwrap().unwrap();
         assert!(note.ends_with("--endian big --pointer-width 8"), "{note}");
     }
 }
