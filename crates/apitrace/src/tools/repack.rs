@@ -1,10 +1,10 @@
-//! A trace in another container: the same raw stream to the byte, whatever it holds.
+//! Rewrites a trace in another container: the raw stream stays the same to the byte, whatever it contains.
 
 use anytrace_core::{Error, Sink, Target};
 
 use crate::container::Container;
+use crate::container_writer::ContainerWriter;
 use crate::reader::Reader;
-use crate::wrap::Wrapper;
 
 /// Most threads that compress: each takes two pieces and its tables.
 const WORKERS_MAX: usize = 4;
@@ -16,8 +16,8 @@ pub struct RepackOptions {
     pub container: Container,
     /// Its level of compression; `None`: the container's usual one.
     pub level: Option<i32>,
-    /// Compress in so many threads besides the one that reads, at most 4; Brotli and none are written in that one.
-    /// The bytes written are the same.
+    /// Number of threads that compress, besides the one that reads; at most 4. Brotli and raw streams are written by
+    /// that one. The output does not depend on it.
     pub workers: usize,
 }
 
@@ -30,8 +30,8 @@ pub struct Repacked {
     pub gaps: Vec<u64>,
 }
 
-/// Writes the raw stream of a trace into another container. What the source has lost goes to the sink; what stands
-/// before and behind it is written, joined where it is missing.
+/// Writes the raw stream of a trace into another container. Bytes that the source has lost are reported to the sink;
+/// what precedes and follows them is written without a gap.
 ///
 /// ```
 /// use anytrace_apitrace::tools::repack::{RepackOptions, repack};
@@ -55,13 +55,13 @@ pub fn repack(
     sink: &mut dyn Sink,
 ) -> Result<Repacked, Error> {
     let workers = options.workers.min(WORKERS_MAX);
-    let mut wrapper = Wrapper::with_workers(out, options.container, options.level, workers)?;
+    let mut writer = ContainerWriter::with_workers(out, options.container, options.level, workers)?;
     let mut done = Repacked::default();
     loop {
         while reader.stream.fill(1)? > 0 {
             let window = reader.stream.window();
             let length = window.len();
-            wrapper.write(window)?;
+            writer.write(window)?;
             done.raw_bytes += length as u64;
             reader.stream.advance(length);
         }
@@ -72,6 +72,6 @@ pub fn repack(
         done.gaps.push(done.raw_bytes);
     }
     reader.finish(sink)?;
-    wrapper.finish(options.container == Container::ZstdSeekable)?;
+    writer.finish(options.container == Container::ZstdSeekable)?;
     Ok(done)
 }

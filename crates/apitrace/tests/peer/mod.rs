@@ -12,17 +12,17 @@ use tempfile::TempDir;
 pub struct Peer(TempDir);
 
 impl Peer {
-    /// `None`, and a word about it, where it is not installed.
+    /// `None`, with a note, if it is not installed.
     pub fn installed() -> Option<Self> {
         if Command::new("apitrace").arg("help").output().is_err() {
-            // Not `eprintln`, which is kept back where the test succeeds.
+            // Not `eprintln`, whose output is suppressed if the test succeeds.
             let _ = writeln!(std::io::stderr(), "skipped: apitrace is not installed");
             return None;
         }
         Some(Self(tempfile::tempdir().unwrap()))
     }
 
-    /// Where a file of a name is in its folder.
+    /// The path of a file in its folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -32,7 +32,7 @@ impl Peer {
         Command::new("apitrace").args(arguments).output().unwrap()
     }
 
-    /// What one of its verbs makes of a trace; `None` where it fails.
+    /// The output of one of its verbs for a trace; `None` if it fails.
     pub fn edited(&self, verb: &str, options: &[String], bytes: &[u8]) -> Option<Vec<u8>> {
         let (source, made) = (self.file("in.trace"), self.file("out.trace"));
         std::fs::write(&source, bytes).unwrap();
