@@ -62,7 +62,7 @@ fn types_table() -> String {
     }
     packed(
         "//! C types of OpenGL's functions by name, sorted. Written by `cargo xtask callflags`.",
-        "/// Names, and a letter for what is returned and for each parameter; `p` stands before what it points to.",
+        "/// Names, and a letter for the return type and each parameter; `p` precedes the type that is pointed to.",
         "TYPES",
         rows.iter().map(|(name, types)| format!("{name}={types}")),
     )

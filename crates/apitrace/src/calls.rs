@@ -8,7 +8,7 @@ use crate::record::Pairing;
 /// Calls kept in the fast part.
 const RECENT_MAX: usize = 32;
 
-/// Most calls waiting at a time; beyond it the oldest are forgotten and their leaves not judged.
+/// Most calls waiting at a time. Beyond this, the oldest are forgotten and their leaves are not checked.
 const WAITING_MAX: usize = 1 << 18;
 
 /// Most separate runs of lost calls remembered.
@@ -37,7 +37,8 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Goes on where another reader stood: the calls that wait there in the order of their numbers, so many of them recent.
+    /// Resumes at the position of another reader. `waiting` lists the calls open there by number; the last `recent` of
+    /// them are recent.
     pub(crate) fn restore(next: u64, waiting: impl ExactSizeIterator<Item = (u64, Call)>, recent: usize) -> Self {
         let older = waiting.len().saturating_sub(recent.min(RECENT_MAX));
         let mut this = Self { next, ..Self::default() };
@@ -51,13 +52,13 @@ impl Calls {
         this
     }
 
-    /// How many calls wait, and how many of them are recent.
+    /// The number of waiting calls, and how many of them are recent.
     pub(crate) fn waiting_count(&self) -> (usize, usize) {
         (self.older.len() + self.recent.len(), self.recent.len())
     }
 
-    /// True as long as every enter was read and none is forgotten.
-    pub(crate) fn is_whole(&self) -> bool {
+    /// True as long as every enter was read and none was forgotten.
+    pub(crate) fn is_complete(&self) -> bool {
         self.forgotten_below == 0 && self.lost.is_empty()
     }
 
@@ -66,7 +67,7 @@ impl Calls {
         self.next
     }
 
-    /// Takes note of an enter and returns its number.
+    /// Records an enter and returns its call number.
     #[inline]
     pub(crate) fn enter(&mut self, call: Call) -> u64 {
         let number = self.next;
@@ -78,7 +79,7 @@ impl Calls {
         number
     }
 
-    /// Takes note of a call that is left at once.
+    /// Records a call that is left at once.
     #[inline]
     pub(crate) fn enter_and_leave(&mut self) {
         self.next += 1;
@@ -94,7 +95,7 @@ impl Calls {
         }
     }
 
-    /// Takes note of a leave.
+    /// Records a leave.
     #[inline]
     pub(crate) fn leave(&mut self, number: u64) -> (Pairing, Call) {
         if let Some((last, call)) = self.recent.last()
@@ -135,19 +136,19 @@ impl Calls {
         self.lost.iter().any(|range| range.contains(&number))
     }
 
-    /// The function of a call that waits.
+    /// The function of a waiting call.
     pub(crate) fn function(&self, number: u64) -> Option<u32> {
         let recent = self.recent.iter().find(|(waiting, _)| *waiting == number).map(|(_, call)| call);
         recent.or_else(|| self.older.get(&number)).filter(|call| !call.is_damaged).map(|call| call.function)
     }
 
-    /// The lowest number that the next call may have: a last enter that is damaged may be none.
+    /// The lowest number that the next call may have. A damaged last enter may not be an enter at all.
     pub(crate) fn lowest_next(&self) -> u64 {
         let is_damaged = self.recent.last().is_some_and(|(number, call)| call.is_damaged && number + 1 == self.next);
         self.next - u64::from(is_damaged)
     }
 
-    /// Goes on with another number: the enters between are lost. Returns how many.
+    /// Continues with another number. The enters in between are lost; returns how many.
     pub(crate) fn resume(&mut self, next: u64) -> u64 {
         if next < self.next && next == self.lowest_next() {
             self.recent.pop();
@@ -165,7 +166,7 @@ impl Calls {
         lost
     }
 
-    /// A call that waits.
+    /// A waiting call.
     pub(crate) fn waiting_mut(&mut self, number: u64) -> Option<&mut Call> {
         let recent = self.recent.iter_mut().find(|(waiting, _)| *waiting == number).map(|(_, call)| call);
         recent.or_else(|| self.older.get_mut(&number))
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_of_lost_enters_are_told_apart() {
+    fn leaves_of_lost_enters_are_distinguished() {
         let mut calls = Calls::default();
         calls.enter(Call::default());
         assert_eq!(calls.resume(10), 9);

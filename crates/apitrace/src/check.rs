@@ -22,7 +22,7 @@ struct Checker {
     arguments: u64,
     has_return: bool,
     is_too_deep: bool,
-    /// What only later versions have and was complained about already.
+    /// Features of later versions that were reported already.
     early: HashSet<&'static str>,
 }
 
@@ -131,7 +131,7 @@ impl Checker {
         }
         if index < WATCHED_ARGUMENTS {
             let bit = 1 << index;
-            // The mark of a leave holds the arguments of its enter.
+            // The mark of a leave contains the arguments of its enter.
             if (self.arguments | event.mark) & bit != 0 {
                 sink.report(place(&rules::DUPLICATE_ARGUMENT, context).field(format!("argument {index}")))?;
             }
@@ -140,7 +140,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Complains once about what the stream's version does not have.
+    /// Reports a feature that the stream's version lacks, once for each feature.
     fn since(
         &mut self,
         version: u64,

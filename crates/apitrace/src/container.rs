@@ -1,4 +1,4 @@
-//! What stands around the raw stream, and how it is told from the first bytes.
+//! The container around the raw stream, and how it is recognized by its first bytes.
 
 use std::io::Read;
 
@@ -43,7 +43,7 @@ impl Container {
         Self::ALL.iter().find(|(container, _)| *container == self).map_or("raw", |(_, name)| name)
     }
 
-    /// Reads the name that [`Self::name`] gives.
+    /// The container with this [`Self::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(container, _)| *container)
     }
@@ -55,10 +55,10 @@ pub(crate) const SNAPPY_MAGIC: [u8; 2] = *b"at";
 /// How much of a Brotli stream is decompressed to look at it.
 const LOOK_BYTES: usize = 16 * 1024;
 
-/// The decompressor gives out what it has when it asks for more: small steps lose little before damage.
+/// The decompressor emits its output when it asks for more input, so small steps lose little before damage.
 const LOOK_STEP_BYTES: usize = 64;
 
-/// What a look at the head says.
+/// What the head of an input suggests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Guess {
     /// The container inside any gzip or zstd layer: Snappy, Brotli or raw.
@@ -66,7 +66,7 @@ pub(crate) struct Guess {
     pub(crate) confidence: Confidence,
 }
 
-/// Looks at the head and says which container it is, and how sure that is.
+/// Guesses the container from the head of an input.
 pub(crate) fn guess(head: &Head<'_>) -> Guess {
     let named = if head.has_extension(&["trace"]) { Confidence::Maybe } else { Confidence::No };
     let bytes = head.bytes;
@@ -80,13 +80,13 @@ pub(crate) fn guess(head: &Head<'_>) -> Guess {
     if raw >= Confidence::Likely {
         return Guess { own: Container::Raw, confidence: raw };
     }
-    // Inside gzip or zstd stands the raw stream; nobody puts Brotli there.
+    // Inside gzip or zstd is the raw stream. Nobody puts Brotli there.
     if head.layers.is_empty() {
         let mut plain = Vec::new();
-        // The decompressor fails at the cut of the head: what it gave until then counts.
+        // The decompressor fails where the head is cut. Its output up to there counts.
         let end = brotli::Decompressor::new(bytes, LOOK_STEP_BYTES).take(LOOK_BYTES as u64).read_to_end(&mut plain);
         let inner = look_at_raw(&plain, false);
-        // A few bytes that are a whole Brotli stream of nothing: what is left of a trace without events.
+        // A few bytes that are a complete, empty Brotli stream: a trace without events.
         if end.is_ok()
             && plain.is_empty()
             && head.is_complete()
@@ -95,7 +95,7 @@ pub(crate) fn guess(head: &Head<'_>) -> Guess {
         {
             return Guess { own: Container::Brotli, confidence: named };
         }
-        // A first call with a large blob has no end in what was looked at.
+        // A first call with a large blob may not end within the bytes decompressed here.
         if inner > raw {
             return Guess { own: Container::Brotli, confidence: inner };
         }
@@ -103,11 +103,11 @@ pub(crate) fn guess(head: &Head<'_>) -> Guess {
     Guess { own: Container::Raw, confidence: raw.max(named) }
 }
 
-fn look_at_snappy(bytes: &[u8], is_whole: bool) -> Confidence {
+fn look_at_snappy(bytes: &[u8], is_complete: bool) -> Confidence {
     let mut rest = bytes.get(SNAPPY_MAGIC.len()..).unwrap_or_default();
     if rest.len() < 4 {
-        // A magic alone is what a program leaves that was killed at once.
-        return if is_whole { Confidence::Likely } else { Confidence::Maybe };
+        // A program that is killed at once leaves only the magic.
+        return if is_complete { Confidence::Likely } else { Confidence::Maybe };
     }
     let mut plain = Vec::new();
     while let Some((length, blocks)) = rest.split_first_chunk::<4>()
@@ -122,7 +122,7 @@ fn look_at_snappy(bytes: &[u8], is_whole: bool) -> Confidence {
         rest = blocks.get(length..).unwrap_or_default();
     }
     match plain.first() {
-        // A version to come: known, and refused with a diagnostic.
+        // A future version is recognized, and refused with a diagnostic.
         Some(version) if u64::from(*version) > VERSION_MAX && *version < 64 => Confidence::Likely,
         Some(_) if look_at_raw(&plain, false) == Confidence::Certain => Confidence::Certain,
         Some(version) if u64::from(*version) <= VERSION_MAX => Confidence::Likely,
@@ -130,8 +130,8 @@ fn look_at_snappy(bytes: &[u8], is_whole: bool) -> Confidence {
     }
 }
 
-/// How much bytes look like the start of a raw stream. They may be cut anywhere unless they are whole.
-pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
+/// How much the bytes look like the start of a raw stream. They may be cut anywhere unless `is_complete`.
+pub(crate) fn look_at_raw(bytes: &[u8], is_complete: bool) -> Confidence {
     let limits = Limits::default();
     let header = match parse_header(bytes, &limits) {
         Ok(header) if header.version <= VERSION_MAX => header,
@@ -146,7 +146,7 @@ pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
     let rest = bytes.get(header.raw.len()..).unwrap_or_default();
     if rest.is_empty() {
         // A header alone: certain with properties, else just a small number.
-        return match (header.properties.is_empty(), is_whole) {
+        return match (header.properties.is_empty(), is_complete) {
             (false, _) => Confidence::Likely,
             (true, true) if header.version == VERSION_MAX => Confidence::Likely,
             _ => Confidence::Maybe,
@@ -154,13 +154,13 @@ pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
     }
     let seen = count_events(rest, header.version, &limits);
     match seen {
-        // Names that no program has: the bytes are something else, unless much else fits.
+        // Names that no program uses: the bytes are something else, unless there is much other evidence.
         Seen { odd_names: 1.., events: 0..8, .. } => Confidence::No,
         Seen { odd_names, names, .. } if odd_names > names => Confidence::No,
         Seen { events: 8.., names: 1.., .. } => Confidence::Certain,
         Seen { events: 1.., names: 1.., .. } => Confidence::Likely,
         Seen { events: 0, names: 1.., .. } if !header.properties.is_empty() => Confidence::Likely,
-        // A first event without an end may be one of many bytes: its name speaks for it.
+        // A first event without an end may be a long one. Its name is the evidence.
         Seen { events: 0, names: 1.., is_broken: false, .. } => Confidence::Maybe,
         // Small numbers alone can be anything.
         Seen { events: 8.., is_broken: false, .. } => Confidence::Maybe,
@@ -169,16 +169,16 @@ pub(crate) fn look_at_raw(bytes: &[u8], is_whole: bool) -> Confidence {
     }
 }
 
-/// What the start of a raw stream holds.
+/// What the start of a raw stream contains.
 #[derive(Debug, Default)]
 struct Seen {
     /// Complete events, up to sixteen.
     events: u32,
-    /// Functions defined whose names programs have.
+    /// Defined functions with plausible names.
     names: u32,
-    /// Functions defined whose names no program has.
+    /// Defined functions with implausible names.
     odd_names: u32,
-    /// What follows can be no event.
+    /// What follows cannot be an event.
     is_broken: bool,
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn parse_header(bytes: &[u8], limits: &Limits) -> Result<crate::Heade
     Ok(header)
 }
 
-/// The container that a compression layer stands for.
+/// The container that corresponds to a compression layer.
 pub(crate) fn of_layer(compression: Compression) -> Container {
     match compression {
         Compression::Gzip => Container::Gzip,

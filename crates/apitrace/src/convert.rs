@@ -1,4 +1,4 @@
-//! From one version of the raw stream to another.
+//! Converts between versions of the raw stream.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,19 +13,19 @@ use crate::record::{
 };
 use crate::scan::{Scan, push_signed, push_string, push_uint};
 
-/// Ids made up for values of enumerations start here, above all ids of real traces and low enough for readers
-/// that keep a table by id.
+/// Invented ids for enumeration values start here, above all ids of real traces and low enough for readers that keep a
+/// table by id.
 const MADE_UP_IDS: u64 = 100_000;
 
-/// Most values of enumerations given ids of their own.
+/// Most enumeration values that get ids of their own.
 const MADE_UP_MAX: usize = 1 << 18;
 
-/// Changes tokens from a source's version into a target's.
+/// Converts tokens from the source's version to the target's.
 pub(crate) struct Converter {
     from: u64,
     to: u64,
     semantic: (u64, u64),
-    /// Where in the event's bytes the thread number stands, for a detail that gives it later.
+    /// Where in the event's bytes the thread number is, for a detail that specifies it later.
     thread_at: Option<usize>,
     /// For the old form: the id of each value of an enumeration.
     ids: HashMap<(u32, i128), u64>,
@@ -91,7 +91,7 @@ impl Converter {
         notes
     }
 
-    /// Writes a token whose form differs between the versions; false for those that do not.
+    /// Writes a token whose encoding differs between the versions. Returns false if it does not differ.
     pub(crate) fn put(
         &mut self,
         token: &Token<'_>,
@@ -103,7 +103,7 @@ impl Converter {
         match token {
             Token::Enter { thread } => return self.enter(*thread, context, out),
             Token::Thread(thread) if self.to >= VERSION_THREADS => {
-                // A streamed event has no place for it any more.
+                // Once the start of an event has been written, the number cannot be changed.
                 if let Some(at) = self.thread_at.take().filter(|at| out.get(*at) == Some(&0)) {
                     let mut number = Vec::new();
                     push_uint(&mut number, *thread);
@@ -164,7 +164,7 @@ impl Converter {
         Ok(true)
     }
 
-    /// Refuses what the target lacks, unless the source's version lacks it too and has it nevertheless.
+    /// Refuses what the target's version lacks, unless the source's version lacks it too and contains it nevertheless.
     fn refuse(&self, since: u64, what: &str, context: &Context<'_>) -> Result<(), Error> {
         if self.to < since && self.from >= since { Err(self.cannot(what, context)) } else { Ok(()) }
     }
@@ -176,7 +176,7 @@ impl Converter {
         ))
     }
 
-    /// An enumeration before version 3: the id stands for one value.
+    /// An enumeration before version 3: the id denotes one value.
     fn old_form(
         &mut self,
         signature: &SignatureRef<'_>,

@@ -13,7 +13,7 @@ use crate::record::{BytesKind, Event, SignatureRef, Signed, Space, Token};
 use crate::scan::Scan;
 use crate::signatures::Signatures;
 
-/// What `--select` conditions apply to events.
+/// The `--select` conditions that apply to events.
 pub(crate) const CONDITIONS: [&str; 4] = ["records", "thread", "name", "frames"];
 
 /// A line longer than this goes out in parts.
@@ -45,10 +45,10 @@ pub(crate) fn dump(
             totals
         }
         DumpForm::Jsonl => {
-            // Known so early only of a file whose end was reached in looking at its start.
+            // This early, it is known only for a file whose end was reached when its start was examined.
             let is_seekable = reader.stream.is_seekable() && reader.container() == Container::Zstd;
             let container = if is_seekable { Container::ZstdSeekable } else { reader.container() }.name();
-            let mut printer = jsonl::Lines::new(options, out, container);
+            let mut printer = jsonl::JsonLinePrinter::new(options, out, container);
             let totals = reader.read(&mut printer, sink)?;
             printer.finish()?;
             totals
@@ -57,7 +57,7 @@ pub(crate) fn dump(
     Ok(Summary { records: totals.events, bytes: totals.raw_bytes })
 }
 
-/// What is open around the value to come.
+/// What is open around the next value.
 #[derive(Debug, Clone, Copy)]
 enum Level {
     Array,
@@ -71,7 +71,7 @@ struct Text<'a> {
     options: &'a DumpOptions,
     out: &'a mut dyn Write,
     lines: Vec<u8>,
-    /// Where in `lines` the event begins; `None` after a part of it went out.
+    /// Where in `lines` the event begins; `None` after a part of it was written.
     begin: Option<usize>,
     /// What follows the arguments.
     tail: Vec<u8>,
@@ -79,7 +79,7 @@ struct Text<'a> {
     arguments: u64,
     in_tail: bool,
     in_long_text: bool,
-    /// The start of a character whose rest is in the next piece.
+    /// The start of a character that continues in the next piece.
     carry: Vec<u8>,
     levels: Vec<(Level, u64)>,
     names: EnumNames,
@@ -114,7 +114,7 @@ impl<'a> Text<'a> {
         if self.in_tail { &mut self.tail } else { &mut self.lines }
     }
 
-    /// Starts the line; for enters once the function is known.
+    /// Starts the line. For enters, this happens once the function is known.
     fn head(&mut self, context: &Context<'_>) {
         let event = context.event;
         self.is_wanted = is_selected(&self.options.selection, event, context.signatures);
@@ -155,7 +155,7 @@ impl<'a> Text<'a> {
         out.push(b'(');
     }
 
-    /// Writes what stands between two values, or before the first.
+    /// Writes what separates two values, or precedes the first.
     fn before_value(&mut self, signatures: &Signatures) {
         let Some((level, index)) = self.levels.last().copied() else { return };
         if let Some((_, count)) = self.levels.last_mut() {
@@ -263,14 +263,14 @@ impl<'a> Text<'a> {
         push_value(out, token, signatures, &mut self.names);
     }
 
-    /// Long strings are printed in full; of long blobs only the size, which stands there already.
+    /// Long strings are printed in full. Of long blobs only the size is printed, which was written already.
     fn piece(&mut self, token: &Token<'_>) {
         match token {
             Token::BytesPiece(bytes) if self.in_long_text => {
                 self.carry.extend_from_slice(bytes);
-                let whole = self.carry.len() - cut_char(&self.carry);
+                let complete = self.carry.len() - cut_char(&self.carry);
                 let carry = std::mem::take(&mut self.carry);
-                let (now, later) = carry.split_at(whole);
+                let (now, later) = carry.split_at(complete);
                 text::push_escaped(self.buffer(), now);
                 self.carry = later.to_vec();
             }
@@ -285,7 +285,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// How many bytes at the end belong to a character that is not whole.
+/// How many bytes at the end belong to an incomplete character.
 fn cut_char(bytes: &[u8]) -> usize {
     for (back, byte) in bytes.iter().rev().take(3).enumerate() {
         let length = match byte {
@@ -323,7 +323,7 @@ impl Visitor for Text<'_> {
         if event.is_some() && self.is_wanted {
             match self.begin.take() {
                 Some(begin) => self.lines.truncate(begin),
-                // What went out already cannot be taken back: then the line says what it is.
+                // A part was written already and cannot be taken back, so the line is marked.
                 None => self.lines.extend_from_slice(b" // damaged\n"),
             }
             self.is_wanted = false;
@@ -372,13 +372,13 @@ fn push_blob(out: &mut Vec<u8>, length: u64) {
     out.push(b')');
 }
 
-/// Shortest decimal that reads back, with exponent where the plain form is long.
+/// The shortest decimal that reads back as the same value, with an exponent where the plain form is long.
 fn shown_float(value: f64, plain: impl Fn() -> String) -> String {
     let size = value.abs();
     if size != 0.0 && value.is_finite() && !(1e-5..1e17).contains(&size) { format!("{value:e}") } else { plain() }
 }
 
-/// The characters of a wide string; what is no character as the replacement character.
+/// The characters of a wide string. Invalid ones become the replacement character.
 pub(crate) fn wide_text(chars: &[u8]) -> String {
     let mut scan = Scan::new(chars);
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Tokens back to bytes, each number in as few bytes as it needs.
+//! Encodes tokens, each number in as few bytes as possible.
 
 use crate::record::{BytesKind, SignatureRef, Space, Token, VERSION_ENUM_SETS};
 use crate::scan::{Scan, push_signed, push_string, push_uint};
@@ -86,7 +86,7 @@ fn push_signature(out: &mut Vec<u8>, signature: &SignatureRef<'_>, space: Space,
     }
 }
 
-/// Appends a definition with its numbers as short as can be. Definitions were parsed before, so none is cut.
+/// Appends a definition with its numbers as short as possible. Definitions were parsed before, so none is cut.
 fn push_definition(out: &mut Vec<u8>, definition: &[u8], space: Space, version: u64) {
     let mut scan = Scan::new(definition);
     let copied = match space {

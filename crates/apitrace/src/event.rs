@@ -1,4 +1,4 @@
-//! Events as they begin, and what is said of their parts.
+//! The start of events, and reports about their parts.
 
 use anytrace_core::{Error, Sink};
 
@@ -8,7 +8,7 @@ use crate::record::{Event, EventKind, Origin, Pairing, SignatureRef, Space, Toke
 use crate::rules;
 use crate::scan::FaultKind;
 
-/// Begins an event at its first token and adds what later tokens say of it.
+/// Begins an event at its first token and adds what later tokens specify.
 pub(crate) fn begin_or_extend(event: &mut Option<Event>, token: &Token<'_>, calls: &mut Calls, at: (u64, u64, u64)) {
     let (seq, offset, frame) = at;
     match token {

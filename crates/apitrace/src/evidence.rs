@@ -1,46 +1,47 @@
-//! What speaks for a place where events may go on: the numbers of the calls from there.
+//! Evidence that events continue at a place: the call numbers from there on.
 
 use crate::calls::Calls;
 
-/// This many leaves that fit are enough.
+/// This many matching leaves are enough.
 const LEAVES_ENOUGH: usize = 3;
 
-/// More enters than this without a leave are no evidence.
+/// More enters than this in a row, without a leave, are not plausible.
 const RUN_MAX: u32 = 8;
 
-/// How many events at the start must be beyond doubt: the inside of an event read as events falls into step that fast.
+/// How many events at the start must be beyond doubt. When the inside of an event is read as events, it falls into step
+/// within this many.
 const HEAD_EVENTS: u32 = 3;
 
 /// Most calls believed to be lost at once.
 const LOST_MAX: u64 = 1 << 32;
 
-/// Where reading goes on.
+/// Where reading resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ResumePoint {
     /// Number of the first call entered from there on.
     pub(crate) next_call: u64,
     /// Number in the first event, when that is a leave.
     pub(crate) first_leave: Option<u64>,
     /// Bytes of the first event.
     pub(crate) length: usize,
-    /// Nothing speaks against it.
+    /// There is no evidence against it.
     pub(crate) is_firm: bool,
 }
 
-/// An event of a trial.
+/// One event read in a trial.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     pub(crate) length: usize,
     /// The call number of a leave.
     pub(crate) leave: Option<u64>,
-    /// A thread or function never seen, or what writers do not write.
+    /// It names a thread or function never seen, or contains something that writers do not write.
     pub(crate) is_doubtful: bool,
 }
 
 /// The events of a trial.
 pub(crate) struct Evidence<'a> {
     calls: &'a Calls,
-    /// Most calls that the part before can have held.
+    /// Most calls that the part before it can have contained.
     lost_max: Option<u64>,
     events: u32,
     enters: u64,
@@ -65,7 +66,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Takes one event; false when it cannot be.
+    /// Adds one event. Returns false if it is impossible.
     pub(crate) fn add(&mut self, seen: &Seen) -> bool {
         if self.events == 0 {
             self.first = *seen;
@@ -90,9 +91,9 @@ impl<'a> Evidence<'a> {
         true
     }
 
-    /// Weighs what was taken. The lowest number of the first call is the right one that lets no leave come before
-    /// its enter: most calls are left before the next is entered.
-    pub(crate) fn verdict(&self, is_clean_end: bool) -> Option<Found> {
+    /// Weighs the events added. The number of the first call is taken as the lowest one that puts no leave before its
+    /// enter: most calls are left before the next is entered.
+    pub(crate) fn verdict(&self, is_clean_end: bool) -> Option<ResumePoint> {
         let floor = self.calls.lowest_next();
         let new = || self.leaves.iter().filter(|(number, _)| *number >= floor);
         let base = new().map(|(number, enters)| (number + 1).saturating_sub(*enters)).fold(floor, u64::max);
@@ -105,6 +106,6 @@ impl<'a> Evidence<'a> {
         }
         let is_possible = self.lost_max.is_none_or(|most| base.saturating_sub(self.calls.next()) <= most);
         let is_firm = !self.is_doubtful && is_possible && (is_tight || own == 0);
-        Some(Found { next_call: base, first_leave: self.first.leave, length: self.first.length, is_firm })
+        Some(ResumePoint { next_call: base, first_leave: self.first.leave, length: self.first.length, is_firm })
     }
 }

@@ -1,16 +1,16 @@
-//! JSON lines back to a trace.
+//! Converts JSON lines back to a trace.
 
 use anytrace_core::{Error, ImportOptions, Input, Outcome, Sink, Target, jsonl};
 use serde_json::Value;
 
 use crate::container::{Container, parse_header};
+use crate::container_writer::ContainerWriter;
 use crate::jsonl::encode_header;
 use crate::parse::Walker;
 use crate::record::{Header, Token, VERSION_ENUM_SETS, VERSION_MAX, VERSION_PROPERTIES, VERSION_THREADS};
 use crate::rewrite::{OPTIONS, container};
 use crate::scan::{push_signed, push_string, push_uint};
 use crate::signatures::Signatures;
-use crate::wrap::Wrapper;
 
 /// Writes a trace from JSON lines.
 pub(crate) fn import(
@@ -32,14 +32,14 @@ pub(crate) fn import(
         false => Container::Snappy,
     };
     let container = container(target, default)?;
-    let mut wrapper = Wrapper::new(out, container, target.level)?;
+    let mut writer = ContainerWriter::new(out, container, target.level)?;
     let mut written = 0;
     if first.has("format_version") {
         let header = header(&first, options)?;
         if target.version.is_some_and(|version| u64::from(version) != header.version) {
             return Err(Error::usage("--version: write the trace in its own version first, then convert it"));
         }
-        wrapper.write(&header.raw)?;
+        writer.write(&header.raw)?;
         let mut walker = Walker::new(header.version, &options.limits);
         let mut signatures = Signatures::new(&options.limits);
         let mut event = Vec::new();
@@ -47,13 +47,13 @@ pub(crate) fn import(
             event.clear();
             encode_event(&line, header.version, &mut event)?;
             verify(&line, &event, &mut walker, &mut signatures)?;
-            wrapper.write(&event)?;
+            writer.write(&event)?;
             written += 1;
         }
     } else if let Some(line) = lines.next()? {
         return Err(line.wrong("kind", "nothing, for the first line has no format_version", "an event"));
     }
-    wrapper.finish(container == Container::ZstdSeekable)?;
+    writer.finish(container == Container::ZstdSeekable)?;
     Ok(Outcome { records_read: written, records_written: written, ..Outcome::default() })
 }
 

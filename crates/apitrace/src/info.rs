@@ -1,4 +1,4 @@
-//! Counting everything: what `info` says.
+//! Counts everything that `info` reports.
 
 use anytrace_core::{Error, Info, Limits, Sink, Tally, text};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ pub(crate) struct Counter {
     enters: u64,
     leaves: u64,
     threads: Tally,
-    /// The thread of the last events and how many they were: traces stay on a thread for long.
+    /// The thread of the last events, and their number. Traces stay on one thread for long runs.
     run: (u64, u64),
 }
 
@@ -37,7 +37,7 @@ impl Counter {
 }
 
 impl Visitor for Counter {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         true
     }
 
@@ -46,7 +46,7 @@ impl Visitor for Counter {
     }
 
     #[inline]
-    fn whole(&mut self, event: &Event, _: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(&mut self, event: &Event, _: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         self.count(event);
         Ok(0)
     }
@@ -57,7 +57,7 @@ impl Visitor for Counter {
     }
 }
 
-/// Reads everything and tells what there was.
+/// Reads the entire trace and returns the counts.
 pub(crate) fn info(mut reader: Reader, sink: &mut dyn Sink) -> Result<Info, Error> {
     let mut counter = Counter::new(&reader.limits);
     let totals = reader.read(&mut counter, sink)?;

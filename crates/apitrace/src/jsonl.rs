@@ -13,26 +13,26 @@ use crate::record::{BytesKind, Event, EventKind, Header, SignatureRef, Signed, S
 use crate::scan::{Scan, push_string, push_uint};
 use crate::signatures::Signatures;
 
-/// Nesting beyond which JSON readers give up; such events go as bytes.
+/// Nesting beyond which JSON readers give up. Such events are printed as bytes.
 const JSON_LEVELS_MAX: usize = 40;
 
-/// Largest event that can go as bytes.
+/// Largest event that can be printed as bytes.
 const RAW_BYTES_MAX: usize = 4 << 20;
 
 /// Prints JSON lines.
-pub(crate) struct Lines<'a> {
+pub(crate) struct JsonLinePrinter<'a> {
     options: &'a DumpOptions,
     out: &'a mut dyn Write,
     lines: Vec<u8>,
     container: &'static str,
     version: u64,
     has_header: bool,
-    /// Where in `lines` the event begins; `None` after a part of it went out.
+    /// Where in `lines` the event begins; `None` after a part of it was written.
     begin: Option<usize>,
-    /// The event as it stands, up to [`RAW_BYTES_MAX`].
+    /// The event's bytes, up to [`RAW_BYTES_MAX`].
     raw: Vec<u8>,
-    is_raw_whole: bool,
-    /// Writing the event anew would give other bytes.
+    is_raw_complete: bool,
+    /// Encoding the event again would give different bytes.
     is_odd: bool,
     is_deep: bool,
     is_wanted: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Lines<'a> {
     names: EnumNames,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> JsonLinePrinter<'a> {
     pub(crate) fn new(options: &'a DumpOptions, out: &'a mut dyn Write, container: &'static str) -> Self {
         Self {
             options,
@@ -56,7 +56,7 @@ impl<'a> Lines<'a> {
             has_header: false,
             begin: None,
             raw: Vec::new(),
-            is_raw_whole: true,
+            is_raw_complete: true,
             is_odd: false,
             is_deep: false,
             is_wanted: false,
@@ -68,7 +68,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Writes what is left. A trace without a header still gets the line that says what this is.
+    /// Writes what is buffered. A trace without a header still gets the line that describes the format.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         if !self.has_header {
             jsonl::push_header_start(&mut self.lines, "apitrace");
@@ -158,7 +158,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A value is whole: at the top this ends the detail.
+    /// A value is complete. At the top level this ends the detail.
     fn after_value(&mut self) {
         if self.levels.is_empty() {
             self.lines.push(b'}');
@@ -227,19 +227,19 @@ impl<'a> Lines<'a> {
         self.after_value();
     }
 
-    /// Takes note of the token as it stands, to be sure that it can be written anew from JSON.
+    /// Records the token's bytes and checks that encoding it again gives the same ones.
     fn note(&mut self, token: &Token<'_>, context: &Context<'_>) {
         if matches!(token, Token::Enter { .. } | Token::Leave { .. }) {
             self.raw.clear();
-            self.is_raw_whole = true;
+            self.is_raw_complete = true;
             self.is_odd = false;
         }
         if self.raw.len() + context.bytes.len() <= RAW_BYTES_MAX {
             self.raw.extend_from_slice(context.bytes);
         } else {
-            self.is_raw_whole = false;
+            self.is_raw_complete = false;
         }
-        // Pieces are the same by nature. Whether an enter is wanted is not known at its head.
+        // Pieces always encode to the same bytes. Whether an enter is wanted is not yet known at its head.
         if !self.is_odd && !matches!(token, Token::BytesPiece(_)) {
             self.scratch.clear();
             push_token(&mut self.scratch, token, self.version);
@@ -250,7 +250,7 @@ impl<'a> Lines<'a> {
     fn end_event(&mut self, event: &Event) -> Result<(), Error> {
         self.lines.push(b']');
         if self.is_odd || self.is_deep {
-            if !self.is_raw_whole || (self.is_deep && self.begin.is_none()) {
+            if !self.is_raw_complete || (self.is_deep && self.begin.is_none()) {
                 return Err(Error::unsupported(format!(
                     "event {} cannot be written as JSON lines: it is larger than {RAW_BYTES_MAX} bytes and its numbers \
                      are written longer than needed or its values are nested deeper than {JSON_LEVELS_MAX} levels",
@@ -269,7 +269,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Visitor for Lines<'_> {
+impl Visitor for JsonLinePrinter<'_> {
     fn header(&mut self, header: &Header, _: &mut dyn Sink) -> Result<(), Error> {
         self.version = header.version;
         self.has_header = true;
@@ -344,7 +344,7 @@ impl Visitor for Lines<'_> {
         self.is_wanted = false;
         match self.begin.take() {
             Some(begin) => self.lines.truncate(begin),
-            // A part went out already: the line is closed and says that it is no event.
+            // A part was written already. The line is closed and marked as not being an event.
             None => {
                 self.lines.extend_from_slice(b"\"}");
                 while let Some((_, close)) = self.levels.pop() {
@@ -357,13 +357,13 @@ impl Visitor for Lines<'_> {
     }
 }
 
-impl Lines<'_> {
-    /// Takes back the details of an event that JSON cannot hold.
+impl JsonLinePrinter<'_> {
+    /// Removes the details of an event that JSON cannot represent.
     fn drop_details(&mut self) {
         let Some(begin) = self.begin else { return };
         let line = self.lines.get(begin..).unwrap_or_default();
         const KEY: &[u8] = b",\"details\":[";
-        // The key cannot stand inside a name: quotes are escaped there.
+        // The key cannot occur inside a name: quotes are escaped there.
         if let Some(at) = line.windows(KEY.len()).position(|bytes| bytes == KEY) {
             self.lines.truncate(begin + at + KEY.len());
         }
@@ -371,7 +371,7 @@ impl Lines<'_> {
     }
 }
 
-/// The header with its numbers as short as can be.
+/// The header with its numbers as short as possible.
 pub(crate) fn encode_header(header: &Header) -> Vec<u8> {
     let mut out = Vec::new();
     push_uint(&mut out, header.version);
@@ -441,7 +441,7 @@ fn push_frame(out: &mut Vec<u8>, frame: &SignatureRef<'_>) {
     out.push(b'}');
 }
 
-/// A signed number: plain where JSON's integers hold it, else `{"minus":magnitude}`.
+/// A signed number: plain where it fits JSON's integers, else `{"minus":magnitude}`.
 fn push_signed(out: &mut Vec<u8>, value: Signed) {
     match i64::try_from(value.value()) {
         Ok(plain) if value.is_negative && value.magnitude != 0 => text::push_dec(out, plain),

@@ -1,9 +1,9 @@
-//! apitrace traces: what programs asked of the graphics driver, call by call.
+//! apitrace traces: the calls that a program made to its graphics driver.
 //!
-//! Versions 0 to 6 of the raw stream, in Snappy, gzip, Brotli, zstd, seekable zstd or no container. A trace is
-//! a stream of *events*: a call is entered, and later left. [`Reader`] walks through them token by token and hands
-//! each to a [`Visitor`]; it finds its way again behind damage. [`Apitrace`] is the door for programs that treat all
-//! formats alike.
+//! Versions 0 to 6 of the raw stream, in Snappy, gzip, Brotli, zstd, seekable zstd or no container. A trace is a stream
+//! of *events*: a call is entered, and later left. [`Reader`] reads them token by token and passes each token to a
+//! [`Visitor`]. It resynchronizes after damage. [`Apitrace`] is the entry point for programs that treat all formats
+//! alike.
 //!
 //! ```
 //! use anytrace_apitrace::Apitrace;
@@ -21,19 +21,20 @@
 
 mod calls;
 mod check;
+mod compress;
 mod container;
+mod container_writer;
 mod convert;
 mod dump;
 mod encode;
 mod event;
 mod evidence;
-mod fill;
 mod import;
 mod info;
 mod jsonl;
 mod names;
 mod parse;
-mod press;
+mod plain;
 mod reader;
 mod record;
 mod resync;
@@ -49,8 +50,7 @@ mod stream;
 #[cfg(feature = "tools")]
 pub mod tools;
 mod trace;
-mod whole;
-mod wrap;
+mod unfinished;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

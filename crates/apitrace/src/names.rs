@@ -1,4 +1,4 @@
-//! Names of enumeration values, found once each: a signature may list thousands.
+//! Caches the names of enumeration values: a signature may list thousands, so each name is searched once.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ const NAMES_MAX: usize = 1 << 16;
 /// Where a name ends in its definition, and its length.
 type Place = (usize, usize);
 
-/// Where in a definition the names of the values met so far stand.
+/// Where in their definitions the names of values seen so far are.
 #[derive(Debug, Default)]
 pub(crate) struct EnumNames {
     /// By slot and value; `None` for values without a name.

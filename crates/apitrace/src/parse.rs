@@ -1,4 +1,4 @@
-//! Bytes to tokens: one step at a time, resumable anywhere, no I/O.
+//! Parses bytes to tokens, one step at a time. It can resume anywhere and does no I/O.
 
 use anytrace_core::Limits;
 
@@ -12,10 +12,10 @@ pub(crate) const WHOLE_BYTES_MAX: u64 = 64 * 1024;
 /// Values nested deeper than this are not followed. The stack is a vector, so this bounds memory only.
 const LEVELS_MAX: usize = 1 << 18;
 
-/// Longest name that a guess after damage takes for a name.
+/// Longest name that is plausible after damage.
 const GUESSED_NAME_MAX: u64 = 256;
 
-/// Most arguments or members that a guess after damage allows.
+/// Most arguments or members that are plausible after damage.
 const GUESSED_COUNT_MAX: u64 = 256;
 
 /// Walks through events token by token.
@@ -23,7 +23,7 @@ const GUESSED_COUNT_MAX: u64 = 256;
 pub(crate) struct Walker {
     version: u64,
     token_bytes_max: u64,
-    state: State,
+    state: WalkerState,
     /// For each open array, structure or pair: how many values are still to come.
     levels: Vec<u64>,
     /// A number of the last token took more than ten bytes.
@@ -31,7 +31,7 @@ pub(crate) struct Walker {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WalkerState {
     Start,
     Function,
     Detail,
@@ -47,7 +47,7 @@ impl Walker {
         Self {
             version,
             token_bytes_max: limits.record_bytes_max,
-            state: State::Start,
+            state: WalkerState::Start,
             levels: Vec::new(),
             has_long_number: false,
         }
@@ -55,7 +55,7 @@ impl Walker {
 
     /// Forgets the event that was begun.
     pub(crate) fn reset(&mut self) {
-        self.state = State::Start;
+        self.state = WalkerState::Start;
         self.levels.clear();
     }
 
@@ -68,12 +68,12 @@ impl Walker {
     pub(crate) fn next<'w>(&mut self, window: &'w [u8], signatures: &mut Signatures) -> Step<'w> {
         let mut scan = Scan::new(window);
         let result = match self.state {
-            State::Start => self.start(&mut scan),
-            State::Function => self.function(&mut scan, signatures),
-            State::Detail => self.detail(&mut scan),
-            State::Frames(left) => self.frame(&mut scan, signatures, left),
-            State::Value => self.value(&mut scan, signatures),
-            State::Pieces(kind, left) => self.piece(&mut scan, kind, left),
+            WalkerState::Start => self.start(&mut scan),
+            WalkerState::Function => self.function(&mut scan, signatures),
+            WalkerState::Detail => self.detail(&mut scan),
+            WalkerState::Frames(left) => self.frame(&mut scan, signatures, left),
+            WalkerState::Value => self.value(&mut scan, signatures),
+            WalkerState::Pieces(kind, left) => self.piece(&mut scan, kind, left),
         };
         match result {
             Ok(token) => {
@@ -92,27 +92,27 @@ impl Walker {
             1 => Token::Leave { call: scan.uint()? },
             other => return scan.bad(FaultKind::Event, 0, u64::from(other)),
         };
-        self.state = if matches!(token, Token::Enter { .. }) { State::Function } else { State::Detail };
+        self.state = if matches!(token, Token::Enter { .. }) { WalkerState::Function } else { WalkerState::Detail };
         Ok(token)
     }
 
     fn function<'w>(&mut self, scan: &mut Scan<'w>, signatures: &mut Signatures) -> Result<Token<'w>, Stop> {
         let token = self.signature(scan, signatures, Space::Function)?;
-        self.state = State::Detail;
+        self.state = WalkerState::Detail;
         Ok(Token::Function(token))
     }
 
     fn detail<'w>(&mut self, scan: &mut Scan<'w>) -> Result<Token<'w>, Stop> {
         let (token, next) = match scan.byte()? {
-            0 => (Token::EndEvent, State::Start),
-            1 => (Token::Argument(scan.uint()?), State::Value),
-            2 => (Token::Return, State::Value),
-            3 if self.version < VERSION_THREADS => (Token::Thread(scan.uint()?), State::Detail),
+            0 => (Token::EndEvent, WalkerState::Start),
+            1 => (Token::Argument(scan.uint()?), WalkerState::Value),
+            2 => (Token::Return, WalkerState::Value),
+            3 if self.version < VERSION_THREADS => (Token::Thread(scan.uint()?), WalkerState::Detail),
             4 => {
                 let count = scan.uint()?;
-                (Token::Backtrace(count), State::Frames(count))
+                (Token::Backtrace(count), WalkerState::Frames(count))
             }
-            5 => (Token::Flags(scan.uint()?), State::Detail),
+            5 => (Token::Flags(scan.uint()?), WalkerState::Detail),
             other => return scan.bad(FaultKind::Detail, 0, u64::from(other)),
         };
         self.state = next;
@@ -121,11 +121,11 @@ impl Walker {
 
     fn frame<'w>(&mut self, scan: &mut Scan<'w>, signatures: &mut Signatures, left: u64) -> Result<Token<'w>, Stop> {
         if left == 0 {
-            self.state = State::Detail;
+            self.state = WalkerState::Detail;
             return Ok(Token::EndLevel);
         }
         let token = self.signature(scan, signatures, Space::Frame)?;
-        self.state = State::Frames(left - 1);
+        self.state = WalkerState::Frames(left - 1);
         Ok(Token::Frame(token))
     }
 
@@ -139,7 +139,7 @@ impl Walker {
             return Err(Stop::More(1));
         }
         let bytes = scan.take(at_hand.min(left))?;
-        self.state = State::Pieces(kind, left - bytes.len() as u64);
+        self.state = WalkerState::Pieces(kind, left - bytes.len() as u64);
         Ok(Token::BytesPiece(bytes))
     }
 
@@ -152,25 +152,25 @@ impl Walker {
             *left -= 1;
         }
         self.levels.push(count);
-        self.state = State::Value;
+        self.state = WalkerState::Value;
         Ok(())
     }
 
-    /// A value without parts is over.
+    /// Ends a value without parts.
     fn end_value(&mut self) {
         self.state = match self.levels.last_mut() {
             Some(left) => {
                 *left = left.saturating_sub(1);
-                State::Value
+                WalkerState::Value
             }
-            None => State::Detail,
+            None => WalkerState::Detail,
         };
     }
 
     fn value<'w>(&mut self, scan: &mut Scan<'w>, signatures: &mut Signatures) -> Result<Token<'w>, Stop> {
         if self.levels.last() == Some(&0) {
             self.levels.pop();
-            self.state = if self.levels.is_empty() { State::Detail } else { State::Value };
+            self.state = if self.levels.is_empty() { WalkerState::Detail } else { WalkerState::Value };
             return Ok(Token::EndLevel);
         }
         let token = match scan.byte()? {
@@ -221,7 +221,7 @@ impl Walker {
     fn bytes<'w>(&mut self, scan: &mut Scan<'w>, kind: BytesKind) -> Result<Token<'w>, Stop> {
         let length = scan.uint()?;
         if length > WHOLE_BYTES_MAX {
-            self.state = State::Pieces(kind, length);
+            self.state = WalkerState::Pieces(kind, length);
             return Ok(Token::BytesStart(kind, length));
         }
         let bytes = scan.take(length)?;
@@ -240,8 +240,8 @@ impl Walker {
         Ok(Token::Struct(signature, count))
     }
 
-    /// An id and, the first time, its definition. Functions and frames are entered into the table here; values
-    /// by [`Self::defined`] once the whole token is there.
+    /// An id and, at its first use, its definition. Functions and frames are entered into the table here; value types
+    /// by [`Self::defined`] once the token is complete.
     fn signature<'w>(
         &self,
         scan: &mut Scan<'w>,
@@ -293,7 +293,7 @@ impl Walker {
     }
 }
 
-/// Passes over a definition, which starts after the id.
+/// Skips a definition, which starts after the id.
 pub(crate) fn pass_definition(scan: &mut Scan<'_>, space: Space, version: u64) -> Result<(), Stop> {
     match space {
         Space::Function | Space::Struct => {
@@ -338,12 +338,12 @@ pub(crate) fn pass_definition(scan: &mut Scan<'_>, space: Space, version: u64) -
     Ok(())
 }
 
-/// True when the definition of a known function stands on the wire again: the same bytes, or a name where no
-/// detail can stand. Two writers on one file do this (apitrace issues #27, #110).
+/// True when the definition of a known function appears again: the same bytes, or a name where no detail can be. Two
+/// writers on one file cause this (apitrace issues #27, #110).
 fn is_repeated(signatures: &Signatures, slot: u32, rest: &[u8]) -> Result<bool, Stop> {
     let Some(row) = signatures.function(slot) else { return Ok(false) };
     match rest.first() {
-        // An event ends with a byte of its own, so one more byte can be asked for.
+        // An event ends with a byte of its own, so it is safe to require one more byte.
         None => Err(Stop::More(1)),
         Some(0) => Ok(false),
         Some(1..=5) if row.definition.len() < 6 => Ok(false),
@@ -355,8 +355,8 @@ fn is_repeated(signatures: &Signatures, slot: u32, rest: &[u8]) -> Result<bool, 
     }
 }
 
-/// True when bytes look like a definition and not like what follows a known id. Only asked where the plain
-/// reading fails or definitions may be lost. Asks for more bytes only while all so far is plausible.
+/// True when the bytes look like a definition and not like what follows a known id. Called only where the plain reading
+/// fails or definitions may be lost. Requires more bytes only while everything so far is plausible.
 fn is_plausible(space: Space, version: u64, rest: &[u8]) -> Result<bool, Stop> {
     let mut scan = Scan::new(rest);
     let count = match space {
@@ -380,7 +380,7 @@ fn is_plausible(space: Space, version: u64, rest: &[u8]) -> Result<bool, Stop> {
         }
         Space::Frame => return is_plausible_frame(&mut scan),
     };
-    // Arguments and members may be nameless: structures in structures are.
+    // Arguments and members may have no name: nested structures have none.
     let may_be_empty = matches!(space, Space::Function | Space::Struct);
     for _ in 0..count {
         if may_be_empty && scan.rest().first() == Some(&0) {
@@ -419,7 +419,7 @@ fn is_plausible_frame(scan: &mut Scan<'_>) -> Result<bool, Stop> {
     Ok(false)
 }
 
-/// Reads a string and says whether it looks like a name; stops at the first byte that does not.
+/// Reads a string and returns whether it is a plausible name. Stops at the first byte that is not.
 fn plausible_name(scan: &mut Scan<'_>) -> Result<bool, Stop> {
     let length = scan.uint()?;
     let shown = scan.rest().iter().take(usize::try_from(length).unwrap_or(usize::MAX));
@@ -434,7 +434,7 @@ fn is_name_byte(byte: u8) -> bool {
     (0x20..0x7f).contains(&byte)
 }
 
-/// True for what programs use as names: not empty, no control bytes.
+/// True for plausible names: not empty, no control bytes.
 pub(crate) fn is_plausible_name(name: &[u8]) -> bool {
     !name.is_empty() && name.len() as u64 <= GUESSED_NAME_MAX && name.iter().copied().all(is_name_byte)
 }

@@ -1,4 +1,4 @@
-//! Events out of a trace, one after another, whatever its container and state.
+//! Reads events from a trace in any container, damaged or not.
 
 use anytrace_core::{Error, Input, Limits, OpenOptions, Sink};
 
@@ -16,8 +16,8 @@ use crate::stream::Stream;
 /// The name of the raw stream in diagnostics.
 pub(crate) const RAW: &str = "raw stream";
 
-/// An event up to this size stays in the window while it is read, so that reading can begin anew inside it.
-pub(crate) const HELD_BYTES_MAX: usize = 1 << 20;
+/// An event up to this size stays in the window while it is read, so that reading can restart inside it.
+pub(crate) const BUFFERED_BYTES_MAX: usize = 1 << 20;
 
 /// What a visitor sees with each token.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct Context<'a> {
     pub event: &'a Event,
     /// Offset of the token in the raw stream.
     pub offset: u64,
-    /// The token as it stands.
+    /// The token's bytes.
     pub bytes: &'a [u8],
     /// Signatures known up to and with this token.
     pub signatures: &'a Signatures,
@@ -36,7 +36,7 @@ pub struct Context<'a> {
     pub has_long_number: bool,
 }
 
-/// What came before where reading begins, if that is inside of a trace.
+/// What precedes the place where reading begins, if that is not the start of the trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'a> {
     /// Calls entered.
@@ -49,14 +49,16 @@ pub struct Before<'a> {
 
 /// Receives the events of a trace, token by token.
 ///
-/// Damage goes to the sink before or after; [`Visitor::abandon`] says that the event begun is none.
+/// Damage is reported to the sink, before or after the event concerned. [`Visitor::abandon`] withdraws the event in
+/// progress.
 pub trait Visitor {
-    /// True to get plain events through [`Visitor::whole`], without their tokens.
-    fn takes_whole(&self) -> bool {
+    /// True to receive plain events through [`Visitor::plain_event`], without their tokens. An event is plain if all
+    /// its signatures are known and it has no definitions and no backtrace.
+    fn takes_plain(&self) -> bool {
         false
     }
 
-    /// False when the definitions of values and frames are not asked for once the event is over.
+    /// False if the definitions of values and frames are not needed after the event.
     fn keeps_definitions(&self) -> bool {
         true
     }
@@ -64,13 +66,13 @@ pub trait Visitor {
     /// Takes the header, which comes first if it can be read.
     ///
     /// # Errors
-    /// Whatever ends the reading; here and below it is returned to the caller.
+    /// Any error ends the reading and is returned to the caller, here and below.
     fn header(&mut self, header: &Header, sink: &mut dyn Sink) -> Result<(), Error> {
         let _ = (header, sink);
         Ok(())
     }
 
-    /// Reading begins inside of the trace, behind the header.
+    /// Reading begins inside the trace, after the header.
     ///
     /// # Errors
     /// As [`Visitor::header`].
@@ -99,7 +101,7 @@ pub trait Visitor {
     ///
     /// # Errors
     /// As [`Visitor::header`].
-    fn whole(
+    fn plain_event(
         &mut self,
         event: &Event,
         bytes: &[u8],
@@ -110,23 +112,23 @@ pub trait Visitor {
         Ok(0)
     }
 
-    /// Takes a plain call that is left at once, as the bytes of its enter and its leave. Returns whether it was taken;
-    /// otherwise the two come one by one.
+    /// Takes a plain call that is left at once, as the bytes of its enter and its leave. If it returns false, the two
+    /// events are passed to [`Visitor::plain_event`] one by one.
     ///
     /// # Errors
     /// As [`Visitor::header`].
-    fn whole_call(&mut self, enter: &Event, bytes: [&[u8]; 2], sink: &mut dyn Sink) -> Result<bool, Error> {
+    fn plain_call(&mut self, enter: &Event, bytes: [&[u8]; 2], sink: &mut dyn Sink) -> Result<bool, Error> {
         let _ = (enter, bytes, sink);
         Ok(false)
     }
 
-    /// The offset in the raw stream from which on the next border between events is wanted.
+    /// The next boundary between events at or after this offset of the raw stream is passed to [`Visitor::point`].
     fn next_point(&self) -> u64 {
         u64::MAX
     }
 
-    /// Takes a border between events; `None` where reading could not begin there. Unless events come token by token
-    /// ([`Visitor::takes_whole`]) there is one about every MiB.
+    /// Takes a boundary between events; `None` if reading could not begin there. With [`Visitor::takes_plain`] there is
+    /// one about every MiB.
     fn point(&mut self, point: Option<SeekPoint>) {
         let _ = point;
     }
@@ -154,7 +156,7 @@ pub trait Visitor {
         Ok(0)
     }
 
-    /// The event begun cannot be read to its end. `None` when not even its head could be.
+    /// The event in progress cannot be read to its end. `None` if not even its head could be read.
     ///
     /// # Errors
     /// As [`Visitor::header`].
@@ -173,10 +175,10 @@ pub struct Incomplete {
     pub seq: u64,
 }
 
-/// What a reader found besides the events.
+/// What a reader counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Whole events.
+    /// Complete events.
     pub events: u64,
     /// Calls entered, lost ones included.
     pub calls: u64,
@@ -186,9 +188,9 @@ pub struct Totals {
     pub incomplete: u64,
     /// Bytes of the raw stream.
     pub raw_bytes: u64,
-    /// Bytes of the raw stream that belong to no event read.
+    /// Bytes of the raw stream that belong to no event.
     pub lost_bytes: u64,
-    /// Bytes of the trace as it stands in the file, without gzip or zstd.
+    /// Bytes of the trace as stored in the file, without gzip or zstd.
     pub trace_bytes: u64,
     /// Reading ended before the end, because no more was wanted. Nobody looked at what follows.
     pub ends_early: bool,
@@ -223,7 +225,7 @@ pub struct Reader {
     pub(crate) stream: Stream,
     pub(crate) limits: Limits,
     pub(crate) signatures: Signatures,
-    /// What was complained about already.
+    /// Shortages that were reported already.
     pub(crate) is_short: Shortage,
     /// Set when reading does not begin at the start.
     pub(crate) resumed: Option<Box<Resumed>>,
@@ -234,7 +236,7 @@ pub struct Reader {
     pub(crate) lost_calls: u64,
     pub(crate) frame: u64,
     pub(crate) thread_max: u64,
-    /// What looking for events behind damage has cost so far.
+    /// The cost of resynchronizing so far.
     pub(crate) effort: u64,
     pub(crate) walker: Walker,
     /// No more was wanted before the end.
@@ -244,7 +246,7 @@ pub struct Reader {
 /// Why an event could not be read to its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cause {
-    /// The data end: so many bytes of a token were needed, so many were there.
+    /// The data end inside a token: the number of bytes needed and present.
     End { need: u64, got: u64 },
     /// A breach of the grammar.
     Fault(Fault),
@@ -258,7 +260,7 @@ pub(crate) struct Broken {
     /// Offset of the token.
     pub(crate) token: u64,
     /// The event's first byte is still in the window.
-    pub(crate) is_held: bool,
+    pub(crate) is_buffered: bool,
     pub(crate) event: Option<Event>,
 }
 
@@ -292,7 +294,7 @@ impl Reader {
         }
     }
 
-    /// Reads everything there is. What is damaged goes to the sink.
+    /// Reads the trace to its end. Damage is reported to the sink.
     ///
     /// # Errors
     /// I/O, limits, and what the visitor or the sink return.
@@ -304,8 +306,8 @@ impl Reader {
                     let point = self.point();
                     visitor.point(point);
                 }
-                if visitor.takes_whole() && !self.signatures.may_be_lost && self.header.version >= VERSION_ENUM_SETS {
-                    self.run_whole(visitor, sink)?;
+                if visitor.takes_plain() && !self.signatures.may_be_lost && self.header.version >= VERSION_ENUM_SETS {
+                    self.run_plain(visitor, sink)?;
                 }
                 let place = (self.stream.offset(), self.seq);
                 if visitor.is_done() {
@@ -321,7 +323,7 @@ impl Reader {
         self.finish(sink)
     }
 
-    /// The header; as far as it was read.
+    /// The header, as far as it was read.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -336,7 +338,7 @@ impl Reader {
         self.stream.container_names()
     }
 
-    /// The container to write when the caller asks for none.
+    /// The container to write if the caller chooses none.
     pub fn container(&self) -> Container {
         self.stream.container()
     }
@@ -356,7 +358,7 @@ impl Reader {
         self.calls.waiting().filter(|(_, call)| !call.is_damaged).map(|(call, at)| Incomplete { call, seq: at.seq })
     }
 
-    /// Reads the header. False when there is nothing to read behind it.
+    /// Reads the header. Returns false when nothing follows it.
     fn start<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
         if let Some(resumed) = self.resumed.take() {
             return self.resume(*resumed, visitor, sink).map(|()| true);
@@ -385,7 +387,7 @@ impl Reader {
         let header = match parsed {
             Ok(header) => header,
             Err(diagnostic) => {
-                // An empty file is no trace at all, and the caller says so.
+                // The caller reports an empty file: it is not a trace at all.
                 let is_empty = diagnostic.rule == &rules::EMPTY_STREAM;
                 if !(is_empty && self.stream.trace_bytes() == 0) {
                     sink.report(diagnostic.within(RAW))?;
@@ -421,7 +423,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Passes over what cannot be read, so that the container is still looked at to its end.
+    /// Skips what cannot be read, so that the container is still checked to its end.
     fn drop_rest(&mut self) -> Result<(), Error> {
         loop {
             while self.stream.fill(1)? > 0 {
@@ -435,7 +437,7 @@ impl Reader {
         }
     }
 
-    /// Reads one event token by token. False at the end.
+    /// Reads one event token by token. Returns false at the end.
     fn step<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<bool, Error> {
         if self.stream.window().is_empty() && self.stream.fill(1)? == 0 {
             self.report_container(sink)?;
@@ -451,26 +453,26 @@ impl Reader {
         }
     }
 
-    /// Walks through one event; `Some` when it breaks off.
+    /// Reads one event; returns `Some` if it breaks off.
     fn walk<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<Option<Broken>, Error> {
         self.walker.reset();
         let start = self.stream.offset();
-        let mut held = 0;
+        let mut consumed = 0;
         let mut event: Option<Event> = None;
         loop {
-            let token_at = self.stream.offset() + held as u64;
-            let is_held = self.stream.offset() == start;
-            let broken = |cause, event| Ok(Some(Broken { cause, start, token: token_at, is_held, event }));
+            let token_at = self.stream.offset() + consumed as u64;
+            let is_buffered = self.stream.offset() == start;
+            let broken = |cause, event| Ok(Some(Broken { cause, start, token: token_at, is_buffered, event }));
             let window = self.stream.window();
-            let rest = window.get(held..).unwrap_or_default();
+            let rest = window.get(consumed..).unwrap_or_default();
             let (token, used) = match self.walker.next(rest, &mut self.signatures) {
                 Ok(step) => step,
                 Err(Stop::Bad(fault)) => return broken(Cause::Fault(fault), event),
                 Err(Stop::More(need)) => {
-                    // Asking for twice as much keeps the work linear where bytes come in small pieces.
-                    let eager = need.max((rest.len().saturating_mul(2)).min(HELD_BYTES_MAX));
+                    // Doubling the request keeps the work linear when bytes arrive in small pieces.
+                    let eager = need.max((rest.len().saturating_mul(2)).min(BUFFERED_BYTES_MAX));
                     let rest_length = rest.len();
-                    let got = self.stream.fill(held + eager)? - held;
+                    let got = self.stream.fill(consumed + eager)? - consumed;
                     if got < need && got == rest_length {
                         return broken(Cause::End { need: need as u64, got: got as u64 }, event);
                     }
@@ -490,24 +492,24 @@ impl Reader {
             };
             report_signature(&token, &context, sink)?;
             visitor.token(&token, &context, sink)?;
-            held += used;
+            consumed += used;
             if token == Token::EndEvent {
                 let mark = visitor.end(known, &self.signatures, sink)?;
                 let known = *known;
-                self.stream.advance(held);
+                self.stream.advance(consumed);
                 self.complete(&known, mark);
                 return Ok(None);
             }
             if let Token::BytesStart(_, length) = token {
-                let ahead = usize::try_from(length).unwrap_or(usize::MAX).min(HELD_BYTES_MAX);
-                let got = self.stream.fill(held + ahead)? - held;
+                let ahead = usize::try_from(length).unwrap_or(usize::MAX).min(BUFFERED_BYTES_MAX);
+                let got = self.stream.fill(consumed + ahead)? - consumed;
                 if got < ahead {
                     return broken(Cause::End { need: length, got: got as u64 }, event);
                 }
             }
-            if held > HELD_BYTES_MAX {
-                self.stream.advance(held);
-                held = 0;
+            if consumed > BUFFERED_BYTES_MAX {
+                self.stream.advance(consumed);
+                consumed = 0;
             }
         }
     }
@@ -523,7 +525,7 @@ impl Reader {
         self.seq += 1;
     }
 
-    /// Reports once what there was no room for. Reading goes on with what is known.
+    /// Reports once what there was no room for. Reading continues with what is known.
     fn report_shortage(&mut self, (offset, seq): (u64, u64), sink: &mut dyn Sink) -> Result<(), Error> {
         let found = self.signatures.take_shortage();
         if found.of_signatures && !self.is_short.of_signatures {
@@ -538,7 +540,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reports what the container met.
+    /// Reports the damage that the container found.
     pub(crate) fn report_container(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         for diagnostic in self.stream.take_damage() {
             sink.report(diagnostic)?;
@@ -550,7 +552,7 @@ impl Reader {
         self.report_container(sink)?;
         for layer in self.stream.layers() {
             let Some(diagnostic) = layer.damage() else { continue };
-            // A program that is killed leaves no gzip trailer; real old traces are so, and whole otherwise.
+            // A killed program leaves no gzip trailer. Real old traces lack it and are complete otherwise.
             let is_usual = layer.compression == anytrace_core::Compression::Gzip
                 && layer.end() == anytrace_core::LayerEnd::Truncated;
             let severity = if is_usual { anytrace_core::Severity::Warning } else { diagnostic.severity };

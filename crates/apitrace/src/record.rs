@@ -1,4 +1,4 @@
-//! What stands on the wire: the header, events and the tokens they are made of.
+//! The units of the wire: the header, events, and the tokens they consist of.
 
 /// Highest version of the raw stream this crate reads and writes.
 pub const VERSION_MAX: u64 = 6;
@@ -9,7 +9,7 @@ pub(crate) const VERSION_THREADS: u64 = 4;
 /// First version with semantic version, properties, call flags and wide strings.
 pub(crate) const VERSION_PROPERTIES: u64 = 6;
 
-/// First version whose enumeration signatures hold the whole set of names.
+/// First version whose enumeration signatures contain all names.
 pub(crate) const VERSION_ENUM_SETS: u64 = 3;
 
 /// First version with backtraces.
@@ -20,11 +20,11 @@ pub(crate) const VERSION_BACKTRACES: u64 = 5;
 pub struct Header {
     /// Version of the encoding.
     pub version: u64,
-    /// Version of the calls' meaning; the encoding's version where the stream has none of its own.
+    /// Version of the calls' meaning; the encoding's version if the stream has no separate one.
     pub semantic_version: u64,
     /// Names and values, in wire order; empty before version 6.
     pub properties: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The bytes as they stand, kept because numbers may be written longer than needed.
+    /// The original bytes, kept because numbers may be longer than needed.
     pub raw: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl EventKind {
 pub enum Pairing {
     /// The enter is there and was waiting. Always so for enters themselves.
     Paired,
-    /// The enter stood in a part of the stream that could not be read.
+    /// The enter was in a part of the stream that could not be read.
     Lost,
     /// The call was left before.
     Repeated,
@@ -60,7 +60,7 @@ pub enum Pairing {
     Unknown,
 }
 
-/// One event: what is known of it when its tokens are visited.
+/// One event: what is known about it when its tokens are visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// Event number on the wire, from 0.
@@ -69,9 +69,9 @@ pub struct Event {
     pub offset: u64,
     /// Enter or leave.
     pub kind: EventKind,
-    /// Call number: counted for enters, as it stands for leaves.
+    /// Call number: counted for enters, stored in leaves.
     pub call: u64,
-    /// Thread of the call; 0 where the stream does not say.
+    /// Thread of the call; 0 if the stream does not specify it.
     pub thread: u64,
     /// Slot of the function in [`crate::Signatures`], once it is known.
     pub function: Option<u32>,
@@ -99,7 +99,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// The word for messages.
+    /// The name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Function => "function",
@@ -111,14 +111,14 @@ impl Space {
     }
 }
 
-/// A signature id, with its definition where the wire has it here.
+/// A signature id, with its definition if it is defined here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignatureRef<'a> {
     /// The id.
     pub id: u64,
-    /// Where in the token's bytes the id ends: a definition stands, or would stand, there.
+    /// Where in the token's bytes the id ends. A definition, if any, begins there.
     pub id_end: usize,
-    /// The bytes of the definition, when it stands here.
+    /// The bytes of the definition, if it is here.
     pub definition: Option<&'a [u8]>,
     /// Slot in the table of its space.
     pub slot: u32,
@@ -129,7 +129,7 @@ pub struct SignatureRef<'a> {
 /// How a signature id came to be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Defined earlier, or earlier found to be lost.
+    /// Defined earlier, or found to be lost earlier.
     Known,
     /// Defined here.
     Defined,
@@ -139,7 +139,7 @@ pub enum Origin {
     Lost,
 }
 
-/// A signed number as it stands: sign by type byte, then magnitude. Minus zero exists.
+/// A signed number as stored: the sign as a type byte, then the magnitude. Minus zero exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signed {
     /// Type byte 3.
@@ -167,8 +167,8 @@ pub enum BytesKind {
 
 /// One step through an event, in wire order.
 ///
-/// Arrays, structures, pairs of human and machine values and backtraces are followed by what they hold, then
-/// by [`Token::EndLevel`], which has no bytes of its own.
+/// Arrays, structures, pairs of human and machine values and backtraces are followed by their contents, then by
+/// [`Token::EndLevel`], which has no bytes of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token<'a> {
     /// An enter event begins.
@@ -189,7 +189,7 @@ pub enum Token<'a> {
     Return,
     /// The thread detail of the document, before version 4.
     Thread(u64),
-    /// A backtrace of so many frames follows.
+    /// A backtrace of this many frames follows.
     Backtrace(u64),
     /// One frame of a backtrace.
     Frame(SignatureRef<'a>),
@@ -219,15 +219,15 @@ pub enum Token<'a> {
     Enum(SignatureRef<'a>, Option<Signed>),
     /// A bit mask.
     Bitmask(SignatureRef<'a>, u64),
-    /// An array of so many values begins.
+    /// An array of this many values begins.
     Array(u64),
-    /// A structure of so many members begins.
+    /// A structure of this many members begins.
     Struct(SignatureRef<'a>, u64),
     /// An opaque pointer.
     Pointer(u64),
     /// A human and a machine value follow.
     Repr,
-    /// A wide string of so many characters; the bytes are its numbers.
+    /// A wide string of this many characters; the bytes are its encoded numbers.
     Wide(u64, &'a [u8]),
     /// Array, structure, pair or backtrace ends. No bytes of its own.
     EndLevel,
@@ -246,8 +246,8 @@ pub fn ends_frame(name: &[u8]) -> bool {
         | b"wglSwapMultipleBuffers"
         | b"CGLFlushDrawable"
         | b"glFrameTerminatorGREMEDY" => true,
-        // Direct3D methods are named `Interface::Method`. That reading back a render target ends a
-        // frame is what apitrace 11.1 says (callflags.tsv of the corpus).
+        // Direct3D methods are named `Interface::Method`. In apitrace 11.1, reading back a render target ends a frame
+        // (callflags.tsv of the corpus).
         _ => {
             let Some(colons) = name.windows(2).position(|pair| pair == b"::") else { return false };
             let (interface, method) = (&name[..colons], &name[colons + 2..]);

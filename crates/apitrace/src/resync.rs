@@ -1,9 +1,9 @@
-//! Finding the events again after damage.
+//! Resynchronizes after damage.
 //!
-//! Events carry no magic. What gives a true start away is that calls are numbered: leaves found from there on must
-//! name enters found from there on, or calls that are known to wait. Zeros, pixels and text do not do that. Because
-//! the inside of an event often reads as the head of another one and then falls into step, a start must besides
-//! break no rule over many events in a row, and be better than the starts just behind it.
+//! Events have no magic. A true start is recognized by call numbers: leaves found after it must name enters found after
+//! it, or calls known to be waiting. Zeros, pixels and text do not satisfy this. The inside of an event often reads as
+//! the head of another one and then falls into step. So a start must also break no rule over many events in a row, and
+//! be better than the starts just after it.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use anytrace_core::{Error, Sink};
 
 use crate::calls::{Call, Calls};
 use crate::event::fault_rule;
-use crate::evidence::{Evidence, Found, Seen};
+use crate::evidence::{Evidence, ResumePoint, Seen};
 use crate::parse::Walker;
 use crate::reader::{Broken, Cause, RAW, Reader};
 use crate::record::{EventKind, Token, VERSION_BACKTRACES, VERSION_PROPERTIES};
@@ -22,16 +22,16 @@ use crate::signatures::Signatures;
 /// How far a trial may reach from its start.
 const REACH_BYTES: usize = 64 * 1024;
 
-/// Most events looked at in one trial.
+/// Most events read in one trial.
 const EVENTS_MAX: usize = 48;
 
-/// A start that this many events follow without a breach is believed, whatever comes then.
+/// A start followed by this many valid events is accepted, whatever comes then.
 const EVENTS_ENOUGH: usize = 8;
 
-/// How far behind a start that has something against it a better one is looked for, its first event apart.
+/// How far beyond the first event of a doubtful start a better start is searched.
 const BETTER_WITHIN_BYTES: usize = 64;
 
-/// Longest first event of a start that has something against it.
+/// Longest first event of a doubtful start.
 const DOUBTED_BYTES_MAX: usize = 4096;
 
 /// Fewest bytes of an enter.
@@ -40,21 +40,21 @@ const ENTER_BYTES_MIN: u64 = 3;
 /// Thread numbers are counted from 0, so no trace comes near this.
 const THREAD_MAX: u64 = 1 << 20;
 
-/// Highest flags that a trial believes; only bit 0 is known.
+/// Highest plausible flags; only bit 0 is known.
 const FLAGS_MAX: u64 = 0xff;
 
-/// Deepest nesting in an event that a trial believes.
+/// Deepest plausible nesting in an event.
 const TRIAL_DEPTH_MAX: usize = 64;
 
-/// What all searches in a trace may cost, in tokens and sixteen bytes, before trials are cut short.
+/// What all searches in a trace may cost before trials are cut short. A token or sixteen bytes cost 1.
 const BUDGET: u64 = 1 << 24;
 
-/// What one trial may cost: before that, and after.
+/// What one trial may cost: before the budget is used up, and after.
 const TRIAL_COST_MAX: u64 = 1 << 13;
 const SHORT_TRIAL_COST_MAX: u64 = 64;
 
 impl Reader {
-    /// Goes on after an event that broke off. False at the end of the data.
+    /// Resumes after an event that broke off. Returns false at the end of the data.
     pub(crate) fn recover(&mut self, broken: &Broken, sink: &mut dyn Sink) -> Result<bool, Error> {
         if let Some(event) = broken.event.filter(|event| event.kind == EventKind::Enter) {
             let function = event.function.unwrap_or(u32::MAX);
@@ -79,7 +79,7 @@ impl Reader {
         let is_found = if is_head_bad && self.pass_headless()? {
             true
         } else {
-            if broken.is_held {
+            if broken.is_buffered {
                 self.stream.advance(1);
             }
             let gap = if from_end { Gap::AtEnd } else { Gap::Damage { start: broken.start } };
@@ -96,7 +96,7 @@ impl Reader {
         Ok(is_found)
     }
 
-    /// Goes on behind a gap that lies between two events, as far as one can tell. False at the end.
+    /// Resumes after a gap that appears to lie between two events. Returns false at the end.
     pub(crate) fn cross_gap(&mut self, sink: &mut dyn Sink) -> Result<bool, Error> {
         let start = self.stream.offset();
         let is_found = self.resync(Gap::Missing)?;
@@ -111,7 +111,7 @@ impl Reader {
         Ok(is_found)
     }
 
-    /// Passes over an event whose first byte is wrong and whose rest is not. False when it is not so.
+    /// Skips an event of which only the first byte is wrong. Returns false if that is not the case.
     fn pass_headless(&mut self) -> Result<bool, Error> {
         let at_hand = self.stream.fill(2 * REACH_BYTES)?.min(2 * REACH_BYTES);
         let mut window = self.stream.window().get(..at_hand).unwrap_or_default().to_vec();
@@ -138,7 +138,7 @@ impl Reader {
             });
             self.effort = BUDGET - budget.get();
             let Some(found) = found else { continue };
-            // What the event defines is known from here on.
+            // The definitions in the event take effect from here on.
             let bytes = window.get(..found.length).unwrap_or_default();
             walker.reset();
             let mut at = 0;
@@ -156,7 +156,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Moves to the next place where events follow one another. False when there is none.
+    /// Moves to the next place where events follow one another. Returns false if there is none.
     fn resync(&mut self, mut gap: Gap) -> Result<bool, Error> {
         self.signatures.may_be_lost = true;
         let mut walker = Walker::new(self.header.version, &self.limits);
@@ -194,14 +194,14 @@ impl Reader {
     }
 }
 
-/// What lies before the place that is looked for.
+/// What precedes the place that is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     /// Bytes that cannot be read, from an event at this offset on.
     Damage { start: u64 },
-    /// Bytes that are not there, nobody knows how many.
+    /// An unknown number of missing bytes.
     Missing,
-    /// An event that the data end in: what is left is most likely the inside of a blob.
+    /// An event in which the data end: the rest is most likely the inside of a blob.
     AtEnd,
 }
 
@@ -216,15 +216,15 @@ struct Trial<'a> {
     calls: &'a Calls,
     /// Highest thread number seen so far.
     thread_max: u64,
-    /// Hostile bytes can make every trial long: what is left of the effort.
+    /// What remains of the budget: hostile bytes can make every trial long.
     budget: &'a Cell<u64>,
 }
 
 impl Trial<'_> {
-    /// The first place below `starts` where events follow one another. One that has something against it is taken
-    /// when there is none without just behind it.
-    fn search(&self, starts: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<(usize, Found)> {
-        let mut doubted: Option<(usize, Found)> = None;
+    /// The first place below `starts` where events follow one another. A doubtful one is taken only if there is no
+    /// better one just after it.
+    fn search(&self, starts: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<(usize, ResumePoint)> {
+        let mut doubted: Option<(usize, ResumePoint)> = None;
         let mut at = 0;
         while at < starts {
             let bytes = self.window.get(at..)?;
@@ -233,7 +233,7 @@ impl Trial<'_> {
             {
                 break;
             }
-            // Long runs of zeros read as enters without end.
+            // Long runs of zeros read as endless enters.
             if bytes.starts_with(&[0; 32]) {
                 at += 1 + bytes.iter().skip(32).take_while(|byte| **byte == 0).count();
                 continue;
@@ -241,7 +241,8 @@ impl Trial<'_> {
             if bytes.first().is_some_and(|kind| *kind <= 1)
                 && let Some(found) = self.attempt(at, walker, signatures)
             {
-                // The end of an event and a leave read as an enter of a thread 1: the leave is meant if it fits.
+                // The end of an event followed by a leave also reads as an enter of thread 1. The leave is preferred if
+                // it fits.
                 if bytes.starts_with(&[0, 1])
                     && let Some(other) = self.attempt(at + 1, walker, signatures)
                     && other.first_leave.is_some_and(|n| self.calls.is_waiting(n) || other.next_call == n + 1)
@@ -258,14 +259,14 @@ impl Trial<'_> {
         doubted
     }
 
-    fn attempt(&self, at: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
+    fn attempt(&self, at: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<ResumePoint> {
         signatures.begin_trial();
         let found = self.events(at, walker, signatures);
         signatures.end_trial();
         found
     }
 
-    fn events(&self, start: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<Found> {
+    fn events(&self, start: usize, walker: &mut Walker, signatures: &mut Signatures) -> Option<ResumePoint> {
         let lost_max = match self.gap {
             Gap::Damage { start: from } => Some(1 + (self.offset + start as u64 - from) / ENTER_BYTES_MIN),
             Gap::Missing | Gap::AtEnd => None,
@@ -289,14 +290,14 @@ impl Trial<'_> {
                 Err(Stop::Bad(_)) => false,
             };
             if !is_taken {
-                // The next damage, perhaps.
+                // Possibly the next damage.
                 return if events >= EVENTS_ENOUGH { evidence.verdict(false) } else { None };
             }
         }
         evidence.verdict(false)
     }
 
-    /// Reads one event. What `check` would call an error is a fault here.
+    /// Reads one event. What `check` reports as an error is a fault here.
     fn event(
         &self,
         bytes: &[u8],
@@ -347,7 +348,7 @@ impl Trial<'_> {
                 Token::Flags(flags) => self.version >= VERSION_PROPERTIES && flags <= FLAGS_MAX,
                 Token::Wide(..) => self.version >= VERSION_PROPERTIES,
                 Token::EndEvent => {
-                    // Four bytes of pixels may be a call without arguments.
+                    // Four bytes of pixels may read as a call without arguments.
                     let is_bare = details == 0 && seen.leave.is_none();
                     seen.is_doubtful |= is_bare && self.gap == Gap::Missing;
                     return Ok(seen);

@@ -1,34 +1,34 @@
-//! Writing a trace again: the same, repaired, a part, or in another version or container.
+//! Rewrites a trace: unchanged, repaired, in part, or in another version or container.
 
 use std::collections::{HashMap, HashSet};
 
 use anytrace_core::{DumpForm, DumpOptions, Error, Outcome, Plan, Selection, Sink, Target, TargetOptions};
 
 use crate::container::Container;
+use crate::container_writer::ContainerWriter;
 use crate::convert::Converter;
 use crate::dump::{self, CONDITIONS, is_selected};
-use crate::fill::Fill;
 use crate::jsonl::encode_header;
 use crate::reader::{Context, Reader, Totals, Visitor};
 use crate::record::{Event, EventKind, Header, Origin, Pairing, SignatureRef, Space, Token, VERSION_MAX};
 use crate::scan::push_uint;
 use crate::signatures::{Signature, Signatures};
-use crate::wrap::Wrapper;
+use crate::unfinished::Unfinished;
 
 /// Options of a target that this format has.
 pub(crate) const OPTIONS: [&str; 3] = ["version", "container", "level"];
 
-/// Ids for functions that were defined under the id of another: above those of real traces.
+/// Ids for functions that were defined under the id of another function. They are above all ids of real traces.
 const RENAMED_IDS: u64 = 50_000;
 
-/// What the rewriting is for.
+/// The purpose of the rewrite.
 enum Purpose<'a> {
     Convert,
     Repair,
     Trim(&'a Selection),
 }
 
-/// What happened that the user should know, counted.
+/// Counts of events that the user should know about.
 #[derive(Debug, Default)]
 struct Tallies {
     lost_signature: u64,
@@ -41,10 +41,10 @@ struct Tallies {
     filled_events: u64,
 }
 
-/// Writes events again.
+/// Writes events.
 struct Rewriter<'a> {
     purpose: Purpose<'a>,
-    wrapper: Wrapper<'a>,
+    writer: ContainerWriter<'a>,
     target_version: Option<u64>,
     version: u64,
     converter: Option<Converter>,
@@ -52,25 +52,25 @@ struct Rewriter<'a> {
     written: [HashSet<u64>; 5],
     /// Functions that were defined again under a known id, by slot, with their new ids.
     renamed: HashMap<u32, u64>,
-    /// Those of them that the current event wrote.
+    /// Those that the current event wrote.
     fresh: Vec<(Space, u64)>,
     event: Vec<u8>,
     event_bytes_max: usize,
-    /// A part of the current event went out already.
+    /// A part of the current event was written already.
     is_streaming: bool,
-    /// Enters were left out or lost: calls have other numbers than in the source.
+    /// Enters were omitted or lost, so calls are numbered differently than in the source.
     is_shifted: bool,
     is_dropped: bool,
-    /// Inside an argument that is left out.
+    /// Inside an argument that is omitted.
     is_skipping: bool,
-    fill: Fill,
+    unfinished: Unfinished,
     next_call: u64,
     records_written: u64,
     tallies: Tallies,
     notes: Vec<String>,
 }
 
-/// Writes a trace by a plan.
+/// Rewrites a trace according to a plan.
 pub(crate) fn rewrite(
     mut reader: Reader,
     plan: &Plan,
@@ -94,9 +94,9 @@ pub(crate) fn rewrite(
     }
     let container = container(target, reader.container())?;
     let target_version = version(target)?;
-    let wrapper = Wrapper::new(out, container, target.level)?;
+    let writer = ContainerWriter::new(out, container, target.level)?;
     let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
-    let mut rewriter = Rewriter::new(purpose, wrapper, target_version, event_bytes_max);
+    let mut rewriter = Rewriter::new(purpose, writer, target_version, event_bytes_max);
     let totals = reader.read(&mut rewriter, sink)?;
     let is_seekable = match target.container {
         Some(_) => container == Container::ZstdSeekable,
@@ -142,10 +142,15 @@ fn to_jsonl(reader: Reader, plan: &Plan, out: &mut dyn Target, sink: &mut dyn Si
 }
 
 impl<'a> Rewriter<'a> {
-    fn new(purpose: Purpose<'a>, wrapper: Wrapper<'a>, target_version: Option<u64>, event_bytes_max: usize) -> Self {
+    fn new(
+        purpose: Purpose<'a>,
+        writer: ContainerWriter<'a>,
+        target_version: Option<u64>,
+        event_bytes_max: usize,
+    ) -> Self {
         Self {
             purpose,
-            wrapper,
+            writer,
             target_version,
             version: 0,
             converter: None,
@@ -158,7 +163,7 @@ impl<'a> Rewriter<'a> {
             is_shifted: false,
             is_dropped: false,
             is_skipping: false,
-            fill: Fill::default(),
+            unfinished: Unfinished::default(),
             next_call: 0,
             records_written: 0,
             tallies: Tallies::default(),
@@ -168,7 +173,7 @@ impl<'a> Rewriter<'a> {
 
     fn finish(mut self, totals: Totals, is_seekable: bool) -> Result<Outcome, Error> {
         self.note_all(&totals);
-        self.wrapper.finish(is_seekable)?;
+        self.writer.finish(is_seekable)?;
         Ok(Outcome {
             records_read: totals.events,
             records_written: self.records_written,
@@ -234,7 +239,7 @@ impl<'a> Rewriter<'a> {
     fn begin(&mut self) {
         self.event.clear();
         self.fresh.clear();
-        self.fill.begin();
+        self.unfinished.begin();
         (self.is_streaming, self.is_dropped, self.is_skipping) = (false, false, false);
     }
 
@@ -245,10 +250,10 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Decides about a leave and writes its head.
+    /// Decides what happens to a leave and writes its head.
     fn leave(&mut self, context: &Context<'_>) {
         let event = context.event;
-        // Where enters are left out, a number without an enter might come to name another call.
+        // If enters are omitted, a number without an enter might refer to another call in the output.
         let is_shifted = self.is_shifted || matches!(self.purpose, Purpose::Trim(_));
         let number = match event.pairing {
             Pairing::Paired if event.mark > 0 => Some(event.mark - 1),
@@ -273,16 +278,16 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Writes a token that names a signature; adds the definition where it was not written yet.
+    /// Writes a token that names a signature. Adds the definition if it was not written yet.
     fn signature(&mut self, signature: &SignatureRef<'_>, space: Space, context: &Context<'_>) {
         let row = context.signatures.get(space, signature.slot);
-        // No room for it in the table: what stands here or was written is as good.
+        // There was no room for it in the table. The definition here, or the one written before, serves as well.
         let is_repair = matches!(self.purpose, Purpose::Repair);
         if row.is_none() && !is_repair && (signature.definition.is_some() || self.is_written(space, signature.id)) {
             self.event.extend_from_slice(context.bytes);
             return self.mark_written(space, signature.id);
         }
-        // What was written, or stands here, is not needed from the table.
+        // A definition that was written before, or that is here, is not needed from the table.
         let is_renamed = is_repair && signature.origin == Origin::Redefined;
         let is_spare = !is_renamed && (signature.definition.is_some() || self.is_written(space, signature.id));
         let is_usable = |row: &&Signature| !row.is_lost && (!row.is_dropped || is_spare);
@@ -317,7 +322,8 @@ impl<'a> Rewriter<'a> {
         self.mark_written(space, signature.id);
     }
 
-    /// Gives a function that is defined under a known id an id that says whether it is the same one.
+    /// Assigns an id to a function defined under a known id: the same id if the definition is the same, a new one
+    /// otherwise.
     fn rename(&mut self, signature: &SignatureRef<'_>, definition: &[u8], signatures: &Signatures) {
         let functions = signatures.table(Space::Function);
         let same = functions.rows().iter().enumerate().find(|(slot, row)| {
@@ -362,7 +368,7 @@ impl<'a> Rewriter<'a> {
 }
 
 impl Visitor for Rewriter<'_> {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         matches!(self.purpose, Purpose::Convert) && self.converter.is_none()
     }
 
@@ -380,12 +386,12 @@ impl Visitor for Rewriter<'_> {
             let was = header.semantic_version;
             self.notes.push(format!("The semantic version {was} is lowered to the version, {}.", header.version));
         }
-        self.wrapper.write(&written.raw)
+        self.writer.write(&written.raw)
     }
 
-    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        // Nothing is lost as long as events come this way: every byte stays.
-        self.wrapper.write(bytes)?;
+    fn plain_event(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+        // Events that arrive here keep every byte.
+        self.writer.write(bytes)?;
         self.records_written += 1;
         if event.kind == EventKind::Enter {
             self.next_call += 1;
@@ -423,7 +429,7 @@ impl Visitor for Rewriter<'_> {
         if self.is_dropped || self.is_skipping {
             return Ok(());
         }
-        self.fill.follow(token);
+        self.unfinished.follow(token);
         self.put(token, context)?;
         if self.is_dropped && self.is_streaming {
             let seq = context.event.seq;
@@ -434,7 +440,7 @@ impl Visitor for Rewriter<'_> {
         }
         if self.event.len() > self.event_bytes_max {
             self.is_streaming = true;
-            self.wrapper.write(&self.event)?;
+            self.writer.write(&self.event)?;
             self.event.clear();
         }
         Ok(())
@@ -444,7 +450,7 @@ impl Visitor for Rewriter<'_> {
         if self.is_dropped {
             return Ok(0);
         }
-        self.wrapper.write(&self.event)?;
+        self.writer.write(&self.event)?;
         self.records_written += 1;
         if event.kind == EventKind::Leave {
             return Ok(0);
@@ -459,16 +465,16 @@ impl Visitor for Rewriter<'_> {
             self.drop_event();
             return Ok(());
         }
-        let Some(mut left) = self.fill.zeros() else {
+        let Some(mut left) = self.unfinished.zeros() else {
             return Err(Error::limit(format!(
                 "event {} is damaged after more than {} bytes of it were written; raise the limit",
                 event.seq, self.event_bytes_max
             )));
         };
-        self.wrapper.write(&self.event)?;
+        self.writer.write(&self.event)?;
         while left > 0 {
             let step = left.min(1 << 16);
-            self.wrapper.write(&vec![0; usize::try_from(step).unwrap_or(0)])?;
+            self.writer.write(&vec![0; usize::try_from(step).unwrap_or(0)])?;
             left -= step;
         }
         self.tallies.filled_events += 1;

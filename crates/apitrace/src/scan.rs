@@ -1,4 +1,4 @@
-//! Numbers and strings at the front of a slice: the bottom of the parser.
+//! Scans numbers and strings at the front of a slice: the lowest level of the parser.
 
 use crate::record::Signed;
 
@@ -8,7 +8,7 @@ const NUMBER_BYTES_MAX: usize = 1024;
 /// Why parsing stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// More bytes are needed: so many from where parsing began.
+    /// More bytes are needed: this many from where parsing began.
     More(usize),
     /// The bytes break the grammar.
     Bad(Fault),
@@ -21,7 +21,7 @@ pub(crate) struct Fault {
     pub kind: FaultKind,
     /// Where, from the start of the token.
     pub at: usize,
-    /// The number that stands there.
+    /// The number found there.
     pub found: u64,
 }
 
@@ -36,11 +36,11 @@ pub(crate) enum FaultKind {
     Type,
     /// A detail of a stack frame that does not exist.
     FrameDetail,
-    /// The value of an enumeration is no integer.
+    /// The value of an enumeration is not an integer.
     EnumType,
     /// A string, definition or wide string is longer than the limit.
     TooLong,
-    /// A number goes on and on.
+    /// A number is longer than the limit.
     Number,
     /// Values are nested deeper than can be followed.
     TooDeep,
@@ -87,7 +87,7 @@ impl<'w> Scan<'w> {
         }
     }
 
-    /// An unsigned number. Bits beyond the 64th are dropped, as the format's own reader does.
+    /// An unsigned number. Bits beyond the 64th are discarded, as by the format's own reader.
     #[inline]
     pub(crate) fn uint(&mut self) -> Result<u64, Stop> {
         match self.bytes.get(self.at) {
@@ -157,7 +157,7 @@ impl<'w> Scan<'w> {
     }
 }
 
-/// Appends an unsigned number in as few bytes as it needs.
+/// Appends an unsigned number in as few bytes as possible.
 pub(crate) fn push_uint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);

@@ -1,4 +1,4 @@
-//! Beginning to read in the middle of a trace: what must be known there, and going on with it.
+//! Starts reading in the middle of a trace: what must be known there, and how to resume.
 
 use anytrace_core::{Diagnostic, Error, Input, OpenOptions, Sink};
 
@@ -34,7 +34,7 @@ pub(crate) struct OpenEnter {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// A border between two events and the state of a reader there: what it takes to begin in the middle of a trace.
+/// A boundary between two events and the reader's state there: what is needed to begin in the middle of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeekPoint {
     /// Offset in the raw stream.
@@ -53,7 +53,7 @@ pub struct SeekPoint {
     pub(crate) rows: [u32; 5],
     /// Calls open, in the order of their numbers.
     pub(crate) waiting: Vec<Waiting>,
-    /// How many of them, the last ones, the reader holds as recent.
+    /// How many of them, the last ones, the reader keeps as recent.
     pub(crate) recent: u32,
 }
 
@@ -89,7 +89,7 @@ impl SeekPoint {
     }
 }
 
-/// Signatures of a space in the order of their definitions: ids, and definitions one behind the other.
+/// Signatures of a space in the order of their definitions: ids, and the concatenated definitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rows {
     ids: Vec<(u64, usize)>,
@@ -129,15 +129,15 @@ pub(crate) struct Start<'a> {
     pub(crate) own: Container,
     /// A zstd container has a table of its frames.
     pub(crate) is_seekable: bool,
-    /// Ids and definitions, by space; at least as many as the point knows.
+    /// Ids and definitions, by space; at least as many as are known at the point.
     pub(crate) definitions: &'a [Rows; 5],
     /// Enter events, in the order of the calls; those of calls that are open at the point are used.
     pub(crate) enters: &'a [OpenEnter],
-    /// What is to be reported when reading begins.
+    /// What must be reported when reading begins.
     pub(crate) reports: Vec<Diagnostic>,
 }
 
-/// What is said first by a reader that does not begin at the start.
+/// What a reader that begins inside a trace reports first.
 pub(crate) struct Resumed {
     reports: Vec<Diagnostic>,
     enters: Vec<OpenEnter>,
@@ -147,7 +147,7 @@ impl Reader {
     /// Opens a trace at a point. For zstd the input begins at the point's place, otherwise at the start of the file.
     /// `None` where the trace cannot be sought or ends before the point.
     ///
-    /// Calls that are open at the point are handed to [`Visitor::resume_call`], if their enter events are there.
+    /// Calls that are open at the point are passed to [`Visitor::resume_call`] if their enter events are available.
     pub(crate) fn begin_at(input: Input, options: &OpenOptions, start: Start<'_>) -> Result<Option<Self>, Error> {
         let Start { point, header, own, is_seekable, definitions, enters, reports } = start;
         let Some(stream) = Stream::at(input, own, point.place, is_seekable, options)? else { return Ok(None) };
@@ -182,7 +182,8 @@ impl Reader {
         Ok(Some(reader))
     }
 
-    /// True for the bytes of one enter event of a function without definitions: those who take them trust them.
+    /// True for the bytes of exactly one enter event of this function, without definitions. Callers do not check them
+    /// again.
     fn is_enter(&mut self, bytes: &[u8], function: u32) -> bool {
         let mut at = 0;
         self.walker.reset();
@@ -208,7 +209,7 @@ impl Reader {
         is_enter
     }
 
-    /// Tells the visitor what is known where reading begins.
+    /// Passes to the visitor what is known where reading begins.
     pub(crate) fn resume<V: Visitor>(
         &mut self,
         resumed: Resumed,
@@ -233,16 +234,16 @@ impl Reader {
         Ok(())
     }
 
-    /// Makes ready for [`Self::point`]; to be called before anything is read.
+    /// Prepares for [`Self::point`]; must be called before anything is read.
     pub(crate) fn track_places(&mut self) {
         self.stream.track_places();
     }
 
-    /// The point at the current position, between two events. `None` where not everything before was read and kept.
+    /// The point at the current position, between two events. `None` unless everything before it was read and kept.
     pub(crate) fn point(&mut self) -> Option<SeekPoint> {
         let (count, recent) = self.calls.waiting_count();
-        let is_whole = self.calls.is_whole() && self.lost_bytes == 0 && !self.signatures.may_be_lost;
-        if !is_whole || self.is_short != Default::default() || count > WAITING_MAX {
+        let is_complete = self.calls.is_complete() && self.lost_bytes == 0 && !self.signatures.may_be_lost;
+        if !is_complete || self.is_short != Default::default() || count > WAITING_MAX {
             return None;
         }
         let waiting = self.calls.waiting().map(|(number, call)| {

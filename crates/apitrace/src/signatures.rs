@@ -1,4 +1,4 @@
-//! The five tables of signatures a reader builds up as definitions come by.
+//! The five signature tables that a reader builds from the definitions it reads.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use crate::scan::Scan;
 /// Ids below this are found by index; all real ids are (the highest seen is 2464).
 const DENSE_IDS: usize = 4096;
 
-/// Ids are found by index as long as at least one of so many is used, and below this.
+/// Below this, and as long as at least one in this many is used, ids are found by index.
 const DENSE_SHARE: usize = 4;
 const DENSE_IDS_MAX: usize = 1 << 22;
 
 /// Most signatures in all, for each key that the limits allow: 786,432 by default.
 const SIGNATURES_PER_KEY: usize = 12;
 
-/// Most memory for signatures in all, and for them as long as definitions are kept.
+/// Most memory for all signatures together, and the share of it up to which definitions are kept.
 const TABLE_BYTES_MAX: usize = 42 << 20;
 const DEFINITIONS_BYTES_MAX: usize = 24 << 20;
 
-/// What the heap adds to a definition, and what an id takes that is not found by index.
+/// What the heap adds to a definition, and what an id that is not found by index takes.
 const HEAP_BYTES: usize = 24;
 const SPARSE_BYTES: usize = 36;
 
@@ -30,17 +30,17 @@ const SPARSE_BYTES: usize = 36;
 pub struct Signature {
     /// Its id.
     pub id: u64,
-    /// The bytes after the id: names and values as they stand. Empty for those that are lost or not kept.
+    /// The bytes after the id: names and values as stored. Empty if lost or not kept.
     pub definition: Box<[u8]>,
     /// Arguments of a function, members of a structure.
     pub count: u64,
-    /// The definition stood in a part of the stream that could not be read.
+    /// The definition was in a part of the stream that could not be read.
     pub is_lost: bool,
-    /// There are too many definitions to keep this one, or nobody wants it: names are not known.
+    /// The definition is not kept, because there are too many or none is needed. Names are not known.
     pub is_dropped: bool,
     /// A call of this function ends a frame.
     pub ends_frame: bool,
-    /// Length and first letter of a name of up to five bytes: they look like a detail.
+    /// Length and first letter of a name of up to five bytes, which look like a detail.
     pub(crate) short_name: Option<[u8; 2]>,
 }
 
@@ -124,12 +124,12 @@ impl Table {
         &self.rows
     }
 
-    /// Memory for finding ids.
+    /// Memory of the index.
     fn index_bytes(&self) -> usize {
         self.dense.len() * size_of::<u32>() + self.sparse.len() * SPARSE_BYTES
     }
 
-    /// Makes room to find an id by index, where enough of those below it are used.
+    /// Extends the index to an id, if enough of the ids below it are used.
     fn widen(&mut self, id: u64) {
         let Ok(id) = usize::try_from(id) else { return };
         let wanted = (self.rows.len() * DENSE_SHARE).min(DENSE_IDS_MAX);
@@ -169,7 +169,7 @@ pub struct Signatures {
     bytes: usize,
     signatures_max: usize,
     journal: Option<Vec<(Space, u64, u32)>>,
-    /// Definitions may have stood in a part that could not be read.
+    /// Definitions may have been in a part that could not be read.
     pub(crate) may_be_lost: bool,
     /// Only functions keep their definitions.
     pub(crate) drops_definitions: bool,
@@ -222,7 +222,7 @@ impl Signatures {
         self.get(Space::Function, slot)
     }
 
-    /// Adds a signature and returns its slot. A known id gets the new meaning.
+    /// Adds a signature and returns its slot. A known id takes the new meaning.
     pub(crate) fn define(&mut self, space: Space, id: u64, definition: &[u8], is_lost: bool) -> u32 {
         let (count, ends) = match space {
             Space::Function | Space::Struct => {
@@ -264,12 +264,12 @@ impl Signatures {
         std::mem::take(&mut self.shortage)
     }
 
-    /// Starts noting what is defined, so that it can be taken back.
+    /// Starts recording definitions, so that they can be undone.
     pub(crate) fn begin_trial(&mut self) {
         self.journal = Some(Vec::new());
     }
 
-    /// Takes back everything defined since [`Self::begin_trial`].
+    /// Undoes all definitions since [`Self::begin_trial`].
     pub(crate) fn end_trial(&mut self) {
         for (space, id, before) in self.journal.take().unwrap_or_default().into_iter().rev() {
             let table = &mut self.tables[space as usize];

@@ -1,13 +1,14 @@
-//! Passes over whole events without looking at their values: the hot loop of `info`.
+//! Skips complete events without examining their values: the hot loop of `info`.
 //!
-//! It knows only the common case and changes nothing. Whatever is new, odd, cut or broken is left to the
-//! token parser, which starts again at the event's first byte. Numbers are taken from words of eight bytes without
-//! branches: their lengths vary too much to be predicted. So the last bytes of a window are left to the parser too.
+//! It handles only the common case and changes no state. Anything new, odd, cut or broken is left to the token parser,
+//! which starts again at the event's first byte. Numbers are extracted from words of eight bytes without branches,
+//! because their lengths vary too much to be predicted. Therefore the last bytes of a window are left to the parser
+//! too.
 
 use crate::record::Space;
 use crate::signatures::Signatures;
 
-/// An event that was passed over.
+/// An event that was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Skipped {
     /// Bytes.
@@ -26,7 +27,7 @@ const DEPTH_MAX: u32 = 16;
 const FIXED: [u8; 16] = [0, 0, 0, 0, 0, 4, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff];
 const NUMBER: [u8; 16] = [0, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0];
 
-/// Passes over the event at the start of `bytes`, if it is wholly there and plain. The version must be 3 or more.
+/// Skips the event at the start of `bytes`, if it is complete and plain. The version must be 3 or more.
 #[inline]
 pub(crate) fn skip_event(bytes: &[u8], has_threads: bool, signatures: &Signatures) -> Option<Skipped> {
     let head = word(bytes, 0)?;
@@ -76,7 +77,7 @@ pub(crate) fn skip_event(bytes: &[u8], has_threads: bool, signatures: &Signature
     }
 }
 
-/// Length of the leave event without details of a call, if it stands at the start of `bytes`.
+/// Length of the leave event without details of a call, if `bytes` starts with it.
 #[inline(always)]
 pub(crate) fn plain_leave(bytes: &[u8], call: u64) -> Option<usize> {
     if call >= 1 << 35 {
@@ -94,8 +95,8 @@ pub(crate) fn plain_leave(bytes: &[u8], call: u64) -> Option<usize> {
     (word(bytes, 0)? & mask == (number << 8 | 1)).then_some(length + 2)
 }
 
-/// True when the function's definition may stand here once more: it starts with the length of a name, and a
-/// length of 1 to 5 looks like a detail.
+/// True when the function's definition may be repeated here. It starts with the length of a name, and a length of 1 to
+/// 5 looks like a detail.
 #[inline]
 fn may_repeat(signatures: &Signatures, slot: u32, bytes: &[u8], at: usize) -> bool {
     let Some(row) = signatures.function(slot) else { return true };
@@ -112,13 +113,13 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 
 const CONTINUE: u64 = 0x8080_8080_8080_8080;
 
-/// Bytes of the number at the start of a word; 9 when it goes on.
+/// Bytes of the number at the start of a word; 9 if it continues beyond the word.
 #[inline(always)]
 fn number_length(word: u64) -> usize {
     ((!word & CONTINUE).trailing_zeros() as usize) / 8 + 1
 }
 
-/// The number at a place and where it ends; at most 7 bytes long.
+/// The number at a position and where it ends; at most 7 bytes long.
 #[inline(always)]
 fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let word = word(bytes, at)?;
@@ -140,14 +141,14 @@ fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((value, at + length))
 }
 
-/// Where the number at a place ends; at most 8 bytes long.
+/// Where the number at a position ends; at most 8 bytes long.
 #[inline(always)]
 fn after_number(bytes: &[u8], at: usize) -> Option<usize> {
     let length = number_length(word(bytes, at)?);
     if length > 8 { None } else { Some(at + length) }
 }
 
-/// Passes over a value whose type byte was read already.
+/// Skips a value whose type byte was read already.
 #[inline(always)]
 fn skip_value(bytes: &[u8], at: usize, kind: u8, signatures: &Signatures) -> Option<usize> {
     let fixed = *FIXED.get(usize::from(kind))?;
@@ -246,10 +247,10 @@ mod tests {
         signatures.define(Space::Function, 0, b"\x01f\x01\x01x", false);
         let event = [0, 0, 0, 1, 0, 8, 20, 1, 2, 3];
         assert_eq!(skip_event(&event, true, &signatures), None);
-        let mut whole = event[..7].to_vec();
-        whole.extend([9; 20]);
-        whole.extend([0; 8]);
-        let skipped = skip_event(&whole, true, &signatures).unwrap();
+        let mut complete = event[..7].to_vec();
+        complete.extend([9; 20]);
+        complete.extend([0; 8]);
+        let skipped = skip_event(&complete, true, &signatures).unwrap();
         assert_eq!((skipped.length, skipped.function), (28, Some(0)));
     }
 }

@@ -1,4 +1,4 @@
-//! The Snappy container: chunks to raw bytes, as far as each can be read.
+//! The Snappy container: decodes chunks, each as far as it can be read.
 
 use anytrace_core::{Cursor, Diagnostic, Error, Input, Limits};
 
@@ -6,12 +6,12 @@ use crate::container::SNAPPY_MAGIC;
 use crate::rules;
 use crate::scan::Scan;
 
-/// What one step of reading the container gave.
+/// The result of one step of reading the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// So many raw bytes.
+    /// This many raw bytes.
     Data(usize),
-    /// So many raw bytes, after which some are missing.
+    /// This many raw bytes, after which some are missing.
     Broken(usize),
     /// Nothing more.
     End,
@@ -37,7 +37,7 @@ impl Chunks {
         }
     }
 
-    /// Goes to the chunk that starts at an offset of the file; false where it cannot be sought.
+    /// Seeks the chunk at an offset of the file. Returns false if the file is not seekable.
     pub(crate) fn seek(&mut self, offset: u64) -> bool {
         self.has_magic = true;
         offset >= SNAPPY_MAGIC.len() as u64 && self.file.seek(offset)
@@ -151,13 +151,13 @@ impl Chunks {
         }
         let prefix = decode_prefix(block, self.raw_bytes_max, buffer, at);
         let (used, found) = match prefix.end {
-            // The block says itself where it ends: so the length is wrong, and nothing is lost.
-            PrefixEnd::Whole if prefix.used <= at_hand => (prefix.used, format!("{} bytes of block", prefix.used)),
+            // The block itself defines where it ends, so only the length is wrong and nothing is lost.
+            PrefixEnd::Complete if prefix.used <= at_hand => (prefix.used, format!("{} bytes of block", prefix.used)),
             _ if at_hand < length.min(length_max) => (at_hand, format!("{at_hand} bytes before the end of the file")),
             _ => (at_hand, prefix.end.text().to_owned()),
         };
-        let is_whole = prefix.end == PrefixEnd::Whole;
-        let rule = match (is_whole, at_hand < length, length > length_max) {
+        let is_complete = prefix.end == PrefixEnd::Complete;
+        let rule = match (is_complete, at_hand < length, length > length_max) {
             (true, ..) | (_, _, true) => &rules::CHUNK_LENGTH,
             (_, true, _) => &rules::CONTAINER_TRUNCATED,
             _ => &rules::CHUNK_CORRUPT,
@@ -168,17 +168,17 @@ impl Chunks {
             .expected(format!("{length} bytes holding {} raw bytes", prefix.declared))
             .found(found)
             .help(format!("the first {} raw bytes of the chunk were read", prefix.raw));
-        if !is_whole {
+        if !is_complete {
             diagnostic = diagnostic.skipped((at_hand - prefix.used.min(at_hand)) as u64);
         }
         damage.push(diagnostic);
-        // A length that cannot be is no guide to the next chunk.
-        let to = if length > length_max && !is_whole { self.find_chunk(prefix.used, at_hand) } else { 4 + used };
+        // An impossible length does not locate the next chunk.
+        let to = if length > length_max && !is_complete { self.find_chunk(prefix.used, at_hand) } else { 4 + used };
         self.file.advance(to);
-        Ok(if is_whole { Chunk::Data(prefix.raw) } else { Chunk::Broken(prefix.raw) })
+        Ok(if is_complete { Chunk::Data(prefix.raw) } else { Chunk::Broken(prefix.raw) })
     }
 
-    /// Where in the window the next chunk of 1 MiB starts, after a length that cannot be; else the window's end.
+    /// Where in the window the next chunk of 1 MiB starts, after an impossible length; otherwise the window's end.
     fn find_chunk(&self, from: usize, at_hand: usize) -> usize {
         let block = self.file.window().get(4..4 + at_hand).unwrap_or_default();
         // A chunk of the usual size: a length below 2 MiB, then 1 MiB as a number.
@@ -196,7 +196,7 @@ impl Chunks {
 pub(crate) struct Prefix {
     /// Raw bytes decoded.
     pub(crate) raw: usize,
-    /// Raw bytes the block says it holds.
+    /// Raw bytes that the block declares.
     pub(crate) declared: u64,
     /// Bytes of the block used.
     pub(crate) used: usize,
@@ -206,22 +206,22 @@ pub(crate) struct Prefix {
 /// Why decoding a block ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PrefixEnd {
-    /// All that it says it holds was decoded.
-    Whole,
+    /// All declared bytes were decoded.
+    Complete,
     /// The block ends too early.
     Cut,
     /// A copy reaches before the block's start.
     Copy,
-    /// More is decoded than the block says it holds.
+    /// More bytes are decoded than declared.
     Overrun,
-    /// The block says it holds more than the limit.
+    /// The block declares more than the limit.
     Limit,
 }
 
 impl PrefixEnd {
     fn text(self) -> &'static str {
         match self {
-            Self::Whole => "a whole block",
+            Self::Complete => "a whole block",
             Self::Cut => "a block that ends too early",
             Self::Copy => "a copy from before the start of the block",
             Self::Overrun => "more raw bytes than the block says",
@@ -232,7 +232,7 @@ impl PrefixEnd {
 
 /// Decodes one Snappy block into `buffer[at..]` as far as it goes: at most `raw_bytes_max` bytes.
 ///
-/// Slow and simple: only damaged blocks and probes come here. Layout: Snappy's `format_description.txt`.
+/// Slow and simple: it is used only for damaged blocks and probes. Layout: Snappy's `format_description.txt`.
 pub(crate) fn decode_prefix(block: &[u8], raw_bytes_max: usize, buffer: &mut Vec<u8>, at: usize) -> Prefix {
     let mut scan = Scan::new(block);
     let Ok(declared) = scan.uint() else {
@@ -244,7 +244,7 @@ pub(crate) fn decode_prefix(block: &[u8], raw_bytes_max: usize, buffer: &mut Vec
     let end = loop {
         let done = buffer.len() - at;
         if done >= limit {
-            break if declared > limit as u64 { PrefixEnd::Limit } else { PrefixEnd::Whole };
+            break if declared > limit as u64 { PrefixEnd::Limit } else { PrefixEnd::Complete };
         }
         let before = scan.at;
         let step = element(&mut scan, buffer, at, limit);
@@ -311,11 +311,11 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_block_decodes_as_the_library_does() {
+    fn a_complete_block_decodes_as_the_library_does() {
         let (raw, block) = sample();
         let mut out = b"before".to_vec();
         let prefix = decode_prefix(&block, 1 << 20, &mut out, 6);
-        assert_eq!((prefix.end, prefix.raw, prefix.used), (PrefixEnd::Whole, raw.len(), block.len()));
+        assert_eq!((prefix.end, prefix.raw, prefix.used), (PrefixEnd::Complete, raw.len(), block.len()));
         assert_eq!(out[6..], raw);
     }
 

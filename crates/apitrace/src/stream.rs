@@ -1,4 +1,4 @@
-//! The raw stream as a window, whatever container it comes from, with its gaps.
+//! The raw stream of any container as a window, with its gaps.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -12,46 +12,46 @@ use crate::container::{self, Container};
 use crate::rules;
 use crate::snappy::{Chunk, Chunks};
 
-/// How many decoded chunks may wait between the two threads.
+/// How many decoded chunks may be queued between the two threads.
 const CHUNKS_AHEAD: usize = 3;
 
 /// How much is decompressed from Brotli at once.
 const BROTLI_STEP_BYTES: usize = 256 * 1024;
 
-/// How much the Brotli decompressor reads at once. It gives out what it has when it asks for more, so this bounds what
+/// How much the Brotli decompressor reads at once. It emits its output when it asks for more input, so this bounds what
 /// is lost before damage.
 const BROTLI_INPUT_BYTES: usize = 1024;
 
-/// Most starts of chunks remembered between two questions for the place.
+/// Most chunk starts remembered between two calls of [`Stream::place`].
 const PLACES_MAX: usize = 1 << 16;
 
-/// Where decoding can begin: an offset in the file, and the offset in the raw stream of what stands there.
+/// Where decoding can begin: an offset in the file, and the corresponding offset in the raw stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Place {
     pub(crate) file: u64,
     pub(crate) raw: u64,
 }
 
-/// The raw stream. It ends at each place where bytes are missing; [`Self::next_segment`] goes on behind it.
+/// The raw stream. It ends at each place where bytes are missing; [`Self::next_segment`] continues after it.
 pub(crate) struct Stream {
     cursor: Cursor,
     base: u64,
     shared: Option<Arc<Mutex<Shared>>>,
     layers: Vec<Layer>,
     own: Container,
-    /// Known beforehand for a stream that does not begin at its start.
+    /// Known in advance for a stream that is opened at a place inside.
     is_seekable: Option<bool>,
 }
 
 /// What the refilling side and the reader share.
 struct Shared {
-    /// Out of its place while it is read from: whoever waits for bytes has no lock.
+    /// `None` while it is being read, so that the lock is not held during I/O.
     source: Option<Source>,
     damage: Vec<Diagnostic>,
     file_bytes: u64,
     is_at_gap: bool,
     is_over: bool,
-    /// Starts of chunks that were given out, where they are asked for.
+    /// Starts of the chunks returned so far, if they are tracked.
     places: Option<VecDeque<Place>>,
     raw_bytes: u64,
 }
@@ -75,7 +75,8 @@ impl Stream {
         Ok(Self::of_source(source, layers, 0, own))
     }
 
-    /// Starts at a place inside. For zstd the input begins there; the others are sought. `None` where they cannot be.
+    /// Opens the stream at a place inside. For zstd the input begins there; for the others the input is sought. `None`
+    /// if it is not seekable.
     pub(crate) fn at(
         input: Input,
         own: Container,
@@ -143,15 +144,15 @@ impl Stream {
         Self { cursor, base: 0, shared: None, layers, own: Container::Raw, is_seekable: None }
     }
 
-    /// Remembers where chunks start from here on; to be called before anything is read.
+    /// Tracks where chunks start from here on; must be called before anything is read.
     pub(crate) fn track_places(&mut self) {
         if let Some(shared) = &self.shared {
             lock(shared).places = Some(VecDeque::new());
         }
     }
 
-    /// The last place at or before the current position. Places of zstd frames are not known here: the offset counts.
-    /// `None` where damage was met that nobody took yet, or where there are no places.
+    /// The last place at or before the current position. Places of zstd frames are not known here; only the raw offset
+    /// counts. `None` if there is damage that was not taken yet, or if there are no places.
     pub(crate) fn place(&mut self) -> Option<Place> {
         let offset = self.offset();
         let Some(shared) = &self.shared else { return Some(Place { file: offset, raw: offset }) };
@@ -166,7 +167,7 @@ impl Stream {
         places.front().copied()
     }
 
-    /// Moves forward by any distance; false when the data end before.
+    /// Moves forward by any distance. Returns false if the data end before.
     pub(crate) fn skip(&mut self, bytes: u64) -> Result<bool, Error> {
         Ok(self.cursor.skip(bytes)? == bytes)
     }
@@ -190,7 +191,7 @@ impl Stream {
         self.cursor.fill(need)
     }
 
-    /// Goes on behind a gap; false at the end of the data. What is left of the window is dropped.
+    /// Continues after a gap, discarding the rest of the window. Returns false at the end of the data.
     pub(crate) fn next_segment(&mut self) -> bool {
         let Some(shared) = &self.shared else { return false };
         if !std::mem::take(&mut lock(shared).is_at_gap) {
@@ -201,7 +202,7 @@ impl Stream {
         true
     }
 
-    /// Damage of the container met since the last call.
+    /// Damage of the container found since the last call.
     pub(crate) fn take_damage(&mut self) -> Vec<Diagnostic> {
         match &self.shared {
             Some(shared) => std::mem::take(&mut lock(shared).damage),
@@ -209,7 +210,7 @@ impl Stream {
         }
     }
 
-    /// Bytes of the trace without gzip or zstd around it; exact at the end.
+    /// Bytes of the trace without any gzip or zstd layer; exact at the end.
     pub(crate) fn trace_bytes(&self) -> u64 {
         match &self.shared {
             Some(shared) => lock(shared).file_bytes,
@@ -231,7 +232,7 @@ impl Stream {
         })
     }
 
-    /// The container to write when none is asked for.
+    /// The container to write if none is chosen.
     pub(crate) fn container(&self) -> Container {
         match (self.own, self.layers.first()) {
             (Container::Raw, Some(layer)) => container::of_layer(layer.compression),
@@ -276,7 +277,7 @@ impl Refill for Feed {
                 return Ok(0);
             }
             let (mut damage, mut file_bytes) = (Vec::new(), shared.file_bytes);
-            // The magic stands before the first chunk.
+            // The magic precedes the first chunk.
             let at_file = file_bytes.max(container::SNAPPY_MAGIC.len() as u64);
             let Some(mut source) = shared.source.take() else { return Ok(0) };
             drop(shared);
@@ -325,14 +326,15 @@ impl Source {
 }
 
 impl Shared {
-    /// Takes note of a chunk of so many raw bytes.
+    /// Records a chunk of this many raw bytes.
     fn note(&mut self, bytes: usize, file: u64) {
         let raw = self.raw_bytes;
         self.raw_bytes += bytes as u64;
         let Some(places) = &mut self.places else { return };
         places.push_back(Place { file, raw });
         if places.len() > PLACES_MAX {
-            // Nobody asks: a blob of many chunks goes by. An earlier place is as good, only farther off.
+            // The place is not asked for while a blob of many chunks is read. An earlier place is as good, only farther
+            // away.
             let mut is_kept = false;
             places.retain(|_| {
                 is_kept = !is_kept;
@@ -345,7 +347,7 @@ impl Shared {
 /// Chunks decoded by a second thread.
 struct Ahead {
     ready: Receiver<Result<Decoded, Error>>,
-    /// Buffers on their way back.
+    /// Returns used buffers to the thread.
     spare: SyncSender<Vec<u8>>,
 }
 
@@ -360,7 +362,7 @@ impl Ahead {
     fn start(mut chunks: Chunks) -> Result<Self, Error> {
         let (send, ready) = sync_channel(CHUNKS_AHEAD);
         let (spare, returned) = sync_channel::<Vec<u8>>(CHUNKS_AHEAD + 1);
-        // The thread ends when the data end or when nobody takes what it sends.
+        // The thread ends with the data, or when the receiver is dropped.
         thread::Builder::new()
             .name("decompress".to_owned())
             .spawn(move || {
@@ -390,7 +392,7 @@ impl Ahead {
         damage: &mut Vec<Diagnostic>,
         file_bytes: &mut u64,
     ) -> Result<Chunk, Error> {
-        // The thread says where the data end. One that ended without that must not pass for it.
+        // The thread sends an end mark. A thread that ended without it must not look like the end of the data.
         let Ok(message) = self.ready.recv() else {
             return Err(Error::io("cannot decompress", std::io::Error::other("a thread ended early")));
         };
@@ -411,7 +413,7 @@ impl Ahead {
                 }
             }
         }
-        // When the way back is full the buffer is dropped.
+        // If the channel is full, the buffer is freed.
         let _dropped_when_full = self.spare.try_send(bytes);
         Ok(chunk)
     }

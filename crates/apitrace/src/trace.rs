@@ -1,4 +1,4 @@
-//! The doors: probing, opening, and the verbs.
+//! The format's entry points: probing, opening, and the verbs.
 
 use std::io::Write;
 
@@ -64,7 +64,7 @@ impl Format for Apitrace {
     }
 }
 
-/// A trace that was opened.
+/// An opened trace.
 struct Opened(Reader);
 
 impl Trace for Opened {
@@ -96,6 +96,6 @@ impl Trace for Opened {
         out: &mut dyn anytrace_core::SpanSink,
         sink: &mut dyn Sink,
     ) -> Result<Summary, Error> {
-        crate::tools::spans::tell(self.0, out, sink)
+        crate::tools::spans::spans(self.0, out, sink)
     }
 }

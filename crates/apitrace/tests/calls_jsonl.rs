@@ -30,7 +30,7 @@ fn lines(bytes: &[u8]) -> String {
     lines_with(bytes, &JsonlOptions::default())
 }
 
-/// A file of its own for each call.
+/// A separate file for each call.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -90,7 +90,7 @@ fn samples_come_back_the_same() {
 }
 
 #[test]
-fn the_whole_corpus_comes_back_the_same() {
+fn the_entire_corpus_comes_back_the_same() {
     let Some(root) = shared_corpus("apitrace") else { return };
     let mut compared = 0;
     for folder in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
@@ -98,7 +98,7 @@ fn the_whole_corpus_comes_back_the_same() {
             continue;
         }
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            // Ten megabytes of text, or no trace at all.
+            // Ten megabytes of text, or not a trace at all.
             let name = path.display().to_string();
             let is_other = ["glxinfo_gz", "future_v7", "empty_snappy"].iter().any(|other| name.contains(other));
             if name.ends_with(".trace") && !is_other {
@@ -169,7 +169,7 @@ fn lines_written_by_hand_make_a_trace() {
     assert_eq!(dumped(&back(&text).unwrap()), expected);
 }
 
-/// Calls of two threads, one of them left late, with a call between them taken out.
+/// Calls of two threads, one of them left late, with a call between them removed.
 #[test]
 fn numbers_order_the_enters_and_lines_the_leaves() {
     let call = |number: u32, thread: u32| format!("{{\"no\":{number},\"thread\":{thread},\"name\":\"f{number}\"}}\n");
@@ -179,7 +179,7 @@ fn numbers_order_the_enters_and_lines_the_leaves() {
 }
 
 #[test]
-fn what_is_no_call_is_told_with_its_line_and_field() {
+fn invalid_calls_are_reported_with_line_and_field() {
     for (line, message) in [
         ("[]", "line 2:1, record 1: a line is no JSON object: expected an object, found another JSON value"),
         ("{\"no\":1}", "line 2:1, record 1: name: expected the name of a function, found nothing"),
@@ -207,7 +207,7 @@ fn a_line_of_millions_of_values_is_refused_before_it_takes_the_memory() {
 }
 
 #[test]
-fn any_cut_or_changed_byte_gives_whole_lines() {
+fn any_cut_or_changed_byte_gives_complete_lines() {
     for name in ["allvals_v6", "allvals_v2", "interleave", "threads"] {
         let bytes = std::fs::read(corpus().join(format!("{name}.trace"))).unwrap();
         for at in (0..bytes.len()).step_by((bytes.len() / 150).max(1)) {
@@ -216,7 +216,7 @@ fn any_cut_or_changed_byte_gives_whole_lines() {
             for bytes in [&bytes[..at], &changed] {
                 let text = lines(bytes);
                 text.lines().for_each(|line| drop(serde_json::from_str::<Value>(line).unwrap()));
-                // What could be read makes a trace that says the same.
+                // The lines that could be read make a trace with the same content.
                 if !text.is_empty() {
                     assert_eq!(lines(&back(&text).unwrap()).lines().count(), text.lines().count(), "{name} at {at}");
                 }
@@ -225,7 +225,7 @@ fn any_cut_or_changed_byte_gives_whole_lines() {
     }
 }
 
-/// Lines of any rubbish end in an error or a trace, and never in a panic.
+/// Arbitrary lines give an error or a trace, and never a panic.
 #[test]
 fn changed_lines_end_well() {
     let text = lines(&std::fs::read(corpus().join("allvals_v6.trace")).unwrap()).into_bytes();

@@ -32,19 +32,19 @@ const SAMPLES: [&[u8]; 5] = [
 ];
 
 #[test]
-fn a_cut_keeps_every_whole_event_before_it() {
+fn a_cut_keeps_every_complete_event_before_it() {
     for raw in [rich().bytes, include_bytes!("../corpus/allvals_v2.trace").to_vec()] {
         let raw = raw_of(&raw);
-        let whole = lines(&raw);
+        let entire = lines(&raw);
         truncations(&raw, 600, |cut, bytes| {
             if cut == 0 {
                 return;
             }
-            // In Snappy a short stream stays recognisable.
+            // In Snappy a short stream remains recognizable.
             let bytes = snappy(bytes, 1 << 20);
             let exam = examine(&Apitrace, &bytes);
             let found = lines(&bytes);
-            assert!(whole.starts_with(&found), "cut at {cut} invents events: {found:?}");
+            assert!(entire.starts_with(&found), "cut at {cut} invents events: {found:?}");
             let offsets: Vec<u64> = event_ends(&raw);
             let expected = offsets.iter().filter(|end| **end <= cut as u64).count();
             assert_eq!(found.len(), expected, "cut at {cut}");
@@ -110,8 +110,8 @@ fn long(calls: u64) -> Build {
 
 #[test]
 fn calls_after_a_lost_chunk_are_found_again_with_their_numbers() {
-    let whole = long(400);
-    let chunks = whole.snappy(512);
+    let entire = long(400);
+    let chunks = entire.snappy(512);
     let expected = lines(&chunks);
     let size = 4 + 2 + 3 + 512;
     for chunk in 1..8 {
@@ -184,11 +184,11 @@ fn a_blob_larger_than_every_buffer_is_passed_through() {
     let limits = anytrace_core::Limits::default().with_record_bytes_max(2 << 20);
     let options = anytrace_core::OpenOptions { limits, ..Default::default() };
     let raw = TargetOptions { container: Some("raw".into()), ..TargetOptions::default() };
-    let whole = b.snappy(1 << 20);
+    let entire = b.snappy(1 << 20);
     let (copy, outcome, sink) =
-        anytrace_core::testing::rewrite_with(&Apitrace, &options, &whole, &Plan::Repair(raw.clone())).unwrap();
+        anytrace_core::testing::rewrite_with(&Apitrace, &options, &entire, &Plan::Repair(raw.clone())).unwrap();
     assert!(copy == b.bytes && sink.0.is_empty() && outcome.records_written == 16);
-    // Cut inside: what went out is ended, and the result is a trace.
+    // Cut inside: the part that was written is ended, and the result is a trace.
     let cut = &b.bytes[..8 << 20];
     let (copy, outcome, _) =
         anytrace_core::testing::rewrite_with(&Apitrace, &options, cut, &Plan::Repair(raw)).unwrap();
@@ -204,7 +204,7 @@ fn bytes_made_to_look_like_events_take_no_longer_than_their_length_allows() {
     for pattern in [&[0, 0, 0, 1, 0, 11, 0xff, 0x7f][..], &[0, 0, 0, 1, 0, 1], &[11, 1], &[0, 11, 1, 1]] {
         let mut bytes = b.bytes.clone();
         bytes.extend(pattern.repeat(400_000 / pattern.len()));
-        // What matters is that this ends: without a bound on the effort it takes minutes.
+        // This tests that it ends: without a bound on the effort it takes minutes.
         assert_eq!(examine(&Apitrace, &bytes).info.0.records, 6);
     }
 }

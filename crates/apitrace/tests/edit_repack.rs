@@ -28,7 +28,7 @@ fn raw(bytes: &[u8]) -> Vec<u8> {
     packed(input(bytes), Container::Raw, None, 0).0
 }
 
-/// The raw stream by the decoders of the libraries alone.
+/// The raw stream, decoded by the libraries alone.
 fn unpacked(bytes: &[u8], container: Container) -> Vec<u8> {
     let mut out = Vec::new();
     match container {
@@ -189,7 +189,7 @@ fn bytes_without_a_header_are_no_trace() {
 }
 
 #[test]
-fn apitrace_reads_what_is_written_and_we_read_what_it_writes() {
+fn apitrace_and_we_read_each_other_s_output() {
     let Some(peer) = Peer::installed() else { return };
     let (ours, theirs) = (peer.file("ours.trace"), peer.file("theirs.trace"));
     let bytes = std::fs::read(traces::own("leak")).unwrap();
@@ -204,7 +204,7 @@ fn apitrace_reads_what_is_written_and_we_read_what_it_writes() {
         reader.read(&mut Nothing, &mut Collect::default()).unwrap();
         assert_eq!(reader.container(), container);
         if container == Container::Snappy {
-            // Even the chunks are cut alike.
+            // Even the chunk boundaries are the same.
             assert_eq!(packed(input(&theirs), container, None, 0).0.len(), std::fs::read(&ours).unwrap().len());
         }
     }

@@ -30,13 +30,13 @@ fn edited(input: Input, options: &SedOptions, open: &OpenOptions) -> Result<(Vec
     Ok((out.0, outcome, sink))
 }
 
-/// The edited trace, the same whether it comes at once or in small pieces.
+/// The edited trace, which is the same whether the input arrives at once or in small pieces.
 fn after(bytes: &[u8], expressions: &[&str]) -> Vec<u8> {
     let options = options(expressions);
-    let (whole, ..) = edited(input(bytes), &options, &OpenOptions::default()).unwrap();
+    let (entire, ..) = edited(input(bytes), &options, &OpenOptions::default()).unwrap();
     let (dripped, ..) = edited(dripping("x.trace", bytes, 7), &options, &OpenOptions::default()).unwrap();
-    assert_eq!(whole, dripped);
-    whole
+    assert_eq!(entire, dripped);
+    entire
 }
 
 fn notes(bytes: &[u8], expressions: &[&str]) -> Vec<String> {
@@ -86,7 +86,7 @@ fn trace(enumeration: u64, flags: u64, word: &str, address: u64) -> Build {
 
 #[test]
 fn values_are_replaced_as_apitrace_replaces_them_and_nothing_else_is() {
-    // What apitrace 11.1 does with these, seen in its dumps.
+    // The results of apitrace 11.1, taken from its dumps.
     for (expressions, was, is) in [
         (vec!["s/A/B/"], (1, 0, "A", 5), (2, 0, "B", 5)),
         (vec!["s/A/D/"], (1, 0, "", 5), (200, 0, "", 5)),
@@ -110,11 +110,11 @@ fn values_are_replaced_as_apitrace_replaces_them_and_nothing_else_is() {
         (vec!["s/0x5/0x20/"], (1, 0, "0x5", 5), (1, 0, "0x20", 32)),
         (vec!["s/0x05/20/"], (1, 0, "q", 5), (1, 0, "q", 32)),
         (vec!["s/5/0x20/"], (1, 0, "q", 5), (1, 0, "q", 5)),
-        // What stands behind a NUL is not shown, and not compared unless the search has it.
+        // What follows a NUL is not shown, and not compared unless the search contains one.
         (vec!["s/q/r/"], (1, 0, "q\0hidden", 5), (1, 0, "r", 5)),
         (vec!["s/q\0h/r/"], (1, 0, "q\0h", 5), (1, 0, "r", 5)),
         (vec!["s/q\0h/r/"], (1, 0, "q\0hidden", 5), (1, 0, "q\0hidden", 5)),
-        // Here we do what apitrace ends on.
+        // Here apitrace aborts; we apply the replacement.
         (vec!["s/X//"], (1, 3, "X", 5), (1, 2, "", 5)),
         (vec!["s/X/none/"], (1, 3, "X", 5), (1, 3, "none", 5)),
         (vec!["s/X/Y | 0x40/"], (1, 1, "q", 5), (1, 66, "q", 5)),
@@ -135,9 +135,9 @@ fn numbers_that_are_longer_than_needed_stay_where_nothing_is_replaced() {
     let mut expected = b.bytes.clone();
     expected.splice(at..at + 5, string("replaced"));
     assert_eq!(after(&b.bytes, &["s/old/replaced/"]), expected);
-    // A string whose length is written long is found too.
-    let whole = after(&b.bytes, &["s/odd/even/"]);
-    assert!(whole.ends_with(&[&[1, 0, 1, 0][..], &string("even"), &[2, 4, 0x81, 0, 0]].concat()));
+    // A string whose length is encoded overlong is found too.
+    let entire = after(&b.bytes, &["s/odd/even/"]);
+    assert!(entire.ends_with(&[&[1, 0, 1, 0][..], &string("even"), &[2, 4, 0x81, 0, 0]].concat()));
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn before_version_3_the_value_of_another_enumeration_takes_the_place() {
     call(&mut b, &[9, 7]);
     let shown = |bytes: &[u8]| lines(bytes).join(" ");
     assert_eq!(shown(&b.bytes), "0 f(a = A) // incomplete 1 f(a = B) // incomplete 2 f(a = A) // incomplete");
-    // What is not defined yet cannot take a place.
+    // A value that is not defined yet cannot be used.
     assert_eq!(shown(&after(&b.bytes, &["s/A/B/"])), shown(&b.bytes).replacen("2 f(a = A)", "2 f(a = B)", 1));
     assert_eq!(notes(&b.bytes, &["s/A/B/"]), ["A stays where its enumeration or bit mask does not know B."]);
-    // The definition that went moves to the next that needs it.
+    // The removed definition moves to the next call that needs it.
     let options = SedOptions { calls: CallSet::parse(["1"], &mut |_| unreachable!()).unwrap(), ..options(&["s/B/A/"]) };
     call(&mut b, &[9, 8]);
     let (out, ..) = edited(input(&b.bytes), &options, &OpenOptions::default()).unwrap();
@@ -247,7 +247,7 @@ fn properties_are_set_added_and_taken_away() {
     assert_eq!(set(&source, &[("b", Some(""))]).unwrap(), header(6, 5, &[("b", "1"), ("a", "2"), ("b", "")]));
     assert_eq!(set(&source, &[("b", None), ("c", Some("4"))]).unwrap(), header(6, 5, &[("a", "2"), ("c", "4")]));
     assert_eq!(set(&source, &[("none", None)]).unwrap(), source);
-    // Versions 4 and 5 become 6, which has the same events; earlier ones are told to.
+    // Versions 4 and 5 become 6, which has the same events; earlier ones are an error with advice.
     let mut old = vec![5];
     old.extend(&header(6, 5, &[])[3..]);
     assert_eq!(set(&old, &[("a", Some("x"))]).unwrap(), header(6, 5, &[("a", "x")]));
@@ -257,7 +257,7 @@ fn properties_are_set_added_and_taken_away() {
 
 #[test]
 fn a_trace_without_anything_to_replace_is_the_same_trace() {
-    for (name, bytes) in traces::whole() {
+    for (name, bytes) in traces::undamaged() {
         let reader = Reader::new(input(&bytes), &OpenOptions::default()).unwrap();
         for expressions in [vec![], vec!["s/no such name/x/", "s/0x123456789abc/0x1/"]] {
             let (out, outcome, sink) = edited(input(&bytes), &options(&expressions), &OpenOptions::default()).unwrap();
@@ -322,10 +322,10 @@ fn apitrace_replaces_the_same_values() {
                 expressions.push(format!("s\u{1}{from}\u{1}{to}\u{1}"));
             }
             let options: Vec<_> = expressions.iter().flat_map(|one| ["-e".to_owned(), one.clone()]).collect();
-            // It ends where a bit mask does not know the replacement.
+            // It aborts if a bit mask does not define the replacement.
             let Some(theirs) = peer.edited("sed", &options, &bytes) else { continue };
             let expressions: Vec<&str> = expressions.iter().map(String::as_str).collect();
-            // It gives calls new numbers, and makes null values of null pointers.
+            // It renumbers calls and turns null pointers into null values.
             let plain = |bytes: &[u8]| -> Vec<String> {
                 let lines = lines(bytes).into_iter();
                 let bare = lines.map(|line| line.replace(" // incomplete", "").replace("0x0", "NULL"));
@@ -349,9 +349,9 @@ fn any_changed_byte_ends_well() {
             changed[at] ^= 1 << (at % 8);
             let expressions = ["s/GL_FLOAT/GL_BYTE/", "s/hello/world/", "s/0x1/0x2/"];
             let out = after(&changed, &expressions);
-            // What was read is read again, with as many calls unless their signatures are lost.
-            let is_whole = notes(&changed, &expressions).iter().all(|note| !note.contains("left out"));
-            assert!(!is_whole || lines(&out).len() == lines(&changed).len(), "{name} {at}");
+            // The output can be read, with as many calls unless their signatures are lost.
+            let is_complete = notes(&changed, &expressions).iter().all(|note| !note.contains("left out"));
+            assert!(!is_complete || lines(&out).len() == lines(&changed).len(), "{name} {at}");
         }
     }
 }

@@ -67,7 +67,7 @@ fn lines(bytes: &[u8]) -> Vec<Line> {
         .collect()
 }
 
-/// What is selected of the calls in the order they are left, slowly: as the page tells it of apitrace.
+/// Selects calls in the order they are left, slowly, following the page's description of apitrace.
 fn selected(calls: &[Line], options: &TrimOptions) -> Vec<Line> {
     let (mut frame, mut found) = (0, Vec::new());
     for call in calls {
@@ -116,9 +116,9 @@ impl Dice {
 }
 
 #[test]
-fn what_is_selected_is_what_a_slow_look_at_the_dump_selects() {
+fn the_selection_matches_a_slow_selection_from_the_dump() {
     let mut dice = Dice(1);
-    for (name, bytes) in traces::whole() {
+    for (name, bytes) in traces::undamaged() {
         let calls = lines(&bytes);
         let frames = calls.iter().filter(|call| call_flags(call.2.as_bytes()).has(CallFlags::END_FRAME)).count() as u64;
         for _ in 0..6 {
@@ -141,7 +141,7 @@ fn what_is_selected_is_what_a_slow_look_at_the_dump_selects() {
 
 #[test]
 fn all_of_a_trace_is_the_trace() {
-    for (name, bytes) in traces::whole() {
+    for (name, bytes) in traces::undamaged() {
         let everything = TrimOptions::default();
         assert_eq!(raw(&part(&bytes, &everything)), raw(&bytes), "{name}");
         for options in [options("*", "", &[]), options("", "0-", &[])] {
@@ -154,7 +154,7 @@ fn all_of_a_trace_is_the_trace() {
     }
 }
 
-/// Two threads, calls across frames, definitions in calls that are left out, a backtrace, flags, odd numbers.
+/// Two threads, calls across frames, definitions in calls that are omitted, a backtrace, flags, odd numbers.
 fn rich() -> Build {
     let mut b = Build::version(6);
     // Call 0 is left in frame 1; it defines what call 2 needs.
@@ -174,7 +174,7 @@ fn a_frame_is_made_of_the_calls_that_are_left_in_it() {
     let b = rich();
     let at = |label: &str| usize::try_from(b.at(label)).unwrap();
     let out = part(&b.bytes, &options("", "1", &[]));
-    // Nothing but the calls' numbers and the places of definitions differ: call 1 is left out, which defined its name.
+    // Only the calls' numbers and the places of definitions differ: call 1, which defined its name, is omitted.
     let mut expected = Build::version(6);
     expected.enter_new(0, 1, "glFirst", &["a", "b"]);
     expected.argument(0, &enum_new(3, &[("GL_ZERO", 0), ("GL_ONE", 1)], 1)).end();
@@ -192,7 +192,7 @@ fn definitions_go_where_they_are_first_needed() {
     expected.argument(0, &enum_new(3, &[("GL_ZERO", 0), ("GL_ONE", 1)], 0)).end();
     expected.leave(0).argument(1, &string("out")).end();
     assert_eq!(out, expected.bytes);
-    // Of a call that is never left the enter is kept, with its backtrace.
+    // If a call is never left, its enter is kept, with its backtrace.
     let last = part(&b.bytes, &options("4", "", &[]));
     let mut expected = Build::version(6);
     expected.enter_new(0, 1, "glFirst", &["a", "b"]).add(&[4, 1, 0, 1, 1, b'm', 0]).end();
@@ -204,13 +204,13 @@ fn calls_left_after_the_last_of_the_set_are_kept_and_then_reading_ends() {
     let mut b = Build::version(6);
     b.enter_new(0, 1, "glFirst", &["a"]).end();
     b.calls(1, 1, 500).leave(0).argument(0, &string("late")).end();
-    let whole = b.bytes.len() as u64;
+    let entire = b.bytes.len() as u64;
     b.calls(1, 501, 500_000);
     let (out, outcome, _) = trimmed(dripping("x", &b.bytes, 4096), &options("0", "", &[]), &OpenOptions::default());
     let mut expected = Build::version(6);
     expected.enter_new(0, 1, "glFirst", &["a"]).end().leave(0).argument(0, &string("late")).end();
     assert_eq!(out, expected.bytes);
-    assert!(outcome.records_read > 1000 && outcome.records_read < whole, "{outcome:?}");
+    assert!(outcome.records_read > 1000 && outcome.records_read < entire, "{outcome:?}");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn the_container_is_kept_or_chosen() {
             reader.read(&mut Nothing, &mut Collect::default()).unwrap();
             reader.container_names()
         };
-        // Reading ended before the end of the file was seen: the table of frames does no harm.
+        // Reading ended before the end of the file was seen: the table of frames is harmless.
         let is_unknown = container == Container::Zstd;
         let expected = if is_unknown { "zstd-seekable".to_owned() } else { named(&boxed) };
         assert_eq!(named(&again), expected, "{container:?}");
@@ -291,7 +291,7 @@ fn the_container_is_kept_or_chosen() {
 }
 
 #[test]
-fn damage_is_told_and_what_is_left_is_trimmed() {
+fn damage_is_reported_and_the_rest_is_trimmed() {
     for folder in [Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/bad"), shared_broken()] {
         for entry in std::fs::read_dir(&folder).into_iter().flatten() {
             let path = entry.unwrap().path();
@@ -314,7 +314,7 @@ fn damage_is_told_and_what_is_left_is_trimmed() {
     }
 }
 
-/// What may be wrong inside a whole event stays as it is.
+/// Rule breaches inside a complete event are kept.
 const KEPT: [&str; 4] = [
     "apitrace/argument-index",
     "apitrace/semantic-version",
@@ -334,15 +334,15 @@ fn any_changed_byte_ends_well() {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             for select in [options("3-9,12", "", &[]), options("", "1-2", &[])] {
-                let (whole, ..) = trimmed(input(&changed), &select, &OpenOptions::default());
+                let (entire, ..) = trimmed(input(&changed), &select, &OpenOptions::default());
                 let (dripped, ..) = trimmed(dripping("x", &changed, 7), &select, &OpenOptions::default());
-                assert_eq!(lines(&whole), lines(&dripped), "{name} {at}");
+                assert_eq!(lines(&entire), lines(&dripped), "{name} {at}");
             }
         }
     }
 }
 
-/// The calls that apitrace's own trim keeps are kept, and those it loses besides: late, never left.
+/// The calls that apitrace's own trim keeps are kept, and also those it loses: late ones, and those never left.
 #[test]
 fn everything_that_apitrace_keeps_is_kept() {
     let Some(peer) = Peer::installed() else { return };
@@ -362,7 +362,7 @@ fn everything_that_apitrace_keeps_is_kept() {
             let select: Vec<_> = sets.chain(threads.iter().map(|thread| format!("--thread={thread}"))).collect();
             let theirs = lines(&peer.edited("trim", &select, &bytes).unwrap());
             let ours = lines(&part(&bytes, &options(calls, frames, &threads)));
-            // The null pointer becomes the null value in apitrace's hands.
+            // apitrace turns the null pointer into the null value.
             let strip =
                 |line: &Line| (line.1, line.2.clone(), line.3.replace(" // incomplete", "").replace("0x0)", "NULL)"));
             let mut mine = ours.iter().map(strip);
@@ -377,7 +377,7 @@ fn everything_that_apitrace_keeps_is_kept() {
 }
 
 #[test]
-fn numbers_of_two_bytes_stand_for_calls_too() {
+fn call_numbers_may_have_two_bytes() {
     let mut b = Build::version(6);
     b.enter_new(0, 1, "glFirst", &["a"]).end();
     b.calls(1, 1, 299).add(&[1]).add(&leb(0)).end();

@@ -1,4 +1,4 @@
-//! Every container and version, there and back.
+//! Conversions between all containers and versions, in both directions.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -33,7 +33,7 @@ fn the_raw_stream_survives_every_pair_of_containers() {
             let info = examine(&Apitrace, &once).info.0;
             assert_eq!(info.container.as_deref(), Some(first));
             assert_eq!(convert(&once, into("raw")).unwrap(), raw, "{first}");
-            // Without being told, a container stays what it is.
+            // By default, the container is kept.
             let same = convert(&once, TargetOptions::default()).unwrap();
             assert_eq!(examine(&Apitrace, &same).info.0.container.as_deref(), Some(first));
             for second in CONTAINERS {
@@ -83,7 +83,7 @@ fn snappy_chunks_hold_a_mebibyte_each() {
 
 #[test]
 fn a_version_up_and_down_again_gives_the_same_bytes() {
-    // What every version can hold: thread 0, no properties, an enumeration of one value.
+    // What every version can express: thread 0, no properties, an enumeration of one value.
     let mut b = Build::version(2);
     b.add(&[0, 4])
         .add(&text("glEnable"))
@@ -159,7 +159,7 @@ fn a_thread_detail_becomes_a_thread_number() {
     let mut expected = Build::version(5);
     expected.enter_new(133, 0, "f", &[]).end().leave(0).end();
     assert_eq!(up, expected.bytes);
-    // Unasked, nothing is touched.
+    // By default, nothing is changed.
     assert_eq!(convert(&b.bytes, TargetOptions::default()).unwrap(), b.bytes);
 }
 
@@ -193,7 +193,7 @@ fn json_lines_give_the_same_raw_stream_for_all_samples() {
 }
 
 #[test]
-fn numbers_longer_than_needed_survive_json_lines_wherever_they_stand() {
+fn overlong_numbers_survive_json_lines_everywhere() {
     let mut b = Build::version(6);
     b.add(&[0, 0x80, 0, 0x80, 0, 0x81, 0, b'f', 0x81, 0, 1, b'x', 1, 0x80, 0, 4, 0x85, 0, 0, 1, 0x80, 0, 0]);
     b.add(&[0, 0x81, 0, 0, 0, 1, 1, 0, 0, 0, 0x80, 0, 0, 1, 0x82, 0, 5, 0x81, 0, 0]);

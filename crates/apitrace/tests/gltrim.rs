@@ -1,4 +1,4 @@
-//! `apitrace gltrim`: what stays, what goes, and why.
+//! `apitrace gltrim`: which calls stay, and why.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -32,13 +32,13 @@ fn planned(bytes: &[u8], options: &GltrimOptions) -> Plan {
     made
 }
 
-/// The calls that stay when a frame is wanted.
+/// The calls that stay when these frames are selected.
 fn kept(gl: &Gl, frames: &str) -> Vec<u64> {
     let plan = planned(&gl.build.bytes, &GltrimOptions { frames: set(frames), ..GltrimOptions::default() });
     (0..gl.next).filter(|call| plan.keeps(*call)).collect()
 }
 
-/// A frame of which nothing is left after it, then one that clears and draws.
+/// A frame that leaves nothing behind, then one that clears and draws.
 fn last_frame(gl: &mut Gl) {
     gl.swap();
     gl.numbers("glClear", &[CLEAR_ALL]);
@@ -47,7 +47,7 @@ fn last_frame(gl: &mut Gl) {
 }
 
 #[test]
-fn what_is_set_again_goes_and_the_last_stays() {
+fn overwritten_settings_are_dropped_and_the_last_stays() {
     let mut gl = Gl::default();
     let first = gl.numbers("glBlendFunc", &[1, 2]);
     let on = gl.numbers("glEnable", &[0xbe2]);
@@ -70,7 +70,7 @@ fn textures_are_switched_on_for_each_unit() {
     let first = gl.numbers("glEnable", &[TEXTURE]);
     let one = gl.numbers("glActiveTexture", &[0x84c1]);
     let second = gl.numbers("glEnable", &[TEXTURE]);
-    // This one is of no unit.
+    // This one does not belong to a texture unit.
     let depth = gl.numbers("glEnable", &[0xb71]);
     gl.numbers("glActiveTexture", &[0x84c0]);
     let no_depth = gl.numbers("glDisable", &[0xb71]);
@@ -103,7 +103,7 @@ fn one_frame_is_kept_before_those_wanted_and_ends_as_it_did() {
     assert_eq!((early, kept(&gl, "9")), (1, vec![]));
 }
 
-/// Programs that replay size windows by viewports; what is drawn before is lost.
+/// Replayers size windows by viewports, and lose what was drawn before.
 #[test]
 fn viewports_stay_that_made_the_window_larger() {
     let mut gl = Gl::default();
@@ -136,7 +136,7 @@ fn viewports_of_framebuffers_do_not_size_the_window() {
     }
 }
 
-/// What stands in the program's memory becomes part of a list when the list is made.
+/// The program's memory is read into a list when the list is compiled.
 #[test]
 fn arrays_stay_that_a_display_list_was_made_of() {
     let mut gl = Gl::default();
@@ -169,12 +169,12 @@ fn images_stay_that_a_texture_still_has() {
     let first = gl.image();
     let second = gl.image();
     let part = gl.part_of_image(2, 3);
-    let whole = gl.part_of_image(0, 8);
+    let entire = gl.part_of_image(0, 8);
     let again = gl.part_of_image(2, 3);
     let unused = gl.generate("Textures", &[6]);
     last_frame(&mut gl);
     let kept = kept(&gl, "1");
-    assert!([make, bind, second, whole, again].iter().all(|call| kept.contains(call)), "{kept:?}");
+    assert!([make, bind, second, entire, again].iter().all(|call| kept.contains(call)), "{kept:?}");
     assert!([first, part, unused].iter().all(|call| !kept.contains(call)), "{kept:?}");
 }
 
@@ -188,7 +188,7 @@ fn names_that_are_used_again_are_other_objects() {
     let image = gl.image();
     last_frame(&mut gl);
     let kept = kept(&gl, "1");
-    // No call made the name, so only the deletion says that the texture is a new one.
+    // No call made the name, so only the deletion shows that the texture is a new one.
     assert!([old, gone, new, image].iter().all(|call| kept.contains(call)), "{kept:?}");
     assert!(!kept.contains(&1), "{kept:?}");
 }
@@ -212,7 +212,7 @@ fn bytes_of_a_buffer_stay_until_they_are_overwritten() {
 }
 
 #[test]
-fn what_is_written_to_mapped_memory_stays_with_its_mapping() {
+fn writes_to_mapped_memory_stay_with_their_mapping() {
     let mut gl = Gl::default();
     gl.generate("Buffers", &[1]);
     gl.numbers("glBindBuffer", &[ARRAY, 1]);
@@ -257,7 +257,7 @@ fn frames_for_preparation_stay_without_their_ends() {
 }
 
 #[test]
-fn functions_that_nothing_is_known_of_stay_and_are_told() {
+fn unknown_functions_stay_and_are_reported() {
     let mut gl = Gl::default();
     let unknown = gl.numbers("glFooBarNV", &[1]);
     last_frame(&mut gl);
@@ -310,7 +310,7 @@ fn reasons_name_the_thing_and_the_call_that_needs_it() {
 }
 
 #[test]
-fn what_is_kept_is_written_as_it_was() {
+fn kept_calls_are_written_unchanged() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/replay/mixed.trace");
     let bytes = std::fs::read(path).unwrap();
     let options = GltrimOptions { frames: set("4"), ..GltrimOptions::default() };
@@ -318,7 +318,7 @@ fn what_is_kept_is_written_as_it_was() {
     let mut out = MemoryTarget::default();
     let outcome = plan.write(reader(&bytes), None, None, &mut out).unwrap();
     assert_eq!(outcome.records_written, 2 * plan.calls());
-    // Trimming the part to its last frame again keeps what it has.
+    // Trimming the part to its last frame again keeps all of it.
     let frames = planned(&out.0, &GltrimOptions { frames: set("0-"), ..GltrimOptions::default() }).frames;
     let again = planned(&out.0, &GltrimOptions { frames: set(&(frames - 1).to_string()), ..GltrimOptions::default() });
     assert_eq!(again.calls(), plan.calls());

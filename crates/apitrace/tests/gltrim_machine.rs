@@ -1,7 +1,7 @@
-//! `apitrace gltrim` against a machine: random programs are run whole and trimmed, and show the same.
+//! `apitrace gltrim` against a machine: random programs are run complete and trimmed, and must show the same.
 //!
-//! The machine has a little of what OpenGL has; every picture is a number made of all it depends on. It knows nothing of
-//! nodes or of what calls need.
+//! The machine implements a small part of OpenGL; every picture is a number computed from everything it depends on. It
+//! knows nothing about nodes or what calls need.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -65,7 +65,7 @@ struct Texture {
     mipmaps: u64,
 }
 
-/// What `glPushAttrib` saves: switches, the colour, the colour to clear with, what is bound.
+/// What `glPushAttrib` saves: switches, the colour, the colour to clear with, bindings.
 type Saved = (u64, BTreeMap<u64, bool>, u64, u64, usize);
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ struct Machine {
     switches: BTreeMap<u64, bool>,
     color: u64,
     clear: u64,
-    /// Objects; 0 is that of no name.
+    /// Objects; 0 is the unnamed one.
     textures: Vec<Texture>,
     names: BTreeMap<u64, usize>,
     bound: usize,
@@ -114,7 +114,7 @@ impl Machine {
         mix(&[switches, self.color, texture_sum, mix(&buffer), matrix])
     }
 
-    /// Every cell of what is drawn to is changed.
+    /// Changes every cell that is drawn to.
     fn paint(&mut self, how: impl Fn(u64) -> u64) {
         match self.framebuffer {
             0 => self.window = how(self.window),
@@ -170,7 +170,7 @@ impl Machine {
             }
             Op::Swap => {
                 self.shown.push(self.window);
-                // Drivers may do anything to depths here.
+                // Drivers may do anything with depths here.
                 let depth = self.depth.entry(0).or_default();
                 *depth = mix(&[*depth, 99]);
             }
@@ -215,7 +215,7 @@ impl Machine {
                 if color {
                     self.paint(|cell| if is_part { mix(&[cell, clear]) } else { clear });
                 }
-                // The program's own framebuffers have none.
+                // Framebuffer objects have none.
                 if depth && self.framebuffer == 0 {
                     let plane = self.depth.entry(self.framebuffer).or_default();
                     *plane = if is_part { mix(&[*plane, 5]) } else { 5 };
@@ -242,7 +242,7 @@ impl Machine {
     }
 }
 
-/// Writes a program down as calls; the number of each is its place.
+/// Writes a program as calls; the number of each is its index.
 fn trace(ops: &[Op]) -> Vec<u8> {
     let mut gl = Gl::default();
     for op in ops {
@@ -287,7 +287,7 @@ fn trace(ops: &[Op]) -> Vec<u8> {
     gl.build.bytes
 }
 
-/// Makes a program of random numbers that is one: what is popped was pushed, names are those of objects.
+/// Makes a valid program from random numbers: pops match pushes, and names are those of objects.
 fn program(choices: &[(u8, u8, u8)]) -> Vec<Op> {
     let mut ops = vec![Op::BindBuffer(1), Op::Data(1)];
     let (mut pushes, mut attribs, mut list, mut names) = (0, 0, 0, BTreeSet::new());
@@ -301,7 +301,7 @@ fn program(choices: &[(u8, u8, u8)]) -> Vec<Op> {
             3..=6 => Op::Draw,
             7 => Op::Rotate(tag),
             8 => Op::Bind(if names.contains(&name) { name } else { 0 }),
-            // Lists call lists before them only.
+            // Lists call only earlier lists.
             9 if list == 0 => Op::CallList(1 + u64::from(*a % 2)),
             9 if list == 2 => Op::CallList(1),
             10 if list > 0 => Op::EndList,
@@ -336,7 +336,7 @@ fn program(choices: &[(u8, u8, u8)]) -> Vec<Op> {
             Op::PopAttrib => attribs -= 1,
             Op::NewList(name) => list = name,
             Op::EndList => list = 0,
-            // Attaching is for framebuffers of the program's own.
+            // Attaching requires a framebuffer object.
             Op::Attach(_) => ops.push(Op::Framebuffer(1 + u64::from(*b % 2))),
             _ => {}
         }
@@ -361,18 +361,18 @@ fn kept(ops: &[Op], frames: &str) -> Vec<bool> {
 }
 
 fn check(ops: &[Op], frame: usize) {
-    let whole = Machine::run(ops.iter().copied());
+    let entire = Machine::run(ops.iter().copied());
     let kept = kept(ops, &frame.to_string());
     let part = Machine::run(ops.iter().zip(&kept).filter(|(_, is_kept)| **is_kept).map(|(op, _)| *op));
     let rows: Vec<_> = ops.iter().zip(&kept).collect();
-    assert_eq!(part.last(), Some(&whole[frame]), "frame {frame}: {rows:#?}");
+    assert_eq!(part.last(), Some(&entire[frame]), "frame {frame}: {rows:#?}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_frame_shows_the_same_whole_and_trimmed(
+    fn a_frame_shows_the_same_in_the_entire_and_the_trimmed_trace(
         choices in proptest::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 1..120),
         frame in any::<prop::sample::Index>(),
     ) {

@@ -1,8 +1,9 @@
-//! `apitrace gltrim` on programs of others: each is recorded here, by apitrace's own tracer on a display of its own, and
-//! frames all over the recording must look the same whole and trimmed when apitrace's own `glretrace` replays them.
+//! `apitrace gltrim` on third-party programs: each is recorded here by apitrace's own tracer on a separate display, and
+//! frames from all parts of the recording must look the same before and after trimming when apitrace's own `glretrace`
+//! replays them.
 //!
-//! Recordings are too large to keep. `cargo xtask test` installs the programs from Debian; one that is missing is said to
-//! be skipped.
+//! Recordings are too large to keep. `cargo xtask test` installs the programs from Debian; missing ones are reported as
+//! skipped.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod display;
@@ -19,16 +20,16 @@ use anytrace_core::{Collect, Input, MemoryTarget, OpenOptions};
 
 use display::{Display, frame_ends};
 
-/// Frames of each program that are looked at.
+/// Frames of each program that are compared.
 const FRAMES: usize = 8;
 
-/// Programs that must have been looked at, where all are installed.
+/// Programs that must have been compared if all are installed.
 const PROGRAMS_MIN: usize = 6;
 
-/// The first pictures of a replay are not the program's: windows get their sizes late.
+/// The first pictures of a replay are not the program's, because windows get their sizes late.
 const FIRST_FRAME: usize = 2;
 
-/// Frames beyond these are not looked at: programs that draw little draw thousands of them in a second.
+/// Frames beyond these are ignored: programs that draw little draw thousands per second.
 const FRAMES_MAX: usize = 400;
 
 /// A program, the interface it is traced by, and its arguments.
@@ -42,7 +43,7 @@ const fn program(path: &'static str, api: &'static str, arguments: &'static [&'s
     Program { path, api, arguments }
 }
 
-/// Old and new OpenGL, OpenGL ES, GLX and EGL; display lists, programs, textures that are drawn to.
+/// Old and new OpenGL, OpenGL ES, GLX and EGL; display lists, programs, rendering to textures.
 const PROGRAMS: [Program; 9] = [
     program("/usr/bin/glmark2", "gl", &["-s", "200x150", "-b", ":duration=0.02"]),
     program("/usr/bin/glmark2-es2", "egl", &["-s", "200x150", "-b", ":duration=0.02"]),
@@ -59,7 +60,8 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Records a program until there are frames enough; it is ended after a time, as most of these never end.
+/// Records a program until there are enough frames. It is terminated after a time limit, because most of these never
+/// end.
 fn record(program: &Program, display: &Display, folder: &Path) -> Option<PathBuf> {
     let trace = folder.join("whole.trace");
     for seconds in [2, 6, 20] {
@@ -78,7 +80,7 @@ fn record(program: &Program, display: &Display, folder: &Path) -> Option<PathBuf
     None
 }
 
-/// Frames all over a recording, but for the last, which may be cut short.
+/// Frames from all parts of a recording, except the last, which may be incomplete.
 fn frames(count: usize) -> Vec<usize> {
     let last = count.min(FRAMES_MAX) - 2;
     (0..FRAMES).map(|n| FIRST_FRAME + n * (last - FIRST_FRAME) / (FRAMES - 1)).collect()
@@ -96,13 +98,13 @@ fn trimmed(bytes: &[u8], frame: usize) -> Vec<u8> {
 
 /// Compares frames of a program; how many could be, and those that differ.
 fn compare(program: &Program, display: &Display, folder: &Path) -> (usize, Vec<usize>) {
-    let Some(whole) = record(program, display, folder) else { return (0, Vec::new()) };
-    let bytes = std::fs::read(&whole).unwrap();
+    let Some(entire) = record(program, display, folder) else { return (0, Vec::new()) };
+    let bytes = std::fs::read(&entire).unwrap();
     let ends = frame_ends(&bytes);
     let wanted = frames(ends.len());
     let calls: Vec<u64> = wanted.iter().map(|frame| ends[*frame]).collect();
     let is_egl = program.api == "egl";
-    let [first, second] = [0, 1].map(|_| display.pictures(&whole, is_egl, Some(&calls), folder));
+    let [first, second] = [0, 1].map(|_| display.pictures(&entire, is_egl, Some(&calls), folder));
     let (mut compared, mut different) = (0, Vec::new());
     for (frame, call) in wanted.iter().zip(&calls) {
         let picture = first.get(call);
@@ -122,7 +124,7 @@ fn compare(program: &Program, display: &Display, folder: &Path) -> (usize, Vec<u
 }
 
 #[test]
-fn frames_of_real_programs_look_the_same_whole_and_trimmed() {
+fn frames_of_real_programs_look_the_same_after_trimming() {
     let Some(display) = Display::open() else { return };
     if !has_program("apitrace") {
         return;
@@ -136,7 +138,8 @@ fn frames_of_real_programs_look_the_same_whole_and_trimmed() {
         }
         let folder = tempfile::tempdir().unwrap();
         let (compared, different) = compare(program, &display, folder.path());
-        // Games start when they like, and some draw by the clock: those that did not do their part now are not counted.
+        // Games take varying times to start, and some draw by the clock. Those with too few frames this time are not
+        // counted.
         if compared * 2 >= FRAMES {
             looked_at += 1;
         } else {

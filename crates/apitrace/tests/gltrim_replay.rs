@@ -1,6 +1,7 @@
-//! What `apitrace gltrim` keeps replays as the whole does, shown by apitrace's own `glretrace` on a display of its own.
+//! The calls that `apitrace gltrim` keeps replay like the entire trace, as shown by apitrace's own `glretrace` on a
+//! separate display.
 //!
-//! `cargo xtask test` installs apitrace and Xvfb from Debian; where they are missing the test says that it is skipped.
+//! `cargo xtask test` installs apitrace and Xvfb from Debian; if they are missing the test reports that it is skipped.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod display;
@@ -42,16 +43,16 @@ fn traces() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_frame_looks_the_same_whole_and_trimmed() {
+fn every_frame_looks_the_same_after_trimming() {
     let Some(display) = Display::open() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut compared = 0;
     for trace in traces() {
         let bytes = std::fs::read(&trace).unwrap();
-        let whole = display.replay(&trace, folder.path());
+        let entire = display.replay(&trace, folder.path());
         // The first pictures of glretrace are not those of the program: its window gets its size too late.
         let windows = if trace.ends_with("threads.trace") { 2 } else { 1 };
-        for (frame, picture) in whole.iter().enumerate().skip(windows) {
+        for (frame, picture) in entire.iter().enumerate().skip(windows) {
             let part = folder.path().join(trace.file_name().unwrap());
             std::fs::write(&part, trimmed(&bytes, frame)).unwrap();
             let pictures = display.replay(&part, folder.path());
@@ -59,6 +60,6 @@ fn every_frame_looks_the_same_whole_and_trimmed() {
             compared += 1;
         }
     }
-    // The project's own traces have so many.
+    // The project's own traces have this many.
     assert!(compared >= 17, "{compared}");
 }

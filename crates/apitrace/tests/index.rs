@@ -1,4 +1,4 @@
-//! Reading by an index gives what reading from the start gives; nothing in an index file does harm.
+//! Reading with an index gives the same as reading from the start, and no index file can do harm.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -43,7 +43,7 @@ fn index(bytes: &[u8], every: u64, threads: usize) -> (Option<Index>, Vec<Diagno
     (build("x.trace", bytes.to_vec(), &options(threads), how, &mut sink).unwrap(), sink.0)
 }
 
-/// A call as one value: number, thread, function, frame, its place, whether incomplete, details.
+/// A call as one value: number, thread, function, frame, place, whether incomplete, details.
 type Row = (u64, u64, u32, u64, (u64, u64, u64), bool, Vec<u8>, Vec<u8>);
 
 /// Every call and definition.
@@ -85,7 +85,7 @@ impl CallVisitor for Calls {
 fn calls(mut reader: Reader) -> (Calls, Totals, Vec<Diagnostic>) {
     let (mut calls, mut sink) = (Calls::default(), Collect::default());
     let totals = read_calls(&mut reader, CallOptions::default(), &mut calls, &mut sink).unwrap();
-    // What is defined between two calls may be told in any order of the spaces.
+    // Definitions between two calls may come in any order of the spaces.
     calls.definitions.sort();
     (calls, totals, sink.0)
 }
@@ -115,7 +115,7 @@ fn text(mut reader: Reader, set: &str) -> (Vec<u8>, Vec<Diagnostic>) {
     (out, sink.0)
 }
 
-/// What must be reported with an index: that the trace is damaged, then what is met.
+/// What must be reported with an index: that the trace is damaged, then the damage found.
 fn assert_reported(found: &[Diagnostic], expected: &[Diagnostic], index: &Index, what: &str) {
     let is_damaged = index.totals().errors > 0;
     let known = found.iter().filter(|one| one.code() == KNOWN).count();
@@ -138,7 +138,7 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
     let t = index.totals();
     assert_eq!((t.calls, t.events, t.raw_bytes), (totals.calls, totals.events, totals.raw_bytes), "{name}");
     assert_eq!(t.file_bytes, bytes.len() as u64, "{name}");
-    assert_eq!(index.check(bytes, Depth::Whole), Ok(()), "{name}");
+    assert_eq!(index.check(bytes, Depth::Full), Ok(()), "{name}");
     assert!(index.points().is_sorted_by_key(|point| (point.raw_offset(), point.seq())), "{name}");
     for (frame, start) in (0..).zip(index.frames()) {
         let first = all.rows.iter().filter(|row| row.3 == frame).map(|row| row.0).min();
@@ -157,7 +157,7 @@ fn assert_same(name: &str, bytes: &[u8], every: u64, threads: usize, random: &mu
         sought += usize::from(begin > 0);
         let (part, part_totals, part_diagnostics) = calls(reader);
         let point = index.point_before(&Wanted::from_call(first)).unwrap();
-        // Of calls that are open there, those come that the index holds.
+        // Of the calls open there, those stored in the index are emitted.
         let open: Vec<u64> = part.rows.iter().map(|row| row.0).filter(|number| *number < begin).collect();
         assert!(open.iter().all(|number| point.waiting().any(|waiting| waiting == *number)), "{what}");
         let expected: Vec<_> = all.rows.iter().filter(|row| row.0 >= begin || open.contains(&row.0)).collect();
@@ -208,7 +208,7 @@ fn trimmed(reader: Reader, options: &TrimOptions) -> (Vec<u8>, Vec<String>, Vec<
     (out.0, outcome.notes, sink.0)
 }
 
-/// Trims with and without the index; returns how often it was of use.
+/// Trims with and without the index; returns how often the index was used.
 fn assert_trims_alike(name: &str, bytes: &[u8], threads: usize, index: &Index, random: &mut Random) -> usize {
     let mut late = 0;
     let set = |text: String| Some(CallSet::parse([text.as_str()], &mut |_| unreachable!()).unwrap());
@@ -242,7 +242,7 @@ fn every_trace_reads_with_an_index_as_without() {
     for path in traces::all() {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.display().to_string();
-        // What takes seconds token by token is left to larger distances.
+        // Traces that take seconds token by token are tested with larger distances only.
         let tiny = if bytes.len() < 50_000 { 1 } else { 3000 };
         for every in [tiny, 1 + random.below(5000), 1 << 16] {
             sought += assert_same(&name, &bytes, every, 1 + random.below(2) as usize, &mut random);
@@ -311,7 +311,7 @@ fn damaged_random_traces_read_alike_and_their_damage_is_never_hidden() {
 fn a_chunk_that_is_damaged_without_loss_ends_the_points() {
     let raw = random_stream(&mut Random(3), 6, 200);
     let mut bytes = build::snappy(&raw, 500);
-    // The third chunk says that it is longer than its block.
+    // The third chunk declares more than the length of its block.
     let mut at = 2;
     for _ in 0..2 {
         at += 4 + u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
@@ -371,7 +371,7 @@ fn no_point_is_behind_what_readers_leave_out_or_drop() {
 }
 
 #[test]
-fn a_long_blob_keeps_only_those_from_the_index_who_keep_blobs() {
+fn a_long_blob_disables_the_index_only_for_readers_that_keep_blobs() {
     let mut b = build::Build::version(6);
     b.enter_new(0, 1, "f", &["a"]).argument(0, &build::blob(&vec![7; 20 << 20])).end().leave(0).end();
     b.calls(1, 1, 500);
@@ -388,7 +388,7 @@ fn a_long_blob_keeps_only_those_from_the_index_who_keep_blobs() {
 }
 
 /// Thread 1 enters a call in the first frame and leaves it in the last but one.
-fn held_open(bytes: usize) -> build::Build {
+fn long_open_call(bytes: usize) -> build::Build {
     let mut b = build::Build::version(6);
     b.enter_new(0, 1, "f", &["a"]).end().leave(0).end();
     b.enter_new(1, 2, "g", &["a"]).argument(0, &build::blob(&vec![7; bytes])).end();
@@ -410,9 +410,9 @@ fn held_open(bytes: usize) -> build::Build {
 }
 
 #[test]
-fn a_call_left_in_a_frame_that_is_wanted_comes_whole_however_long_it_was_open() {
+fn a_call_left_in_a_selected_frame_is_complete_however_long_it_was_open() {
     for (bytes, begins_late) in [(100, true), (5000, false)] {
-        let b = held_open(bytes);
+        let b = long_open_call(bytes);
         let index = index(&b.bytes, 1, 1).0.unwrap();
         let wanted = Wanted::from_frame(18);
         let reader = late_for(&index, &b.bytes, 1, &wanted).unwrap();
@@ -433,7 +433,7 @@ fn a_call_left_in_a_frame_that_is_wanted_comes_whole_however_long_it_was_open() 
 }
 
 #[test]
-fn another_trace_is_told_by_its_size_and_by_samples() {
+fn a_different_trace_is_detected_by_its_size_and_by_samples() {
     let raw = random_stream(&mut Random(13), 6, 200);
     let index = index(&raw, 100, 1).0.unwrap();
     let mut other = raw.clone();

@@ -1,4 +1,4 @@
-//! Objects that are made and never deleted: ours against the rules of OpenGL, and apitrace's own words.
+//! Objects that are made and never deleted: our results against the rules of OpenGL, and apitrace's own output.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -86,7 +86,7 @@ fn a_context_destroyed_while_current_ends_what_it_has_there() {
     let made = it.make(0, "glGenTextures", &[1, 2]);
     let queries = it.make(0, "glGenQueries", &[1]);
     let destroyed = it.destroy(0, 10);
-    // It goes on for the thread that has it.
+    // It continues to exist for the thread on which it is current.
     it.delete(0, "glDeleteTextures", &[2]);
     let expected = [("texture", 1, 1, made, Some(destroyed)), ("query", 1, 1, queries, Some(destroyed))];
     assert_eq!(rows(&it.bytes()).0, expected);
@@ -149,12 +149,12 @@ fn shaders_live_as_long_as_the_programs_that_hold_them() {
     }
     let program = it.plain(0, "glCreateProgram", &[], Some(4));
     it.plain(0, "glCreateProgram", &[], Some(5));
-    for (holder, held) in [(4, 1), (4, 2), (5, 2), (5, 3)] {
-        it.plain(0, "glAttachShader", &[holder, held], None);
+    for (holder, attached) in [(4, 1), (4, 2), (5, 2), (5, 3)] {
+        it.plain(0, "glAttachShader", &[holder, attached], None);
     }
     let deleted: Vec<u64> = [1, 2, 3].iter().map(|name| it.plain(0, "glDeleteShader", &[*name], None)).collect();
     it.plain(0, "glDeleteProgram", &[5], None);
-    // Shader 3 went with program 5; 1 and 2 go with program 4, which is never deleted.
+    // Shader 3 disappeared with program 5; 1 and 2 belong to program 4, which is never deleted.
     assert_eq!(rows(&it.bytes()).0, [("program", 4, 1, program, None)]);
     let keeps = format!(
         "    keeps shader 1, deleted by call {}\n    keeps shader 2, deleted by call {}\n",
@@ -213,7 +213,7 @@ fn a_leak_comes_with_the_stack_that_made_it() {
     assert_eq!((&value["count"], &value["by_kind"]["texture"]), (&3.into(), &3.into()));
 }
 
-/// A random program: which objects of which context are left, told by a slow book beside it.
+/// A random program, and the objects that remain in each context according to a slow model.
 fn random_program(seed: u64) -> (Script, Vec<Row>) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = move |below: u64| {
@@ -223,10 +223,10 @@ fn random_program(seed: u64) -> (Script, Vec<Row>) {
         state % below
     };
     let mut it = Script::new();
-    // Contexts: handle, group, whether they are there. Threads: their context.
+    // Contexts: handle, group, whether they exist. Threads: their context.
     let mut contexts: Vec<(u64, usize, bool)> = Vec::new();
     let mut threads: [Option<usize>; 3] = [None; 3];
-    // Name space (kind, is of the group, its number) and name, to call and place.
+    // From name space (kind, whether of the group, its number) and name to call and place.
     let mut alive: BTreeMap<(&str, bool, usize, u64), (u64, usize)> = BTreeMap::new();
     let mut rows = Vec::new();
     let mut end =
@@ -266,7 +266,7 @@ fn random_program(seed: u64) -> (Script, Vec<Row>) {
                 threads[thread as usize] = to;
             }
             3 => {
-                // Only contexts that no thread has: they end at once.
+                // Only contexts that are current on no thread: they end at once.
                 let idle = (0..contexts.len()).find(|at| contexts[*at].2 && !threads.contains(&Some(*at)));
                 if let Some(at) = idle {
                     let call = it.destroy(thread, contexts[at].0);
@@ -380,7 +380,7 @@ fn apitrace_prints_the_same_of_random_programs() {
         let (theirs, is_fine) = live(&file);
         let (ours, end) = peer(&bytes);
         assert_eq!(end.failed.is_none(), is_fine, "seed {seed}");
-        // Where it fails it prints a backtrace of its own behind.
+        // If it fails, it prints its own backtrace at the end.
         assert!(if is_fine { theirs == ours } else { theirs.starts_with(&ours) }, "seed {seed}:\n{theirs}\n{ours}");
     }
 }

@@ -1,4 +1,4 @@
-//! Differences of traces and of dumps of the state: what apitrace 11.1 prints of them, and what must hold of any.
+//! Differences of traces and of state dumps: the output of apitrace 11.1, and properties that hold for any input.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -32,7 +32,7 @@ fn compare_some(a: &[u8], b: &[u8], options: &DiffOptions, calls: [CallSet; 2]) 
     let (mut first, mut second) = (Source::new(&open_a, &mut damage_a), Source::new(&open_b, &mut damage_b));
     [first.calls, second.calls] = calls;
     let totals = diff(first, second, options, &mut out).unwrap();
-    // The peer's forms have the bytes of the trace as they stand.
+    // The peer's forms contain the bytes of the trace unchanged.
     let is_peer_s = matches!(options.form, DiffForm::Python | DiffForm::Lines(_));
     let text = if is_peer_s { String::from_utf8_lossy(&out).into_owned() } else { String::from_utf8(out).unwrap() };
     (text, totals, damage_a.errors() + damage_b.errors())
@@ -107,7 +107,7 @@ fn states_differ_as_apitrace_says() {
     }
 }
 
-/// A call of one of four functions with one of a few values; every so often one that ends a frame.
+/// A call of one of four functions with one of a few values; occasionally one that ends a frame.
 type Call = (u8, u8);
 
 const NAMES: [&str; 4] = ["glA", "glB", "glC", "glXSwapBuffers"];
@@ -132,7 +132,7 @@ fn shown((function, value): Call) -> String {
     format!("{}(x = {value}, y = \"same\")", NAMES[usize::from(function)])
 }
 
-/// Makes the second trace's calls of the first's and the differences.
+/// Makes the second trace's calls from the first's and the differences.
 fn patched(a: &[Call], differences: &Value) -> Vec<String> {
     let mut calls: Vec<Option<String>> = a.iter().map(|call| Some(shown(*call))).collect();
     let mut added = Vec::new();
@@ -166,7 +166,7 @@ fn json(a: &[Call], b: &[Call]) -> (Value, DiffTotals) {
     (serde_json::from_str(&text).unwrap(), totals)
 }
 
-/// Fewest calls removed and added, the slow obvious way.
+/// The minimum number of calls removed and added, computed in the slow obvious way.
 fn fewest(a: &[Call], b: &[Call]) -> usize {
     let mut common = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..a.len() {
@@ -231,7 +231,7 @@ proptest! {
     }
 }
 
-/// Frames of so many calls, all of them others.
+/// Frames of this many calls, all of them different.
 fn frames(count: usize, calls: usize) -> Vec<Vec<Call>> {
     let frame = |n: usize| {
         let draws = (0..calls).map(move |at| (((n * 7 + at) % 3) as u8, ((n * 31 + at * 17) % 251) as u8));
@@ -266,7 +266,7 @@ fn long_traces_in_the_peer_s_forms_are_aligned_by_frames() {
     assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), 2501);
     assert_eq!(text.lines().filter(|line| line.starts_with("| ") && line.contains(" -> ")).count(), 1);
     let (text, ..) = compare(&a, &b, &peer(DiffForm::Lines(LineForm::Below), false, true, 80));
-    // With the removed frame goes the empty line behind it.
+    // The empty line after the removed frame is removed too.
     assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), 2501 + 1 + 1);
     assert_eq!(text.lines().filter(|line| line.starts_with("+ ")).count(), 1);
 }
@@ -297,7 +297,7 @@ fn contents_of_blobs_count_whether_they_are_short_or_long() {
 }
 
 #[test]
-fn numbers_that_print_alike_are_told_apart() {
+fn numbers_that_print_alike_are_distinguished() {
     let float = |value: f32| [vec![5], value.to_le_bytes().to_vec()].concat();
     let (a, b) = (one(&float(0.1), 1), one(&float(0.100_000_01), 1));
     let (text, ..) = compare(&a, &b, &DiffOptions::default());
@@ -310,7 +310,7 @@ fn pointers_that_differ_everywhere_alike_can_be_ignored() {
     let (a, b) = (one(&uint(1), 0x10), one(&uint(1), 0x20));
     assert_eq!(compare(&a, &b, &DiffOptions::default()).1.changed, 2);
     assert!(compare(&a, &b, &options).1.is_equal());
-    // Two pointers of one trace that are one in the other are told of where that shows.
+    // If two pointers of one trace are a single one in the other, the difference is reported where it shows.
     let two = |second: u64| {
         let mut build = Build::version(6);
         build.enter_new(0, 1, "glF", &["p"]).argument(0, &pointed(5)).end().leave(0).end();
@@ -335,7 +335,7 @@ fn sets_of_calls_are_chosen_for_each_side() {
 
 #[test]
 fn damaged_traces_are_compared_as_far_as_they_go() {
-    let whole = std::fs::read(corpus().join("allvals_v6.trace")).unwrap();
+    let entire = std::fs::read(corpus().join("allvals_v6.trace")).unwrap();
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(corpus().join("bad")).unwrap().map(|entry| entry.unwrap().path()).collect();
     if let Some(root) = shared_corpus("apitrace") {
@@ -346,14 +346,14 @@ fn damaged_traces_are_compared_as_far_as_they_go() {
         let bytes = std::fs::read(path).unwrap();
         for form in forms {
             let options = peer(form, true, false, 40);
-            compare(&whole, &bytes, &options);
+            compare(&entire, &bytes, &options);
             assert!(compare(&bytes, &bytes, &DiffOptions { form: DiffForm::Text, ..options }).1.is_equal(), "{path:?}");
         }
     }
-    for at in (0..whole.len()).step_by(11) {
-        let mut bytes = whole.clone();
+    for at in (0..entire.len()).step_by(11) {
+        let mut bytes = entire.clone();
         bytes[at] ^= 1 << (at % 8);
-        compare(&whole, &bytes, &DiffOptions::default());
-        compare(&bytes[..at], &whole, &peer(DiffForm::Python, false, false, 80));
+        compare(&entire, &bytes, &DiffOptions::default());
+        compare(&bytes[..at], &entire, &peer(DiffForm::Python, false, false, 80));
     }
 }

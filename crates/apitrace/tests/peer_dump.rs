@@ -1,4 +1,4 @@
-//! The text of `apitrace dump`: what apitrace 11.1 printed, and what must hold of any bytes.
+//! The text of `apitrace dump`: the output of apitrace 11.1, and properties that hold for any bytes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
@@ -69,10 +69,10 @@ fn assert_same(found: &[u8], expected: &[u8], what: &str) {
     assert!(found == expected, "{what}: differs at {at}:\n{}\nfor\n{}", near(found), near(expected));
 }
 
-/// Compares one file of expected text; alone and with other threads. False for files that are of another kind.
+/// Compares one file of expected text, with and without other threads. Returns false for files of another kind.
 fn compare(trace: &Path, expected: &Path, part: &str) -> bool {
     let Some(mut options) = options(part) else { return false };
-    // What shows the outputs of other tools shows all of them.
+    // Files that show the output of other tools show all calls.
     options.verbose |= expected.parent().is_some_and(|folder| folder.ends_with("tools"));
     let bytes = std::fs::read(trace).unwrap();
     let wanted = std::fs::read(expected).unwrap();
@@ -114,7 +114,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn the_whole_corpus_prints_as_apitrace_prints_it() {
+fn the_entire_corpus_prints_as_in_apitrace() {
     let Some(root) = shared_corpus("apitrace") else { return };
     let mut found = Vec::new();
     files(&root, &mut found);
@@ -126,7 +126,7 @@ fn the_whole_corpus_prints_as_apitrace_prints_it() {
         let Some(stem) = name.strip_suffix(".txt").filter(|stem| stem.contains("dump")) else { continue };
         let of_program = folder.join(format!("{}.trace", folder.file_name().unwrap().to_str().unwrap()));
         let (trace, part) = match stem.split_once('.') {
-            // Traces with backtraces come out of the peer's own trim damaged.
+            // The peer's own trim damages traces with backtraces.
             Some((_, part)) if part.starts_with("trim") => continue,
             Some((sample, part)) => (folder.join(format!("{sample}.trace")), part),
             None => (of_program, stem),
@@ -167,9 +167,10 @@ fn damaged_traces_print_all_that_apitrace_prints() {
         for line in String::from_utf8_lossy(&expected).lines().filter(|line| !line.ends_with("// incomplete")) {
             assert!(lines.any(|ours| ours == line), "{trace}: {line} is missing");
         }
-        let is_whole = ["varint12", "deepnest", "bitmask_zero", "gzip_trunc"].iter().any(|name| trace.contains(name));
+        let is_undamaged =
+            ["varint12", "deepnest", "bitmask_zero", "gzip_trunc"].iter().any(|name| trace.contains(name));
         let errors = damage.0.iter().filter(|one| one.severity == Severity::Error).count();
-        assert!(is_whole || errors > 0, "{trace}");
+        assert!(is_undamaged || errors > 0, "{trace}");
         compared += 1;
     }
     assert!(compared >= 8, "{compared}");
@@ -195,7 +196,7 @@ fn call_sets_select_what_apitrace_selects() {
 }
 
 #[test]
-fn reading_ends_behind_the_set_and_says_what_is_still_open() {
+fn reading_ends_after_the_set_and_reports_open_calls() {
     // Call 0 is left after calls 1 to 4.
     let mut bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x00\x00".to_vec();
     for call in 1..5 {
@@ -244,9 +245,9 @@ fn blobs_go_to_whoever_takes_them() {
     assert!(String::from_utf8_lossy(&out).contains("64 glTake(a = blob(\"blob_call64.bin\"))"));
 }
 
-/// An event with a string and a blob that do not come in one piece.
+/// An event with a string and a blob that come in several pieces.
 #[test]
-fn long_values_print_whole_and_blobs_by_their_size() {
+fn long_values_print_completely_and_blobs_by_their_size() {
     let mut bytes = b"\x06\x06\x00\x00\x00\x00\x01f\x02\x01a\x01b\x01\x00\x07\xc0\x84\x3d".to_vec();
     bytes.extend(vec![b'x'; 1_000_000]);
     bytes.extend(b"\x01\x01\x08\xc0\x84\x3d");
@@ -279,9 +280,9 @@ fn windows_of_any_size_give_the_same_text() {
     for name in ["allvals_v0", "allvals_v2", "allvals_v6", "interleave", "nested", "upstream_incomplete-call"] {
         let bytes = std::fs::read(corpus().join(format!("{name}.trace"))).unwrap();
         let options = DumpOptions { verbose: true, has_threads: true, ..DumpOptions::default() };
-        let whole = text(&bytes, &options);
+        let entire = text(&bytes, &options);
         for at_once in [1, 7, 4096] {
-            assert_same(&from(dripping("x.trace", &bytes, at_once), &options).0, &whole, name);
+            assert_same(&from(dripping("x.trace", &bytes, at_once), &options).0, &entire, name);
         }
     }
 }
@@ -291,10 +292,10 @@ fn any_cut_or_changed_byte_ends_well() {
     for name in ["allvals_v6", "allvals_v2", "interleave", "threads"] {
         let bytes = std::fs::read(corpus().join(format!("{name}.trace"))).unwrap();
         let step = (bytes.len() / 400).max(1);
-        let whole = text(&bytes, &DumpOptions::default());
+        let entire = text(&bytes, &DumpOptions::default());
         for at in (0..bytes.len()).step_by(step) {
             let cut = text(&bytes[..at], &DumpOptions::default());
-            assert!(cut.len() <= whole.len() + 400 * 20, "{name} cut at {at}");
+            assert!(cut.len() <= entire.len() + 400 * 20, "{name} cut at {at}");
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             let alone = text(&changed, &DumpOptions::default());

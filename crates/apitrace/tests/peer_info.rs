@@ -1,4 +1,4 @@
-//! `info`: what apitrace 11.1 tells, and what it should.
+//! `info`: the output of apitrace 11.1, and what it should be.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-fn told(bytes: &[u8], input: Input, file: &str, is_compatible: bool) -> String {
+fn info_json(bytes: &[u8], input: Input, file: &str, is_compatible: bool) -> String {
     let mut reader = Reader::new(input, &OpenOptions::default()).unwrap();
     let options = InfoOptions { has_frames: true, is_compatible };
     let mut found = info(&mut reader, options, &mut Collect::default()).unwrap();
@@ -23,17 +23,17 @@ fn told(bytes: &[u8], input: Input, file: &str, is_compatible: bool) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Compares with a file of what apitrace told.
+/// Compares with a file of apitrace's output.
 fn compare(trace: &Path, expected: &Path) {
     let bytes = std::fs::read(trace).unwrap();
     let expected = std::fs::read_to_string(expected).unwrap();
     let name = trace.file_name().unwrap().to_str().unwrap();
     let input = Input::from_bytes("x.trace", bytes.clone());
-    assert_eq!(told(&bytes, input, name, true), expected, "{}", trace.display());
-    let dropwise = told(&bytes, dripping("x.trace", &bytes, 7), name, true);
+    assert_eq!(info_json(&bytes, input, name, true), expected, "{}", trace.display());
+    let dropwise = info_json(&bytes, dripping("x.trace", &bytes, 7), name, true);
     assert_eq!(dropwise, expected, "{} in small windows", trace.display());
     let right: Value =
-        serde_json::from_str(&told(&bytes, Input::from_bytes("x", bytes.clone()), "a\"b", false)).unwrap();
+        serde_json::from_str(&info_json(&bytes, Input::from_bytes("x", bytes.clone()), "a\"b", false)).unwrap();
     assert_eq!(right["FileName"], "a\"b");
     let theirs: Value = serde_json::from_str(&expected).unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
@@ -45,7 +45,7 @@ fn compare(trace: &Path, expected: &Path) {
 }
 
 #[test]
-fn samples_are_told_of_as_apitrace_tells() {
+fn info_of_samples_is_that_of_apitrace() {
     let mut compared = 0;
     for entry in std::fs::read_dir(corpus().join("peer")).unwrap() {
         let path = entry.unwrap().path();
@@ -58,11 +58,11 @@ fn samples_are_told_of_as_apitrace_tells() {
 }
 
 #[test]
-fn the_whole_corpus_is_told_of_as_apitrace_tells() {
+fn info_of_the_entire_corpus_is_that_of_apitrace() {
     let Some(root) = shared_corpus("apitrace") else { return };
     let mut compared = 0;
     for folder in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
-        // In damaged traces apitrace stops where we go on; traces that are none are not for a reader to tell of.
+        // In damaged traces apitrace stops where we continue; files that are not traces cannot be read.
         if !folder.is_dir() || folder.ends_with("broken") {
             continue;
         }
@@ -76,7 +76,7 @@ fn the_whole_corpus_is_told_of_as_apitrace_tells() {
                 }
                 _ => continue,
             };
-            // apitrace cannot read what has no container.
+            // apitrace cannot read a trace without a container.
             if name.starts_with("uncompressed") || !trace.exists() {
                 continue;
             }
@@ -91,7 +91,7 @@ fn the_whole_corpus_is_told_of_as_apitrace_tells() {
 fn gzip_counts_all_bytes_unless_it_is_to_be_as_apitrace_counts() {
     let bytes = std::fs::read(corpus().join("container_gzip.trace")).unwrap();
     let size = |is_compatible| {
-        let text = told(&bytes, Input::from_bytes("x", bytes.clone()), "x", is_compatible);
+        let text = info_json(&bytes, Input::from_bytes("x", bytes.clone()), "x", is_compatible);
         let value: Value = serde_json::from_str(&text).unwrap();
         (value["ActualDataSize"].as_u64().unwrap(), value["Frames"][0]["SizeInBytes"].as_u64().unwrap())
     };
@@ -100,7 +100,7 @@ fn gzip_counts_all_bytes_unless_it_is_to_be_as_apitrace_counts() {
 }
 
 #[test]
-fn any_cut_or_changed_byte_is_told_of() {
+fn info_reads_any_cut_or_changed_trace() {
     for name in ["allvals_v6", "container_gzip", "interleave"] {
         let bytes = std::fs::read(corpus().join(format!("{name}.trace"))).unwrap();
         for at in (0..bytes.len()).step_by((bytes.len() / 200).max(1)) {
@@ -108,7 +108,7 @@ fn any_cut_or_changed_byte_is_told_of() {
             changed[at] ^= 1 << (at % 8);
             for bytes in [&bytes[..at], &changed] {
                 for is_compatible in [false, true] {
-                    let text = told(bytes, Input::from_bytes("x", bytes.to_vec()), "x", is_compatible);
+                    let text = info_json(bytes, Input::from_bytes("x", bytes.to_vec()), "x", is_compatible);
                     serde_json::from_str::<Value>(&text).unwrap();
                 }
             }

@@ -1,4 +1,4 @@
-//! Pickles of calls: those of apitrace 11.1 byte for byte, and what must hold of any bytes.
+//! Pickles of calls: those of apitrace 11.1 byte for byte, and properties that hold for any bytes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -58,7 +58,7 @@ fn samples_are_pickled_as_apitrace_pickles_them() {
 
 /// Every trace of the shared corpus, as objects, in both ways.
 #[test]
-fn the_whole_corpus_is_pickled_as_apitrace_pickles_it() {
+fn the_entire_corpus_is_pickled_as_in_apitrace() {
     let Some(root) = shared_corpus("apitrace") else { return };
     let mut compared = 0;
     for folder in std::fs::read_dir(root).unwrap() {
@@ -83,7 +83,7 @@ fn the_whole_corpus_is_pickled_as_apitrace_pickles_it() {
     assert!(compared >= 60, "{compared}");
 }
 
-/// The installed apitrace says the same today, whatever was stored.
+/// The installed apitrace gives the same output, whatever was stored.
 #[test]
 fn the_installed_apitrace_pickles_the_same() {
     let Some(peer) = Peer::installed() else { return };
@@ -147,9 +147,9 @@ fn calls_of_the_set_that_are_left_late_are_not_lost() {
     assert_eq!(numbers(&bytes, true), (vec![1, 2], vec!["apitrace/late-call"]));
 }
 
-/// Large blobs come whole, alone and with other threads, however they arrive.
+/// Large blobs are complete, with and without other threads, however they arrive.
 #[test]
-fn blobs_of_any_length_are_whole() {
+fn blobs_of_any_length_are_complete() {
     let mut value = b"\x08\xc0\x84\xbd\x02".to_vec();
     value.extend((0..5_194_304_u32).map(|n| n as u8));
     let bytes = with_value(&value);
@@ -162,7 +162,7 @@ fn blobs_of_any_length_are_whole() {
 }
 
 #[test]
-fn any_cut_or_changed_byte_gives_whole_pickles() {
+fn any_cut_or_changed_byte_gives_complete_pickles() {
     for name in ["allvals_v6", "allvals_v2", "interleave", "threads"] {
         let bytes = std::fs::read(corpus().join(format!("{name}.trace"))).unwrap();
         let step = (bytes.len() / 200).max(1);

@@ -1,4 +1,4 @@
-//! Where reading goes on behind damage: with the first good event, and with no event that was never there.
+//! Where reading resumes after damage: at the first good event, without inventing events.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -39,7 +39,7 @@ fn value(dice: &mut Dice, seen: &mut Vec<u64>) -> Vec<u8> {
         4 => [vec![11, 3], value(dice, seen), vec![0, 0]].concat(),
         5 => [vec![13], leb(dice.below(1 << 40))].concat(),
         6 => vec![5, 0, 0, 0, 0],
-        // A structure with a member without a name, as structures in structures have.
+        // A structure with a member without a name, as in nested structures.
         _ => {
             let id = dice.below(40);
             let mut out = [vec![12], leb(id)].concat();
@@ -91,7 +91,7 @@ fn trace(version: u64, seed: u64, calls: u64) -> (Vec<u8>, Vec<usize>) {
     (b.bytes, starts)
 }
 
-/// How often each line of the dump comes, places and event numbers left out.
+/// How often each line of the dump occurs, without places and event numbers.
 fn lines(bytes: &[u8]) -> BTreeMap<String, i64> {
     let dump = String::from_utf8(examine(&Apitrace, bytes).text).unwrap();
     let mut out = BTreeMap::new();
@@ -101,7 +101,7 @@ fn lines(bytes: &[u8]) -> BTreeMap<String, i64> {
     out
 }
 
-/// Events of `a` that `b` has not.
+/// Events of `a` that `b` lacks.
 fn missing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> i64 {
     a.iter().map(|(line, n)| (n - b.get(line).unwrap_or(&0)).max(0)).sum()
 }
@@ -115,17 +115,17 @@ fn each(damage: impl Fn(&mut Dice, &mut Vec<u8>, usize), lost_max: i64) {
             let at = starts[starts.len() / 2 + usize::try_from(dice.below(starts.len() as u64 / 3)).unwrap()];
             let mut damaged = bytes.clone();
             damage(&mut dice, &mut damaged, at);
-            let (whole, found) = (lines(&bytes), lines(&damaged));
+            let (entire, found) = (lines(&bytes), lines(&damaged));
             let what = format!("version {version}, seed {seed}, damage at {at:#x}");
             // The leave of a call whose enter is lost reads as one of an unknown function.
-            let lost = missing(&whole, &found);
+            let lost = missing(&entire, &found);
             assert!(lost <= lost_max, "{what}: {lost} events lost");
-            assert!(missing(&found, &whole) <= lost_max / 2, "{what}: events that were never there");
+            assert!(missing(&found, &entire) <= lost_max / 2, "{what}: events that were never there");
             let exam = examine(&Apitrace, &damaged);
             assert_eq!(exam.errors()[0].offset, at as u64, "{what}");
             let repaired = lines(&assert_repairs(&Apitrace, &damaged, &what));
             let calls = |lines: &BTreeMap<String, i64>| lines.values().sum::<i64>();
-            assert!(calls(&whole) - calls(&repaired) <= lost_max, "{what}: lost by repair");
+            assert!(calls(&entire) - calls(&repaired) <= lost_max, "{what}: lost by repair");
         }
     }
 }

@@ -29,19 +29,19 @@ fn begun() -> Build {
 
 fn container_cases() -> Vec<Case> {
     let raw = rich().bytes;
-    let whole = snappy(&raw, 100);
-    let mut cases = vec![Case { code: "apitrace/container-truncated", offset: 2, bytes: whole[..50].to_vec() }];
+    let entire = snappy(&raw, 100);
+    let mut cases = vec![Case { code: "apitrace/container-truncated", offset: 2, bytes: entire[..50].to_vec() }];
     // The second chunk starts after a block of 100 bytes, 1 of length and 2 of tag.
     let second = 2 + 4 + 103;
-    let mut corrupt = whole.clone();
+    let mut corrupt = entire.clone();
     corrupt[second + 5] = 2 + (7 << 2);
     cases.push(Case { code: "apitrace/chunk-corrupt", offset: second as u64, bytes: corrupt });
-    let mut length = whole.clone();
+    let mut length = entire.clone();
     length[second + 3] = 0x7f;
     cases.push(Case { code: "apitrace/chunk-length", offset: second as u64, bytes: length });
-    let mut after = whole.clone();
+    let mut after = entire.clone();
     after.extend([0, 0, 0, 0, 1]);
-    cases.push(Case { code: "apitrace/data-after-end", offset: whole.len() as u64, bytes: after });
+    cases.push(Case { code: "apitrace/data-after-end", offset: entire.len() as u64, bytes: after });
     cases.push(Case { code: "apitrace/empty-stream", offset: 0, bytes: b"at".to_vec() });
     cases
 }
@@ -99,7 +99,7 @@ fn grammar_cases() -> Vec<Case> {
     add("apitrace/lost-signature", "here", &|b| {
         b.calls(0, 1, 4).enter_new(0, 30, "lost", &[]).add(&[1, 0, 77]).end().leave(5).end();
         b.calls(0, 6, 4).add(&[0, 0]).label("here").add(&[30]).end().leave(10).end().calls(0, 11, 4);
-        // The broken event comes to define function 30, unless its name is lost too.
+        // The broken event seems to define function 30, unless its name is lost too.
         let at = b.bytes.windows(4).position(|w| w == b"lost").unwrap();
         b.bytes[at - 1] = 0x7f;
     });
@@ -174,7 +174,7 @@ fn gap_cases() -> Vec<Case> {
     vec![Case { code: "apitrace/gap", offset: first.at("here"), bytes }]
 }
 
-/// More frames than are told apart, and more functions than keep their names.
+/// More frames than are distinguished, and more functions than keep their names.
 fn bound_cases() -> Vec<Case> {
     let mut frames = begun();
     // The function is a signature too, so the last frame is one too many.
@@ -219,8 +219,8 @@ fn every_rule_is_reached_at_its_place() {
         assert_eq!(found.map(|d| d.offset), Some(offset), "{code}: {all:x?}");
         reached.insert(code);
     }
-    // Rules of the format's own verbs, which `check` knows nothing of: tests/index.rs, tests/peer_dump.rs and tools/calls.rs
-    // reach them.
+    // Rules of the format's own verbs, which `check` does not use: tests/index.rs, tests/peer_dump.rs and
+    // tools/calls.rs reach them.
     let of_tools = [
         "apitrace/damaged-when-indexed",
         "apitrace/late-call",

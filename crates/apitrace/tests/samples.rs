@@ -1,4 +1,4 @@
-//! What the verbs say of the samples in `corpus`, kept as files beside them.
+//! The output of the verbs for the samples in `corpus`, stored as files next to them.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};

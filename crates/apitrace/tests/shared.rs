@@ -1,4 +1,4 @@
-//! Every file of the shared corpus, against what is known of it.
+//! Every file of the shared corpus, against what is known about it.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod traces;
@@ -31,7 +31,7 @@ fn errors(exam: &Exam) -> Vec<String> {
 }
 
 #[test]
-fn every_whole_trace_reads_without_an_error_and_is_written_back_unchanged() {
+fn undamaged_traces_read_without_errors_and_are_written_back_unchanged() {
     for (name, bytes) in files(false) {
         let exam = examine(&Apitrace, &bytes);
         if name.contains("future_v7") {
@@ -55,7 +55,7 @@ fn every_whole_trace_reads_without_an_error_and_is_written_back_unchanged() {
     }
 }
 
-/// What is wrong with each file of `broken`, and how many whole events it holds.
+/// What is wrong with each file of `broken`, and how many complete events it contains.
 const BROKEN: &[(&str, u64, &[&str])] = &[
     ("argindex5", 2, &["apitrace/argument-index 0xb"]),
     ("bitmask_zero_notfirst", 2, &[]),

@@ -1,4 +1,4 @@
-//! Traces told as spans: every call once, where its events stand.
+//! Traces as spans: every call once, with the times of its events.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -15,7 +15,7 @@ use anytrace_core::{Collect, Error, Format, Input, OpenOptions, Sink, SpanOption
 use build::{Build, string, uint};
 use proptest::prelude::*;
 
-/// A span as it was told.
+/// A span as it was emitted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Span {
     start: u64,
@@ -30,9 +30,9 @@ struct Span {
     around: Vec<String>,
 }
 
-/// Checks that the lane's promises are kept, and notes spans.
+/// Checks the guarantees of lanes, and collects spans.
 #[derive(Default)]
-struct Told {
+struct CollectedSpans {
     source: Option<SpanSource>,
     tracks: Vec<Track>,
     names: Vec<String>,
@@ -43,7 +43,7 @@ struct Told {
     leaves_out_attributes: bool,
 }
 
-impl SpanSink for Told {
+impl SpanSink for CollectedSpans {
     fn source(&mut self, source: &SpanSource) -> Result<(), Error> {
         assert!(self.source.replace(*source).is_none(), "the source is told once");
         Ok(())
@@ -110,7 +110,7 @@ impl SpanSink for Told {
     }
 }
 
-/// What the events say, collected the slow way.
+/// The calls according to the events, collected in the slow way.
 #[derive(Default)]
 struct Slow {
     calls: BTreeMap<u64, Span>,
@@ -152,28 +152,28 @@ impl Visitor for Slow {
     }
 }
 
-fn told(input: Input) -> (Told, Collect) {
-    let (mut told, mut damage) = (Told::default(), Collect::default());
+fn spans(input: Input) -> (CollectedSpans, Collect) {
+    let (mut collected, mut damage) = (CollectedSpans::default(), Collect::default());
     let trace = Apitrace.open(input, &OpenOptions::default()).unwrap();
-    trace.spans(&SpanOptions::default(), &mut told, &mut damage).unwrap();
-    assert!(told.open.iter().all(|(open, _)| open.is_empty()), "something is open at the end");
-    (told, damage)
+    trace.spans(&SpanOptions::default(), &mut collected, &mut damage).unwrap();
+    assert!(collected.open.iter().all(|(open, _)| open.is_empty()), "something is open at the end");
+    (collected, damage)
 }
 
 fn input(bytes: &[u8]) -> Input {
     Input::from_bytes("x.trace", bytes.to_vec())
 }
 
-/// Compares what is told with what the events say. Returns how many ends were deduced.
-fn assert_told(name: &str, bytes: &[u8]) -> usize {
-    let (told, damage) = told(input(bytes));
+/// Compares the spans with the events. Returns how many ends were deduced.
+fn assert_spans(name: &str, bytes: &[u8]) -> usize {
+    let (collected, damage) = spans(input(bytes));
     let mut slow = Slow::default();
     let mut slow_damage = Collect::default();
     Reader::new(input(bytes), &OpenOptions::default()).unwrap().read(&mut slow, &mut slow_damage).unwrap();
     let codes = |damage: &Collect| damage.0.iter().map(|one| (one.code(), one.offset)).collect::<Vec<_>>();
     assert_eq!(codes(&damage), codes(&slow_damage), "{name}");
-    assert_eq!(told.source.unwrap().unit, TimeUnit::Order);
-    let calls: Vec<&Span> = told.spans.iter().filter(|span| span.call.is_some()).collect();
+    assert_eq!(collected.source.unwrap().unit, TimeUnit::Order);
+    let calls: Vec<&Span> = collected.spans.iter().filter(|span| span.call.is_some()).collect();
     assert_eq!(calls.len(), slow.calls.len(), "{name}");
     for span in calls {
         let wanted = &slow.calls[&span.call.unwrap()];
@@ -181,40 +181,40 @@ fn assert_told(name: &str, bytes: &[u8]) -> usize {
         assert_eq!(found, (wanted.start, wanted.thread, &wanted.name), "{name}: {span:?}");
         assert!(span.is_deduced || span.end == wanted.end, "{name}: {span:?} for {wanted:?}");
     }
-    let mut frames: Vec<u64> = told.frames.iter().map(|(frame, _)| *frame).collect();
+    let mut frames: Vec<u64> = collected.frames.iter().map(|(frame, _)| *frame).collect();
     frames.sort_unstable();
     assert_eq!(frames, slow.frames, "{name}");
-    told.spans.iter().filter(|span| span.is_deduced && span.call.is_some()).count()
+    collected.spans.iter().filter(|span| span.is_deduced && span.call.is_some()).count()
 }
 
 #[test]
-fn every_sample_is_told_as_its_events_say() {
+fn spans_of_every_sample_match_its_events() {
     let found = traces::all();
     assert!(found.len() > 20);
     for path in found {
         let bytes = std::fs::read(&path).unwrap();
-        let deduced = assert_told(&path.display().to_string(), &bytes);
+        let deduced = assert_spans(&path.display().to_string(), &bytes);
         assert_eq!(deduced, 0, "{}", path.display());
     }
 }
 
 #[test]
-fn pieces_of_any_size_are_told_alike() {
+fn pieces_of_any_size_give_the_same_spans() {
     let bytes = build::rich().snappy(50);
-    let (whole, _) = told(input(&bytes));
+    let (all, _) = spans(input(&bytes));
     for step in [1, 7, 4096] {
-        let (parts, _) = told(dripping("x.trace", &bytes, step));
-        assert_eq!((&whole.spans, &whole.text), (&parts.spans, &parts.text));
+        let (parts, _) = spans(dripping("x.trace", &bytes, step));
+        assert_eq!((&all.spans, &all.text), (&parts.spans, &parts.text));
     }
     for at in 0..bytes.len() {
-        assert_told("cut", &bytes[..at]);
+        assert_spans("cut", &bytes[..at]);
     }
 }
 
 #[test]
-fn arguments_are_told_as_what_they_are() {
-    let (told, _) = told(input(&build::rich().bytes));
-    let value = |key: &str| told.text[key].as_str();
+fn arguments_keep_their_types() {
+    let (collected, _) = spans(input(&build::rich().bytes));
+    let value = |key: &str| collected.text[key].as_str();
     assert_eq!(value("0.a"), "GL_ONE");
     assert_eq!(value("0.b"), "blob(7)");
     assert_eq!(value("0.c"), "A | B");
@@ -224,15 +224,16 @@ fn arguments_are_told_as_what_they_are() {
     assert_eq!(value("3.b"), "\"h\"");
     assert_eq!(value("3.return"), "I64(-1)");
     assert_eq!(value("4.s"), "L\"w\\u0100\"");
-    assert_eq!(told.tracks[0].process_name.as_deref(), Some("/bin/x"));
+    assert_eq!(collected.tracks[0].process_name.as_deref(), Some("/bin/x"));
 }
 
 #[test]
 fn attributes_nobody_wants_are_not_made() {
-    let (mut told, bytes) = (Told { leaves_out_attributes: true, ..Told::default() }, build::rich().bytes);
+    let (mut collected, bytes) =
+        (CollectedSpans { leaves_out_attributes: true, ..CollectedSpans::default() }, build::rich().bytes);
     let trace = Apitrace.open(input(&bytes), &OpenOptions::default()).unwrap();
-    trace.spans(&SpanOptions::default(), &mut told, &mut Collect::default()).unwrap();
-    assert!(told.text.is_empty() && told.spans.len() == 8 && told.frames.len() == 2);
+    trace.spans(&SpanOptions::default(), &mut collected, &mut Collect::default()).unwrap();
+    assert!(collected.text.is_empty() && collected.spans.len() == 8 && collected.frames.len() == 2);
 }
 
 /// A call with a message and one without arguments, each left at once.
@@ -247,18 +248,18 @@ fn grouped() -> Build {
     b
 }
 
-fn lines(told: &Told) -> Vec<String> {
-    let mut spans = told.spans.clone();
+fn lines(collected: &CollectedSpans) -> Vec<String> {
+    let mut spans = collected.spans.clone();
     spans.sort();
     let end = |span: &Span| span.end.map_or("…".to_owned(), |end| end.to_string());
     spans.iter().map(|s| format!("{}{} {}-{}", ">".repeat(s.around.len()), s.name, s.start, end(s))).collect()
 }
 
 #[test]
-fn groups_are_spans_around_what_is_between_push_and_pop() {
-    let (told, _) = told(input(&grouped().bytes));
+fn groups_are_spans_around_the_calls_between_push_and_pop() {
+    let (collected, _) = spans(input(&grouped().bytes));
     assert_eq!(
-        lines(&told),
+        lines(&collected),
         [
             "glPushDebugGroup 0-1",
             "shadows 1-10",
@@ -278,8 +279,8 @@ fn groups_without_an_end_are_unfinished_and_ends_without_a_group_only_calls() {
     b.enter(0, 3).end().leave(6).end();
     b.enter(0, 1).argument(0, &string("open")).end().leave(7).end();
     b.enter(0, 2).end().leave(8).end();
-    let (told, _) = told(input(&b.bytes));
-    let lines = lines(&told);
+    let (collected, _) = spans(input(&b.bytes));
+    let lines = lines(&collected);
     assert!(lines.contains(&"glPopDebugGroup 12-13".to_owned()) && lines.contains(&"open 15-…".to_owned()));
     assert!(lines.contains(&">glDrawArrays 16-17".to_owned()));
 }
@@ -296,14 +297,14 @@ fn groups_pushed_for_ever_neither_nest_for_ever_nor_forget_their_ends() {
         b.enter(0, 2).end().leave(call).end();
     }
     b.enter(0, 2).end().leave(10_002).end();
-    let (told, _) = told(input(&b.bytes));
-    let deepest = told.spans.iter().map(|span| span.around.len()).max().unwrap();
-    assert_eq!((deepest, told.spans.last().unwrap().around.len()), (256, 0));
-    assert!(told.spans.iter().all(|span| span.end.is_some()));
+    let (collected, _) = spans(input(&b.bytes));
+    let deepest = collected.spans.iter().map(|span| span.around.len()).max().unwrap();
+    assert_eq!((deepest, collected.spans.last().unwrap().around.len()), (256, 0));
+    assert!(collected.spans.iter().all(|span| span.end.is_some()));
 }
 
 #[test]
-fn a_call_around_more_than_is_held_encloses_them_all_the_same() {
+fn a_call_around_more_than_the_buffer_still_encloses_them() {
     for is_left in [true, false] {
         let mut b = Build::version(6);
         b.enter_new(0, 1, "main", &[]).end();
@@ -312,22 +313,22 @@ fn a_call_around_more_than_is_held_encloses_them_all_the_same() {
         if is_left {
             b.leave(0).end();
         }
-        assert_eq!(assert_told("long", &b.bytes), 0);
-        let (told, _) = told(input(&b.bytes));
-        assert!(told.spans.iter().all(|span| span.around.len() == usize::from(span.name != "main")));
+        assert_eq!(assert_spans("long", &b.bytes), 0);
+        let (collected, _) = spans(input(&b.bytes));
+        assert!(collected.spans.iter().all(|span| span.around.len() == usize::from(span.name != "main")));
     }
 }
 
 #[test]
-fn threads_that_cannot_be_told_apart_overlap_on_lanes() {
-    // Before version 4 no event says its thread.
+fn indistinguishable_threads_overlap_on_lanes() {
+    // Before version 4 events do not contain their thread.
     let mut b = Build::version(3);
     b.add(&[0, 1, 1, b'a', 0, 0]).add(&[0, 2, 1, b'b', 0, 0]);
     b.leave(0).end().add(&[0, 1, 0]).leave(1).end().leave(2).end();
-    assert_eq!(assert_told("lanes", &b.bytes), 0);
-    let (told, _) = told(input(&b.bytes));
-    assert_eq!(told.tracks.iter().map(|track| (track.thread, track.lane)).collect::<Vec<_>>(), [(0, 0), (0, 1)]);
-    assert_eq!(lines(&told), ["a 0-2", "b 1-4", "a 3-5"]);
+    assert_eq!(assert_spans("lanes", &b.bytes), 0);
+    let (collected, _) = spans(input(&b.bytes));
+    assert_eq!(collected.tracks.iter().map(|track| (track.thread, track.lane)).collect::<Vec<_>>(), [(0, 0), (0, 1)]);
+    assert_eq!(lines(&collected), ["a 0-2", "b 1-4", "a 3-5"]);
 }
 
 /// A trace of random enters and leaves: threads, and which call is left. `nests`: the innermost of its thread.
@@ -368,19 +369,19 @@ fn random(version: u64, steps: &[(u8, u8)], nests: bool) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn random_traces_are_told_as_their_events_say(
+    fn spans_of_random_traces_match_their_events(
         steps in proptest::collection::vec((0..=255_u8, 0..=255_u8), 0..300), nests: bool, version in 3..7_u64
     ) {
-        assert_eq!(assert_told("random", &random(version, &steps, nests)), 0);
+        assert_eq!(assert_spans("random", &random(version, &steps, nests)), 0);
     }
 
     #[test]
-    fn spoiled_traces_are_told_without_a_panic(
+    fn spoiled_traces_do_not_panic(
         steps in proptest::collection::vec((0..=255_u8, 0..=255_u8), 0..100), at in 0..1000_usize, bit in 0..8_u32
     ) {
         let mut bytes = random(6, &steps, false);
         let length = bytes.len();
         bytes[at % length] ^= 1 << bit;
-        told(input(&bytes));
+        spans(input(&bytes));
     }
 }

@@ -1,4 +1,4 @@
-//! The state of OpenGL at a call: against what a driver said, and against slow books of random programs.
+//! The state of OpenGL at a call: against a driver's dump, and against a slow model of random programs.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::Reader;
-use anytrace_apitrace::tools::state::{State, shader_files, state_at, write_json, write_text};
+use anytrace_apitrace::tools::state::{StateAtCall, shader_files, state_at, write_json, write_text};
 use anytrace_core::testing::shared_corpus;
 use anytrace_core::{Collect, Input, OpenOptions};
 use script::{Script, V, names, out};
 use serde_json::{Value, json};
 
-fn state(bytes: &[u8], call: Option<u64>) -> (State, Collect) {
+fn state(bytes: &[u8], call: Option<u64>) -> (StateAtCall, Collect) {
     let mut reader = Reader::new(Input::from_bytes("x.trace", bytes.to_vec()), &OpenOptions::default()).unwrap();
     let mut sink = Collect::default();
     (state_at(&mut reader, call, &mut sink).unwrap(), sink)
 }
 
-fn json_of(state: &State) -> Value {
+fn json_of(state: &StateAtCall) -> Value {
     let mut out = Vec::new();
     write_json(&mut out, "x", state, 0).unwrap();
     serde_json::from_slice(&out).unwrap()
@@ -38,7 +38,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What of the current context.
+/// The current context.
 fn current(json: &Value) -> &Value {
     json["contexts"].as_array().unwrap().iter().find(|context| context["is_current"] == true).unwrap()
 }
@@ -61,7 +61,7 @@ fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name)
 }
 
-/// Names as they are; numbers that are truth values as such, so that 0 and `GL_FALSE` are alike.
+/// Compares names directly, and Booleans as such, so that 0 and `GL_FALSE` are equal.
 fn is_alike(ours: &Value, theirs: &Value) -> bool {
     let number = |value: &Value| match value.as_str() {
         Some("GL_TRUE") => Some(1.0),
@@ -77,7 +77,7 @@ fn is_alike(ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// Compares what both know with a driver's dump; returns how much that is.
+/// Compares the state that both contain with a driver's dump; returns how many values that is.
 fn assert_agrees(ours: &Value, theirs: &Value) -> usize {
     let mut compared = 0;
     for (name, setting) in current(ours)["parameters"].as_object().unwrap() {
@@ -129,7 +129,7 @@ fn a_driver_that_replayed_the_calls_says_the_same() {
     );
 }
 
-/// Control characters stand raw in the strings of apitrace's dumps, which is no JSON.
+/// Strings in apitrace's dumps contain raw control characters, which is not valid JSON.
 fn escaped(json: &str) -> String {
     let (mut out, mut is_inside, mut is_escape) = (String::new(), false, false);
     for letter in json.chars() {
@@ -214,7 +214,7 @@ fn textures_are_bound_by_unit_and_have_their_levels() {
     assert_eq!((level(1, "changed"), level(1, "given_bytes")), (json!(changed), json!(4)));
     let setting = &current(&json)["parameters"]["GL_TEXTURE_2D[1]"];
     assert_eq!(setting, &json!({ "value": "GL_TRUE", "call": enabled }));
-    // Before the call none of it.
+    // Nothing of it before the call.
     let before = json_at(&it.bytes(), Some(call - 1));
     assert_eq!(object(&before, "texture", 1).unwrap()["levels"], json!([]));
     it.delete(0, "glDeleteTextures", &[1]);
@@ -291,7 +291,7 @@ fn program(it: &mut Script) {
     it.plain(0, "glAttachShader", &[1, 2], None);
     it.plain(0, "glLinkProgram", &[1], None);
     it.plain(0, "glDeleteShader", &[2], None);
-    // Another source does not change the program that is linked.
+    // A new source does not change the linked program.
     it.call(0, "glShaderSource", &source(2, "other"), None);
 }
 
@@ -326,7 +326,7 @@ fn deleted_programs_live_while_they_are_used() {
     assert_eq!(object(&json, "program", 1).unwrap()["deleted"], deleted);
     it.plain(0, "glUseProgram", &[0], None);
     let json = json_at(&it.bytes(), None);
-    // The shader that was deleted while attached goes with it.
+    // The shader that was deleted while attached disappears with it.
     assert_eq!((object(&json, "program", 1), object(&json, "shader", 2)), (None, None));
 }
 
@@ -339,7 +339,7 @@ fn attributes_are_given_back() {
         it.call(0, "glViewport", &sizes, None)
     };
     viewport(&mut it, 1);
-    // Color buffer bits, which blending is of, and not the viewport.
+    // Color buffer bits, which include blending but not the viewport.
     it.call(0, "glPushAttrib", &[("mask", V::M(0x4000))], None);
     viewport(&mut it, 2);
     it.call(0, "glEnable", &blend, None);
@@ -381,7 +381,7 @@ fn display_lists_act_when_they_are_called() {
     it.call(0, "glNewList", &[("list", V::U(1)), ("mode", V::N("GL_COMPILE", 0x1300))], None);
     it.call(0, "glEnable", &blend, None);
     it.call(0, "glTranslatef", &[("x", V::F(1.0)), ("y", V::F(2.0)), ("z", V::F(3.0))], None);
-    // Made at once, not when the list is called.
+    // Executed at once, not when the list is called.
     it.make(0, "glGenTextures", &[4]);
     it.call(0, "glEndList", &[], None);
     let json = json_at(&it.bytes(), None);
@@ -394,7 +394,7 @@ fn display_lists_act_when_they_are_called() {
     let json = json_at(&it.bytes(), None);
     assert_eq!(current(&json)["parameters"]["GL_BLEND"], json!({ "value": "GL_TRUE", "call": call }));
     let matrix = &current(&json)["matrices"]["GL_MODELVIEW"]["value"];
-    // The list calls itself until the depth that drivers stop at.
+    // The list calls itself up to the depth at which drivers stop.
     assert_eq!(matrix[12].as_f64().map(|x| x >= 1.0), Some(true));
     assert_eq!(current(&json)["unknown"], json!([format!("what display lists did at call {call}")]));
     it.call(0, "glCallList", &[("list", V::U(99))], None);
@@ -416,7 +416,7 @@ fn each_thread_has_the_state_of_its_context() {
     it.call(0, "glCullFace", &front, None);
     let json = json_at(&it.bytes(), None);
     assert_eq!((json["context"].as_u64(), parameter(&json, "GL_CULL_FACE_MODE")), (Some(1), json!("GL_FRONT")));
-    // The buffer is both contexts'.
+    // Both contexts share the buffer.
     assert_eq!(
         (bound(&json, "GL_ARRAY_BUFFER", None), object(&json, "buffer", 3).unwrap()["group"].as_u64()),
         (None, Some(1))

@@ -1,4 +1,4 @@
-//! Statistics: what is counted, and what is called redundant.
+//! Statistics: what is counted, and what is reported as redundant.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -117,7 +117,7 @@ fn slow(bytes: &[u8]) -> Slow {
     slow
 }
 
-/// What both count alike.
+/// The figures that both count.
 fn plain(figures: &Figures) -> [u64; 5] {
     let Figures { calls, raw_bytes, blob_bytes, string_bytes, array_values, .. } = *figures;
     [calls, raw_bytes, blob_bytes, string_bytes, array_values]
@@ -189,10 +189,10 @@ fn cut_and_spoiled_traces_are_counted_as_far_as_they_go() {
         spoiled[at] ^= 1 << (at % 8);
         assert_counted("spoiled", &spoiled);
     }
-    let whole = counted(&bytes);
+    let entire = counted(&bytes);
     for step in [1, 7, 4096] {
         let (parts, _) = counted_with(dripping("x", &bytes, step), &StatsOptions::default());
-        assert_eq!(format!("{parts:?}"), format!("{whole:?}"));
+        assert_eq!(format!("{parts:?}"), format!("{entire:?}"));
     }
 }
 
@@ -242,7 +242,7 @@ fn calls_and_frames_are_chosen_and_state_is_followed_all_the_same() {
 }
 
 #[test]
-fn calls_left_behind_the_last_wanted_one_are_told() {
+fn calls_left_after_the_last_selected_one_are_reported() {
     let mut b = Build::version(6);
     b.enter_new(0, 1, "f", &[]).end();
     b.enter_new(0, 2, "g", &["n"]).end().leave(1).end();
@@ -312,7 +312,7 @@ fn many_functions_and_threads_share_a_row_beyond_the_limit() {
     assert_eq!(found.total.calls, 200);
 }
 
-/// Of each call whether it is called redundant: `=` or `.`; `?` for those nobody looked at. A context is current.
+/// For each call whether it is redundant: `=` or `.`; `?` for unknown ones. A context is current.
 fn verdicts(lines: &str) -> String {
     let lines: Vec<&str> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let text: String = lines.iter().map(|line| format!("{line}\nglXSwapBuffers\n")).collect();
@@ -322,11 +322,11 @@ fn verdicts(lines: &str) -> String {
 }
 
 #[test]
-fn what_is_set_already_is_redundant() {
+fn setting_the_present_value_is_redundant() {
     for (lines, wanted) in [
         ("glEnable 3042\nglEnable 3042\nglDisable 3042\nglDisable 3042\nglEnable 3042", ".=.=."),
         ("glEnable 3042\nglEnable 2929\nglEnable 3042", "..="),
-        // One blend switch of a draw buffer, and that of all.
+        // The blend switch of one draw buffer, and that of all.
         ("glEnable 3042\nglEnablei 3042 1\nglEnable 3042\nglEnablei 3042 1", "...."),
         ("glEnablei 3042 1\nglEnablei 3042 1\nglDisablei 3042 2\nglEnablei 3042 1", ".=.="),
         ("glBlendFunc 1 2\nglBlendFuncSeparate 1 2 1 2\nglBlendFuncSeparate 1 2 1 3\nglBlendFunc 1 2", ".=.."),
@@ -338,12 +338,12 @@ fn what_is_set_already_is_redundant() {
         ("glStencilFunc 519 1 255\nglStencilFuncSeparate 1028 519 1 255\nglStencilFuncSeparate 1029 519 0 255", ".=."),
         ("glStencilFuncSeparate 1032 519 1 255\nglStencilFunc 519 1 255", ".="),
         ("glPixelStorei 3317 1\nglPixelStorei 3314 1\nglPixelStorei 3317 1", "..="),
-        // What of the state is not known any more.
+        // State that becomes unknown.
         ("glDepthFunc 513\nglPopAttrib\nglDepthFunc 513\nglDepthFunc 513", "...="),
         ("glDepthFunc 513\nglCallList 1\nglDepthFunc 513", "..."),
         ("glNewList 1 4864\nglDepthFunc 513\nglDepthFunc 513\nglEndList\nglDepthFunc 513\nglDepthFunc 513", ".....="),
         ("glDepthFunc 513\nglNewList 1 4865\nglDepthFunc 513\nglEndList", "..=."),
-        // What the tracer made up sets state and is nobody's fault.
+        // Calls that the tracer inserted set state and are never counted as redundant.
         ("!glViewport 0 0 5 5\n!glViewport 0 0 5 5\nglViewport 0 0 5 5", "..="),
         // Missing arguments, blobs.
         ("glViewport 0 0 5 5\nglViewport\nglViewport 0 0 5 5", "..."),
@@ -414,7 +414,7 @@ fn uniforms_and_parameters_belong_to_objects() {
             "glUseProgram 3\nglUniform4f 0 1.0 2.0 3.0 4.0\nglUniform4fv 0 1 [1.0;2.0;3.0;4.0]\nglUniform4fv 0 1 [1.0;2.0;3.0;5.0]",
             "..=.",
         ),
-        // An array is its elements.
+        // An array sets its elements.
         (
             "glUseProgram 3\nglUniform1fv 4 3 [1.0;2.0;3.0]\nglUniform1f 5 2.0\nglUniform1f 6 9.0\nglUniform1fv 4 3 [1.0;2.0;3.0]",
             "..=..",
@@ -426,7 +426,7 @@ fn uniforms_and_parameters_belong_to_objects() {
         ),
         ("glProgramUniform1i 3 0 5\nglUseProgram 3\nglUniform1i 0 5", "..="),
         ("glUseProgram 3\nglUniform1i -1 5\nglUniform1i -1 5", "..."),
-        // Sizes that do not fit: nothing is known of any uniform.
+        // Sizes that do not match: all uniforms become unknown.
         ("glUseProgram 3\nglUniform1i 0 5\nglUniform2fv 9 2 [1.0;2.0;3.0]\nglUniform1i 0 5", "...."),
         ("glTexParameteri 3553 10241 1\nglTexParameteri 3553 10241 1", ".."),
         (
@@ -458,7 +458,7 @@ fn each_context_has_its_own_state_and_shares_its_objects() {
             "glDepthFunc 513\nglXMakeCurrent ptr:1 2 ptr:8 = 1\nglDepthFunc 513\nglXMakeCurrent ptr:1 2 ptr:7 = 1\nglDepthFunc 513",
             "....=",
         ),
-        // What failed changed nothing.
+        // A failed call changed nothing.
         ("glDepthFunc 513\nglXMakeCurrent ptr:1 2 ptr:8 = 0\nglDepthFunc 513", "..="),
         ("glDepthFunc 513\nglXMakeCurrent ptr:1 0 null = 1\nglDepthFunc 513\nglDepthFunc 513", "...."),
         ("glDepthFunc 513\nglXDestroyContext ptr:1 ptr:7\nglXMakeCurrent ptr:1 2 ptr:7 = 1\nglDepthFunc 513", "...."),
@@ -470,7 +470,7 @@ fn each_context_has_its_own_state_and_shares_its_objects() {
             "glUseProgram 3\nglUniform1i 0 5\n@1 wglMakeCurrent 1 ptr:9 = 1\n@1 glUseProgram 3\n@1 glUniform1i 0 5\nglUniform1i 0 5\nglUniform1i 0 5",
             "......=",
         ),
-        // Contexts may share the texture without a name.
+        // Contexts may share the unnamed texture.
         (
             "glBindTexture 3553 0\nglTexParameteri 3553 10241 0\nglXMakeCurrent ptr:1 2 ptr:8 = 1\nglBindTexture 3553 0\nglTexParameteri 3553 10241 1\nglXMakeCurrent ptr:1 2 ptr:7 = 1\nglTexParameteri 3553 10241 0\nglTexParameteri 3553 10241 0",
             ".......=",
@@ -516,9 +516,9 @@ fn much_state_is_forgotten_rather_than_kept() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
-    // Whatever the state was in the beginning, what is called redundant changes nothing of it.
+    // Whatever the initial state, calls reported as redundant do not change it.
     #[test]
-    fn what_is_called_redundant_changes_nothing(
+    fn calls_reported_as_redundant_change_nothing(
         choices in proptest::collection::vec(0..=u16::MAX, 1..160), seed: u64
     ) {
         let calls = machine::calls(&choices);
@@ -534,7 +534,7 @@ proptest! {
 
 #[test]
 fn the_machine_finds_much_that_is_redundant() {
-    // The property above would hold of an engine that finds nothing.
+    // The property above would hold for an implementation that finds nothing.
     let mut state = 1_u64;
     let choices: Vec<u16> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,6 +1,6 @@
-//! Programs written by `apitrace to-c`: their source, that compilers take it whatever the trace, and what they draw.
+//! Programs written by `apitrace to-c`: their source, that it compiles whatever the trace, and what they draw.
 //!
-//! `cargo xtask test` installs what is needed; where it is missing the tests say that they are skipped.
+//! `cargo xtask test` installs what is needed; if it is missing the tests report that they are skipped.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod build;
@@ -30,7 +30,7 @@ fn source(folder: &tempfile::TempDir, name: &str) -> String {
     std::fs::read_to_string(folder.path().join(name)).unwrap_or_default()
 }
 
-/// True when the compiler takes all files.
+/// True when all files compile.
 fn compiles(folder: &Path) -> bool {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "c"));
@@ -49,7 +49,7 @@ fn float(number: f32) -> Vec<u8> {
     [vec![5], number.to_le_bytes().to_vec()].concat()
 }
 
-/// Calls one after another, each with its own definition the first time.
+/// A sequence of calls, each with its definition at the first use.
 struct Calls {
     build: Build,
     names: Vec<String>,
@@ -148,7 +148,7 @@ fn a_small_program_is_written_as_people_would() {
     let header = source(&folder, "functions.h");
     assert!(header.contains("#define GL_ARRAY_BUFFER 0x8892\n"), "{header}");
     assert!(header.contains("extern void (*glBindBuffer)(GLenum, GLuint);\n"));
-    // The surface is as large as what is drawn to it; the data stand there once.
+    // The surface is as large as what is drawn to it; the data are stored once.
     assert!(source(&folder, "functions.c").contains("    {40, 30},\n"));
     assert_eq!(source(&folder, "data.bin"), "abcd");
     assert_eq!((outcome.records_read, outcome.notes.len()), (15, 1));
@@ -211,7 +211,7 @@ impl Random {
     }
 }
 
-/// Strings and names that would do harm if they got into the source as they are.
+/// Strings and names that would do harm if they were copied into the source unchanged.
 const HOSTILE: [&str; 8] = [
     "\"); system(\"echo pwned\"); (\"",
     "*/ #error pwned /*",
@@ -291,7 +291,7 @@ fn no_trace_gets_its_own_words_into_the_source() {
         let (folder, ..) = exported(&random_calls(seed).build.bytes, &ToCOptions::default());
         for name in ["calls_0.c", "functions.h", "functions.c"] {
             let text = source(&folder, name);
-            // Within strings they may stand; nowhere else does such a line begin.
+            // They may occur within strings; no other line begins like that.
             assert!(!text.lines().any(|line| line.trim_start().starts_with("#error")), "{seed} {name}");
         }
         assert!(!has_program("cc") || compiles(folder.path()), "{seed}");
@@ -310,7 +310,7 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
         let Ok(mut reader) = Reader::new(Input::from_bytes("x", bytes), &OpenOptions::default()) else { continue };
         let folder = tempfile::tempdir().unwrap();
         let options = ToCOptions::default();
-        // Limits and versions to come may be refused; nothing may fail in any other way.
+        // Exceeded limits and future versions may be refused; nothing may fail in any other way.
         let _ = to_c(&mut reader, &options, folder.path(), &Limits::default(), &mut Collect::default());
         seen += 1;
     }
@@ -323,7 +323,7 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
     }
 }
 
-/// Compiles a program and runs it; pictures of its frames by call, or `None` where it cannot run here.
+/// Compiles a program and runs it; pictures of its frames by call, or `None` if it cannot run here.
 fn pictures(trace: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
     let bytes = std::fs::read(trace).unwrap();
     let (folder, ..) = exported(&bytes, &ToCOptions::default());
@@ -333,7 +333,7 @@ fn pictures(trace: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
     let run = Command::new(folder.path().join("replay")).arg("--snapshots").arg(&prefix).output().unwrap();
     if !run.status.success() {
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        // A machine without drivers is no fault of the program.
+        // A machine without drivers is not the program's fault.
         let is_bare = said.contains("libEGL") || said.contains("no display") || said.contains("no configuration");
         assert!(is_bare, "{}: {said}", trace.display());
         skip(&said);
@@ -343,7 +343,7 @@ fn pictures(trace: &Path) -> Option<Vec<(u64, Vec<u8>)>> {
     Some(frame_ends(&bytes).into_iter().filter_map(|call| picture(call).map(|bytes| (call, bytes))).collect())
 }
 
-/// A snapshot of apitrace's as the programs write theirs.
+/// Converts a snapshot of apitrace to the format of the programs.
 fn as_ppm(png: &[u8]) -> Vec<u8> {
     let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];

@@ -47,8 +47,8 @@ fn every_part_by_every_condition_passes_check() {
         include_bytes!("../corpus/threads.trace"),
     ];
     for bytes in samples {
-        let whole = lines(bytes).len() as u64;
-        for start in (0..whole).step_by(13) {
+        let entire = lines(bytes).len() as u64;
+        for start in (0..entire).step_by(13) {
             let records = Some(start..start + 10);
             let part = trim(bytes, Selection { records, ..Selection::default() });
             assert!(lines(&part).len() <= 20);

@@ -1,13 +1,13 @@
-//! Calls put together from their events: each comes once, when it is left, as the format's own tools give them.
+//! Assembles calls from their events. Each call is emitted once, when it is left, as by the format's own tools.
 //!
-//! A call's values stay the bytes they are on the wire; only definitions are taken out, so that the bytes can be
-//! walked by [`super::wire::Wire`] at any time with a [`super::dictionary::Dictionary`]. Calls never left come at
-//! the end, in the order of their enters, marked incomplete. A reader that begins inside of a trace ([`super::index`]) gives
-//! the calls left from there on, after the definitions known there; of calls entered before, those that the index holds.
+//! A call's values keep their wire bytes; only definitions are removed. The bytes can be read by [`super::wire::Wire`]
+//! at any time with a [`super::dictionary::Dictionary`]. Calls never left come at the end, in the order of their
+//! enters, marked incomplete. A reader that begins inside a trace ([`super::index`]) first passes the definitions known
+//! there, then emits the calls left from there on; of those entered before, only the ones stored in the index.
 //!
-//! Memory is bounded: calls that are open hold at most [`CallOptions::open_bytes_max`] (beyond it the oldest are
-//! given out unfinished, which is an error), and what one call keeps is bounded by
-//! [`CallOptions::call_bytes_max`]. Blobs of more than 64 KiB are left out unless they are asked for.
+//! Memory is bounded: open calls take at most [`CallOptions::open_bytes_max`] (beyond it the oldest are emitted
+//! unfinished, which is an error), and one call takes at most [`CallOptions::call_bytes_max`]. Blobs of more than 64
+//! KiB are omitted unless requested.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -25,7 +25,7 @@ use crate::tools::wire::{LEFT_OUT, LEFT_OUT_HASHED, Wire};
 /// Most calls open at a time.
 const OPEN_MAX: usize = 1 << 18;
 
-/// What an open call takes besides its bytes.
+/// Memory of an open call besides its bytes.
 const OPEN_BYTES: usize = size_of::<Open>() + 16;
 
 /// Options of [`read_calls`].
@@ -36,7 +36,7 @@ pub struct CallOptions {
     pub keeps_blobs: bool,
     /// Keep a hash of the content of blobs that are not kept. Default: no.
     pub hashes_blobs: bool,
-    /// Most bytes that one event of a call keeps; values beyond it are left out. Default 16 MiB.
+    /// Most bytes kept of one event of a call; values beyond it are omitted. Default 16 MiB.
     pub call_bytes_max: usize,
     /// Most bytes kept for all calls that are open. Default 24 MiB.
     pub open_bytes_max: usize,
@@ -49,7 +49,7 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// As much for one call as the limits allow for a record.
+    /// Allows one call as many bytes as the limits allow a record.
     #[must_use]
     pub fn with_limits(mut self, limits: &Limits) -> Self {
         self.call_bytes_max = usize::try_from(limits.record_bytes_max).unwrap_or(usize::MAX);
@@ -65,7 +65,7 @@ pub struct Call<'a> {
     pub number: u64,
     /// Its thread.
     pub thread: u64,
-    /// Slot of its function; `u32::MAX` when there was no room for it.
+    /// Slot of its function; `u32::MAX` if there was no room for it.
     pub function: u32,
     /// Frame it belongs to, from 0.
     pub frame: u64,
@@ -73,7 +73,7 @@ pub struct Call<'a> {
     pub seq: u64,
     /// Offset of its enter event in the raw stream.
     pub offset: u64,
-    /// Number of its leave event; of no meaning for calls that were never left.
+    /// Number of its leave event; meaningless for calls that were never left.
     pub end_seq: u64,
     /// Bytes of its events in the raw stream, definitions included.
     pub raw_bytes: u64,
@@ -86,7 +86,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// No call at all.
+    /// A placeholder.
     pub(crate) const NONE: Call<'static> = Call {
         number: 0,
         thread: 0,
@@ -107,13 +107,13 @@ pub trait CallVisitor {
     /// Takes the header, which comes first if it can be read.
     ///
     /// # Errors
-    /// Whatever ends the reading; here and below it is returned to the caller.
+    /// Any error ends the reading and is returned to the caller, here and below.
     fn header(&mut self, header: &Header) -> Result<(), Error> {
         let _ = header;
         Ok(())
     }
 
-    /// Reading begins inside of the trace, at this call. Of those before it some may come all the same: those that are open.
+    /// Reading begins inside the trace, at this call. Earlier calls that are open there may still be emitted.
     fn resume(&mut self, first_call: u64) {
         let _ = first_call;
     }
@@ -121,7 +121,7 @@ pub trait CallVisitor {
     /// Takes a definition, before the first call that uses it.
     fn define(&mut self, definition: &Definition<'_>);
 
-    /// Takes note of a call that is entered and not left at once; [`CallVisitor::call`] gives it later.
+    /// A call was entered and not left at once; [`CallVisitor::call`] receives it later.
     ///
     /// # Errors
     /// As [`CallVisitor::header`].
@@ -136,7 +136,7 @@ pub trait CallVisitor {
     /// As [`CallVisitor::header`].
     fn call(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error>;
 
-    /// Takes a call that is still open where reading ended because no more calls were wanted.
+    /// Takes a call that is still open where reading ended because no more calls were needed.
     ///
     /// # Errors
     /// As [`CallVisitor::header`].
@@ -145,13 +145,13 @@ pub trait CallVisitor {
         Ok(())
     }
 
-    /// True when no more calls are wanted. Reading ends soon after; calls given until then are to be ignored.
+    /// True when no more calls are needed. Reading ends soon after; calls received until then must be ignored.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// Reads all calls of a trace. What is damaged goes to the sink.
+/// Reads all calls of a trace. Damage is reported to the sink.
 ///
 /// ```
 /// use anytrace_apitrace::Reader;
@@ -223,7 +223,7 @@ struct Open {
     enter: Vec<u8>,
 }
 
-/// What is known of a call where it ends.
+/// What is known about a call where it ends.
 #[derive(Debug, Clone, Copy)]
 struct End<'a> {
     seq: u64,
@@ -247,7 +247,7 @@ impl Open {
     }
 }
 
-/// What of the current event is passed over.
+/// What part of the current event is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeftOut {
     Nothing,
@@ -271,12 +271,12 @@ struct Assembler<'v, V> {
     /// Where in it the current detail begins.
     detail_at: usize,
     left_out: LeftOut,
-    /// Of the blob that is left out.
+    /// Hashes the blob that is omitted.
     hasher: DefaultHasher,
     has_evicted: bool,
 }
 
-/// Passes over the numbers at the start of an event: type, and thread and function or call.
+/// Skips the numbers at the start of an event: the type, then thread and function, or call.
 #[inline]
 fn details_of(bytes: &[u8], numbers: usize) -> &[u8] {
     let mut wire = Wire::new(bytes.get(1..).unwrap_or_default(), true);
@@ -307,7 +307,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
         Ok(at as u64 + 1)
     }
 
-    /// The place of the call that an event leaves.
+    /// The index of the call that an event leaves.
     fn find(&self, event: &Event) -> Option<usize> {
         let at = usize::try_from(event.mark.checked_sub(1)?).ok()?;
         let open = self.open.get(at)?;
@@ -319,7 +319,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
         self.give(at, End { seq: event.seq, raw_bytes, leave, is_incomplete: false }, sink)
     }
 
-    /// Gives a call to the visitor and frees its place.
+    /// Passes a call to the visitor and frees its slot.
     fn give(&mut self, at: usize, end: End<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(open) = self.open.get_mut(at) else { return Ok(()) };
         self.visitor.call(&open.call(end), sink)?;
@@ -332,7 +332,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
         Ok(())
     }
 
-    /// Gives out the older half of the open calls when they take too much memory.
+    /// Emits the older half of the open calls when they take too much memory.
     #[cold]
     fn evict(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut places: Vec<usize> = (0..self.open.len()).filter(|at| self.is_used(*at)).collect();
@@ -360,7 +360,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
         self.open_bytes > self.options.open_bytes_max || self.open.len() - self.free.len() > OPEN_MAX
     }
 
-    /// Gives out what was never left.
+    /// Emits the calls that were never left.
     fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
         let is_done = self.visitor.is_done();
         let mut places: Vec<usize> = (0..self.open.len()).filter(|at| self.is_used(*at)).collect();
@@ -374,7 +374,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
         Ok(())
     }
 
-    /// Tells the visitor of a definition and adds the token without it.
+    /// Passes a definition to the visitor and adds the token without it.
     fn add_signed(&mut self, space: Space, signature: &SignatureRef<'_>, context: &Context<'_>) {
         let definition = signature.definition.unwrap_or_default();
         let is_kept = context.signatures.get(space, signature.slot).is_some_and(|row| row.is_at_hand());
@@ -395,7 +395,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
         }
     }
 
-    /// Adds a value's token; what grows too long is left out, the whole detail of it.
+    /// Adds a value's token. If it grows too long, the entire detail is omitted.
     fn add_value(&mut self, token: &Token<'_>, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
         match token {
             Token::Struct(signature, _) => self.add_signed(Space::Struct, signature, context),
@@ -433,7 +433,7 @@ impl<V: CallVisitor> Assembler<'_, V> {
 }
 
 impl<V: CallVisitor> Visitor for Assembler<'_, V> {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         true
     }
 
@@ -460,7 +460,7 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
         self.enter(enter, bytes.len() as u64, details_of(bytes, 1 + usize::from(self.has_threads)))
     }
 
-    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(&mut self, event: &Event, bytes: &[u8], _: &Signatures, sink: &mut dyn Sink) -> Result<u64, Error> {
         if event.kind == EventKind::Leave {
             self.leave(event, bytes.len() as u64, details_of(bytes, 1), sink)?;
             return Ok(0);
@@ -472,7 +472,7 @@ impl<V: CallVisitor> Visitor for Assembler<'_, V> {
     }
 
     #[inline]
-    fn whole_call(&mut self, enter: &Event, bytes: [&[u8]; 2], sink: &mut dyn Sink) -> Result<bool, Error> {
+    fn plain_call(&mut self, enter: &Event, bytes: [&[u8]; 2], sink: &mut dyn Sink) -> Result<bool, Error> {
         let &Event { seq, offset, call: number, thread, frame, .. } = enter;
         let function = enter.function.unwrap_or(u32::MAX);
         let [enter, leave] = bytes;

@@ -1,16 +1,16 @@
-//! Which calls are wanted: sets of call numbers and kinds, as `--calls` writes them.
+//! Call sets: call numbers and kinds, as written in `--calls`.
 
 use crate::tools::callset_parse;
 use crate::tools::flags::CallFlags;
 
-/// Calls of a range of numbers, every so many, of a kind.
+/// Calls of a range of numbers, with a step, of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallRange {
     /// First number.
     pub start: u64,
     /// Last number; the range is empty when it is below the first.
     pub stop: u64,
-    /// Every so many from the first; at least 1.
+    /// Distance between selected numbers; at least 1.
     pub step: u64,
     /// Calls with any of these flags; `None`: all.
     pub kind: Option<CallFlags>,
@@ -46,7 +46,7 @@ impl CallRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSet {
     ranges: Vec<CallRange>,
-    /// Single calls: a bit each, from number 0 on.
+    /// Single calls: one bit each, from number 0 on.
     numbers: Box<[u64]>,
     last: u64,
 }
@@ -58,14 +58,14 @@ impl Default for CallSet {
     }
 }
 
-/// Why a text is no call set.
+/// Why a text is not a call set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSetError {
     /// The text or file, as far as it is known.
     pub source: String,
     /// Character, from 1; `None` for files that cannot be read.
     pub character: Option<usize>,
-    /// What was expected and what stands there.
+    /// What was expected and what was found.
     pub message: String,
 }
 
@@ -82,7 +82,7 @@ impl std::fmt::Display for CallSetError {
 impl std::error::Error for CallSetError {}
 
 impl CallSet {
-    /// Unites sets. `read` reads the files that `@FILE` names.
+    /// Parses and unites sets. `read` reads the files that `@FILE` names.
     ///
     /// # Errors
     /// The first place that does not fit the grammar; files that cannot be read.
@@ -97,7 +97,7 @@ impl CallSet {
         Ok(set)
     }
 
-    /// The calls of these numbers: a bit each, from number 0 on, the lowest of each word first.
+    /// The calls of these numbers: one bit each, from number 0 on, the lowest bit of each word first.
     pub(crate) fn of_numbers(words: &[u64]) -> Self {
         let last = words.iter().rposition(|word| *word != 0).map_or(0, |at| {
             let word = words.get(at).copied().unwrap_or(1);
@@ -125,12 +125,12 @@ impl CallSet {
         number <= self.last && (self.ranges.iter().any(|range| range.has(number, flags)) || self.has_number(number))
     }
 
-    /// No call below this number is in the set; `None` when none is.
+    /// No call below this number is in the set; `None` for an empty set.
     pub fn first(&self) -> Option<u64> {
         self.ranges.iter().map(|range| range.start).min()
     }
 
-    /// True when a call with these flags is in the set whatever its number, from this one on.
+    /// True when all calls with these flags, from this number on, are in the set.
     pub fn has_all_from(&self, number: u64, flags: CallFlags) -> bool {
         self.ranges.iter().any(|range| range.stop == u64::MAX && range.step == 1 && range.has(number, flags))
     }

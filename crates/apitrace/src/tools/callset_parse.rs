@@ -37,7 +37,7 @@ pub(super) fn parse(
 }
 
 struct Parser<'a> {
-    /// What errors call it.
+    /// The name for error messages.
     source: &'a str,
     text: &'a str,
     at: usize,
@@ -118,7 +118,7 @@ impl Parser<'_> {
         self.peek().is_some_and(|byte| byte.is_ascii_digit())
     }
 
-    /// Passes over a sign, if it stands here.
+    /// Skips a character if it is next.
     fn has(&mut self, sign: u8) -> bool {
         let has = self.peek() == Some(sign);
         if has {

@@ -1,14 +1,14 @@
-//! Events written again as they stand, with the definitions they need and the numbers they get.
+//! Copies events unchanged except for the definitions they need and their new call numbers.
 
 use std::collections::{HashMap, HashSet};
 
 use anytrace_core::Error;
 
+use crate::container_writer::ContainerWriter;
 use crate::record::{SignatureRef, Space, Token};
 use crate::scan::push_uint;
 use crate::signatures::{Signature, Signatures};
 use crate::tools::wire::{Detail, Value, Wire};
-use crate::wrap::Wrapper;
 
 /// A signature that an event names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub(crate) struct Reference {
     space: Space,
     id: u64,
     slot: u32,
-    /// Where in the event's bytes the definition stands, or would stand.
+    /// Where in the event's bytes the definition is, or would be.
     at: usize,
-    /// Bytes of the definition that stands there; 0 where none does.
+    /// Length of that definition; 0 if there is none.
     length: usize,
 }
 
 impl Reference {
-    /// The reference of a token that is added to an event of so many bytes.
+    /// The reference in a token that is appended to an event of this many bytes.
     pub(crate) fn of(token: &Token<'_>, event_bytes: usize) -> Option<Self> {
         let (space, signature): (_, &SignatureRef<'_>) = match token {
             Token::Function(signature) => (Space::Function, signature),
@@ -64,7 +64,7 @@ impl Piece {
         find_references(bytes, has_thread, signatures, &mut self.references);
     }
 
-    /// Memory it takes.
+    /// Its memory use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.references.capacity() * size_of::<Reference>()
     }
@@ -86,7 +86,7 @@ fn find_references(bytes: &[u8], has_thread: bool, signatures: &Signatures, foun
         add(Space::Function, id, &wire);
     }
     loop {
-        // How many values are to come: those of a detail and all they hold.
+        // How many values follow: those of a detail and everything nested in them.
         let mut left = match wire.detail() {
             Detail::End => return,
             Detail::Argument(_) | Detail::Return => 1_u64,
@@ -94,7 +94,7 @@ fn find_references(bytes: &[u8], has_thread: bool, signatures: &Signatures, foun
         };
         while left > 0 && !wire.rest().is_empty() {
             left -= 1;
-            // The place right after the id is asked for, so the type is looked at before the value is passed over.
+            // The reference needs the position right after the id, so examine the type before skipping the value.
             let mut ahead = wire;
             match ahead.byte() {
                 9 => add(Space::Enum, ahead.uint(), &ahead),
@@ -118,21 +118,21 @@ pub(crate) fn members(signatures: &Signatures, id: u64) -> u64 {
     slot.and_then(|slot| signatures.get(Space::Struct, slot)).map_or(0, |row| row.count)
 }
 
-/// What became of the definitions, counted.
+/// Counts of what happened to definitions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Carried {
     /// Definitions written at another event than in the source.
     pub(crate) definitions: u64,
-    /// Events left out because a definition they need is lost.
+    /// Events omitted because a definition they need is lost.
     pub(crate) lost_events: u64,
 }
 
-/// Writes events and takes care that every signature is defined where it is first named.
+/// Writes events and ensures that every signature is defined where it is first named.
 pub(crate) struct Carrier<'a> {
-    wrapper: Wrapper<'a>,
+    writer: ContainerWriter<'a>,
     /// Ids that were defined, with the slots of their definitions.
     written: [HashMap<u64, u32>; 5],
-    /// The ids that the current piece defined, with what they stood for before.
+    /// The ids that the current piece defined, with their earlier meaning.
     fresh: Vec<(Space, u64, Option<u32>)>,
     /// Those of its references that need a definition.
     missing: HashSet<usize>,
@@ -141,9 +141,9 @@ pub(crate) struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    pub(crate) fn new(wrapper: Wrapper<'a>) -> Self {
+    pub(crate) fn new(writer: ContainerWriter<'a>) -> Self {
         Self {
-            wrapper,
+            writer,
             written: Default::default(),
             fresh: Vec::new(),
             missing: HashSet::new(),
@@ -152,21 +152,21 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// True when all signatures of the source were defined: events can be copied without looking at them.
+    /// True when all signatures of the source were written: events can be copied without examining them.
     #[inline]
     pub(crate) fn has_all(&self, signatures: &Signatures) -> bool {
         let spaces = [Space::Function, Space::Struct, Space::Enum, Space::Bitmask, Space::Frame];
-        // Where an id was defined twice there are more rows than ids.
+        // If an id was defined twice there are more rows than ids.
         spaces.into_iter().zip(&self.written).all(|(space, ids)| signatures.table(space).rows().len() == ids.len())
     }
 
     /// Writes bytes as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.wrapper.write(bytes)
+        self.writer.write(bytes)
     }
 
-    /// Writes a piece of an event. `number` is the call number that a leave gets in place of its own, which ends at
-    /// the offset given. False when a definition is lost: nothing is written then.
+    /// Writes a piece of an event. `number` is the call number that a leave gets in place of its own, which ends at the
+    /// offset given. Returns false, and writes nothing, if a definition is lost.
     pub(crate) fn put(
         &mut self,
         piece: &Piece,
@@ -183,7 +183,7 @@ impl<'a> Carrier<'a> {
             }
         }
         if number.is_none() && self.missing.is_empty() {
-            self.wrapper.write(&piece.bytes)?;
+            self.writer.write(&piece.bytes)?;
             return Ok(true);
         }
         let mut from = 0;
@@ -204,11 +204,11 @@ impl<'a> Carrier<'a> {
         }
         self.carried.definitions += self.missing.len() as u64;
         self.out.extend_from_slice(piece.bytes.get(from..).unwrap_or_default());
-        self.wrapper.write(&self.out)?;
+        self.writer.write(&self.out)?;
         Ok(true)
     }
 
-    /// Sees to the definition of one reference; false when it is lost.
+    /// Provides the definition of one reference. Returns false if it is lost.
     fn provide(&mut self, at: usize, reference: &Reference, signatures: &Signatures) -> bool {
         let &Reference { space, id, slot, length, .. } = reference;
         let Some(written) = self.written.get_mut(space as usize) else { return false };
@@ -223,7 +223,7 @@ impl<'a> Carrier<'a> {
             if same.is_some_and(|(a, b)| a.is_at_hand() && b.is_at_hand() && a.definition == b.definition) {
                 return true;
             }
-            // There was no room for it in the table: what was written must do.
+            // There was no room for it in the table: the definition written before must suffice.
             if before.is_some() && row.is_none() {
                 return true;
             }
@@ -237,7 +237,7 @@ impl<'a> Carrier<'a> {
         true
     }
 
-    /// Forgets what the current piece would have defined.
+    /// Undoes the definitions of the current piece.
     fn take_back(&mut self) {
         for (space, id, before) in self.fresh.drain(..).rev() {
             let Some(written) = self.written.get_mut(space as usize) else { continue };
@@ -250,6 +250,6 @@ impl<'a> Carrier<'a> {
 
     /// Ends the container.
     pub(crate) fn finish(self, is_seekable: bool) -> Result<(), Error> {
-        self.wrapper.finish(is_seekable)
+        self.writer.finish(is_seekable)
     }
 }

@@ -1,4 +1,4 @@
-//! What ids stand for: functions, enumerations, bit masks, structures, stack frames.
+//! What ids denote: functions, enumerations, bit masks, structures, stack frames.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub struct Definition<'a> {
     pub id: u64,
     /// Its slot in [`crate::Signatures`].
     pub slot: u32,
-    /// The bytes after the id; empty where they were lost.
+    /// The bytes after the id; empty if they were lost.
     pub bytes: &'a [u8],
 }
 
-/// Every so many names the place of one is remembered.
+/// The position of every name whose index is a multiple of this is remembered.
 const MARK_EVERY: u64 = 8;
 
 /// A name and a list of names: a function or a structure.
@@ -85,7 +85,7 @@ impl Named {
 #[derive(Debug, Default)]
 pub struct Enumeration {
     bytes: Box<[u8]>,
-    /// Open addressing: where in the bytes names begin; 0 is free, for a count stands there.
+    /// Open addressing: where in the bytes names begin. 0 marks a free slot, because a count precedes the names.
     table: Box<[u32]>,
     key: Key,
 }
@@ -169,7 +169,7 @@ pub fn number(value: Signed) -> i64 {
     if value.is_negative { magnitude.wrapping_neg() } else { magnitude }
 }
 
-/// Most flags of a bit mask that are looked at; real masks have 64 at most, and each use goes through all of them.
+/// Most flags used of a bit mask. Real masks have 64 at most, and each use scans all of them.
 const FLAGS_MAX: u64 = 4096;
 
 /// The flags of a bit mask.
@@ -190,7 +190,7 @@ impl Bitmask {
     }
 }
 
-/// A stack frame; what is not known is `None`.
+/// A stack frame; unknown parts are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// File of the program or library.
@@ -205,7 +205,7 @@ pub struct Frame<'a> {
     pub offset: Option<u64>,
 }
 
-/// What an id stands for, parsed once and never changed: any number of dictionaries share it.
+/// What an id denotes, parsed once and never changed, so that any number of dictionaries can share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     space: Space,
@@ -278,19 +278,19 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// For a trace of that version.
+    /// A dictionary for a trace of this version.
     pub fn new(version: u64) -> Self {
         Self { has_enum_values: version >= VERSION_ENUM_SETS, ..Self::default() }
     }
 
-    /// Takes note of a definition; lost ones stay unknown.
+    /// Adds a definition; lost ones stay unknown.
     pub fn define(&mut self, definition: &Definition<'_>) {
         if let Some(known) = self.parse(definition) {
             self.add(&known);
         }
     }
 
-    /// What a definition of this trace says; `None` where it was lost.
+    /// Parses a definition of this trace; `None` if it was lost.
     pub(crate) fn parse(&self, definition: &Definition<'_>) -> Option<Known> {
         let &Definition { space, id, slot, bytes } = definition;
         if bytes.is_empty() {
@@ -305,7 +305,7 @@ impl Dictionary {
         Some(Known { space, id, slot, meaning })
     }
 
-    /// Takes what was parsed by a dictionary of the same trace.
+    /// Adds what a dictionary of the same trace parsed.
     pub(crate) fn add(&mut self, known: &Known) {
         match &known.meaning {
             Meaning::Named(named) if known.space == Space::Struct => self.structs.set(known.id, Arc::clone(named)),
@@ -324,12 +324,12 @@ impl Dictionary {
         }
     }
 
-    /// True from version 3 on: each use of an enumeration says its value.
+    /// True from version 3 on: each use of an enumeration contains its value.
     pub fn has_enum_values(&self) -> bool {
         self.has_enum_values
     }
 
-    /// Walks through the details of an event of this trace.
+    /// Reads the details of an event of this trace.
     #[inline]
     pub fn wire<'a>(&self, bytes: &'a [u8]) -> Wire<'a> {
         Wire::new(bytes, self.has_enum_values)
@@ -346,7 +346,7 @@ impl Dictionary {
         self.structs.get(id)
     }
 
-    /// Number of members of a structure; none when it is not known.
+    /// Number of members of a structure; 0 if it is unknown.
     pub fn members(&self, id: u64) -> u64 {
         self.structs.get(id).map_or(0, Named::count)
     }
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn values_made_to_collide_are_entered_as_fast_as_others() {
-        /// Times an odd number gives 1: of the factor of Fibonacci hashing, whose multiples share one place there.
+        /// The inverse of the factor of Fibonacci hashing modulo 2^64. Its multiples all hash to one slot.
         const INVERSE: u64 = 0xf1de_83e1_9937_733d;
         assert_eq!(INVERSE.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1);
         let count = 1_u64 << 19;
@@ -436,7 +436,7 @@ mod tests {
             bytes.extend([0, 4]);
             crate::scan::push_uint(&mut bytes, INVERSE.wrapping_mul(n));
         }
-        // Ends at once, or takes 137 thousand million steps.
+        // Ends at once, or takes 137 billion steps.
         let names = Enumeration::new(&bytes, true);
         let last = Signed { is_negative: false, magnitude: INVERSE.wrapping_mul(count) };
         assert_eq!(names.name(Some(last)), Some(&b""[..]));

@@ -1,4 +1,4 @@
-//! The text of `apitrace dump`, byte for byte, made straight from the bytes of the calls.
+//! The text of `apitrace dump`, byte for byte, formatted directly from the bytes of the calls.
 
 use std::io::Write;
 
@@ -13,22 +13,22 @@ use crate::tools::dictionary::{Definition, Dictionary, Named};
 use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::idle::{is_idle, may_be_idle};
 use crate::tools::print::{Printer, Style, Ways};
-use crate::tools::workers::Crew;
+use crate::tools::workers::WorkerPool;
 
 pub use crate::tools::print::BlobSink;
 pub use crate::tools::text::Escape;
 
-/// Text is written out in pieces of about this size.
+/// Text is written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 16;
 
 /// Options of [`dump`].
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct DumpOptions {
-    /// Show calls that nobody cares for too, such as `glGetError() = GL_NO_ERROR`.
+    /// Also show calls that rarely matter, such as `glGetError() = GL_NO_ERROR`.
     pub verbose: bool,
     /// Which calls.
     pub calls: CallSet,
-    /// Only functions of names that match; properties are not shown then.
+    /// Only functions whose names match. Properties are not shown then.
     pub grep: Option<NameMatch>,
     /// Colours for terminals.
     pub has_colour: bool,
@@ -42,7 +42,7 @@ pub struct DumpOptions {
     pub has_lines: bool,
     /// How strings are written.
     pub escape: Escape,
-    /// Make the text in so many threads besides the one that reads; 0: in that one.
+    /// Number of threads that format, besides the one that reads; 0: that one formats.
     pub workers: usize,
 }
 
@@ -72,9 +72,9 @@ impl DumpOptions {
 
 /// Prints the calls of a trace as apitrace 11.1 does: in the order they are left, those never left at the end.
 ///
-/// Reading stops at the first call with a number above all of the set. A call of the set that is still open then is
-/// not printed, as in apitrace, and there is a note about it. `blobs` takes the contents of blobs; the text then has
-/// their file names.
+/// Reading stops at the first call with a number above all of the set. A call of the set that is still open then is not
+/// printed, as in apitrace, and a note is reported. `blobs` takes the contents of blobs; the text then has their file
+/// names.
 ///
 /// # Errors
 /// I/O, limits, and what `blobs` or the sink return.
@@ -89,12 +89,12 @@ pub fn dump<'a>(
     let call_options = call_options.with_limits(&reader.limits);
     if options.workers > 0 && blobs.is_none() {
         let style = options.style();
-        return Crew::run(
+        return WorkerPool::run(
             options.workers,
             || Printer::new(style),
             out,
-            |crew| {
-                let mut selector = Selector::new(options, crew);
+            |pool| {
+                let mut selector = Selector::new(options, pool);
                 read_calls(reader, call_options, &mut selector, sink)
             },
         );
@@ -108,13 +108,13 @@ pub fn dump<'a>(
     };
     let mut selector = Selector::new(options, alone);
     let totals = read_calls(reader, call_options, &mut selector, sink)?;
-    selector.press.flush()?;
+    selector.printer.flush()?;
     Ok(totals)
 }
 
 /// Prints the calls that are selected.
-pub(crate) trait Press {
-    /// Takes the version and text that stands before all calls.
+pub(crate) trait CallPrinter {
+    /// Takes the version and the text that precedes all calls.
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error>;
 
     fn define(&mut self, definition: &Definition<'_>);
@@ -139,7 +139,7 @@ impl Alone<'_> {
     }
 }
 
-impl Press for Alone<'_> {
+impl CallPrinter for Alone<'_> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
         self.dictionary = Dictionary::new(version);
         self.text.extend_from_slice(&text);
@@ -153,7 +153,7 @@ impl Press for Alone<'_> {
     #[inline]
     fn print(&mut self, call: &Call<'_>) -> Result<(), Error> {
         let Self { printer, dictionary, text, out, blobs } = self;
-        let mut drain = |text: &mut Vec<u8>| {
+        let mut flush = |text: &mut Vec<u8>| {
             out.write_all(text)?;
             text.clear();
             Ok(())
@@ -162,24 +162,24 @@ impl Press for Alone<'_> {
             Some(blobs) => Some(&mut **blobs),
             None => None,
         };
-        printer.print(text, call, dictionary, &mut Ways { drain: &mut drain, blobs })?;
+        printer.print(text, call, dictionary, &mut Ways { flush: &mut flush, blobs })?;
         if text.len() > WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 }
 
-/// What is known of a function as far as selecting goes.
+/// What selection needs to know about a function.
 #[derive(Debug, Clone, Copy, Default)]
 struct Chosen {
     flags: CallFlags,
     is_match: bool,
-    /// `glGetError` without arguments: hidden where it returns nothing but zero.
+    /// `glGetError` without arguments: hidden if it returns nothing but zero.
     may_be_idle: bool,
 }
 
-/// Picks the calls to print.
+/// Selects the calls to print.
 pub(crate) struct Selector<'a, P> {
     options: &'a DumpOptions,
-    pub(crate) press: P,
+    pub(crate) printer: P,
     functions: Vec<Chosen>,
     has_enum_values: bool,
     /// Values of enumerations of the old form that are zero.
@@ -187,10 +187,10 @@ pub(crate) struct Selector<'a, P> {
     is_done: bool,
 }
 
-impl<'a, P: Press> Selector<'a, P> {
-    pub(crate) fn new(options: &'a DumpOptions, press: P) -> Self {
+impl<'a, P: CallPrinter> Selector<'a, P> {
+    pub(crate) fn new(options: &'a DumpOptions, printer: P) -> Self {
         let zeros = Dictionary::default();
-        Self { options, press, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
+        Self { options, printer, functions: Vec::new(), has_enum_values: true, zeros, is_done: false }
     }
 
     fn chosen(&self, function: u32) -> Chosen {
@@ -211,12 +211,12 @@ impl<'a, P: Press> Selector<'a, P> {
     }
 }
 
-impl<P: Press> CallVisitor for Selector<'_, P> {
+impl<P: CallPrinter> CallVisitor for Selector<'_, P> {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
         let mut text = Vec::new();
         if self.options.grep.is_none() {
             let mut properties: Vec<_> = header.properties.iter().collect();
-            // Of equal names the last counts.
+            // Of equal names the last one applies.
             properties.sort_by_key(|(name, _)| name);
             for (at, (name, value)) in properties.iter().enumerate() {
                 if properties.get(at + 1).is_none_or(|next| next.0 != *name) {
@@ -226,7 +226,7 @@ impl<P: Press> CallVisitor for Selector<'_, P> {
         }
         self.has_enum_values = header.version >= crate::record::VERSION_ENUM_SETS;
         self.zeros = Dictionary::new(header.version);
-        self.press.begin(header.version, text)
+        self.printer.begin(header.version, text)
     }
 
     fn define(&mut self, definition: &Definition<'_>) {
@@ -249,7 +249,7 @@ impl<P: Press> CallVisitor for Selector<'_, P> {
         if definition.space == Space::Enum && !self.has_enum_values {
             self.zeros.define(definition);
         }
-        self.press.define(definition);
+        self.printer.define(definition);
     }
 
     #[inline]
@@ -261,7 +261,7 @@ impl<P: Press> CallVisitor for Selector<'_, P> {
             self.is_done = true;
             return Ok(());
         }
-        if self.is_wanted(call) { self.press.print(call) } else { Ok(()) }
+        if self.is_wanted(call) { self.printer.print(call) } else { Ok(()) }
     }
 
     fn open(&mut self, call: &Call<'_>, sink: &mut dyn Sink) -> Result<(), Error> {

@@ -1,4 +1,5 @@
-//! What the format's own tools say of a function by its name: does it draw, does it end a frame, is it worth showing.
+//! The flags that the format's own tools derive from a function's name: whether it draws, ends a frame, is worth
+//! showing.
 
 use crate::signatures::Signatures;
 use crate::tools::flags_table::CALL_FLAGS;
@@ -9,11 +10,11 @@ use crate::tools::packed::find;
 pub struct CallFlags(pub u16);
 
 impl CallFlags {
-    /// The call was made up by the tracer.
+    /// The call was inserted by the tracer.
     pub const FAKE: Self = Self(1);
     /// Its result differs from run to run.
     pub const NON_REPRODUCIBLE: Self = Self(2);
-    /// It only asks.
+    /// It only queries.
     pub const NO_SIDE_EFFECTS: Self = Self(4);
     /// It draws.
     pub const RENDER: Self = Self(8);
@@ -23,7 +24,7 @@ impl CallFlags {
     pub const END_FRAME: Self = Self(32);
     /// It was never left.
     pub const INCOMPLETE: Self = Self(64);
-    /// It is shown only when asked for.
+    /// It is shown only on request.
     pub const VERBOSE: Self = Self(128);
     /// It puts a mark into the stream of calls.
     pub const MARKER: Self = Self(256);
@@ -38,7 +39,7 @@ impl CallFlags {
         self.0 & any.0 != 0
     }
 
-    /// These and those.
+    /// The union of both.
     #[inline]
     #[must_use]
     pub fn with(self, more: Self) -> Self {
@@ -59,7 +60,7 @@ pub fn call_flags(name: &[u8]) -> CallFlags {
 pub(crate) struct FunctionFlags(Vec<CallFlags>);
 
 impl FunctionFlags {
-    /// Takes note of the function in a slot.
+    /// Stores the flags of the function in a slot.
     pub(crate) fn learn(&mut self, slot: u32, signatures: &Signatures) {
         let (at, Some(row)) = (slot as usize, signatures.function(slot)) else { return };
         if self.0.len() <= at {
@@ -77,8 +78,8 @@ impl FunctionFlags {
     }
 }
 
-/// Flags of families of functions, known and to come, by their names (section 3 of the page, and what apitrace 11.1
-/// says of names made up for the purpose).
+/// Flags of families of functions, present and future, by their names (section 3 of the page, and the results of
+/// apitrace 11.1 for names invented for the purpose).
 fn flags_by_pattern(name: &[u8]) -> Option<CallFlags> {
     if let Some(rest) = name.strip_prefix(b"gl") {
         if draws_vertices(rest) || draws_otherwise(rest) {
@@ -125,12 +126,12 @@ fn is_suffix(rest: &[u8]) -> bool {
     rest.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// True for nothing, and for more that begins with a capital letter.
+/// True for an empty rest, and for one that begins with a capital letter.
 fn is_more(rest: &[u8]) -> bool {
     rest.first().is_none_or(u8::is_ascii_uppercase) && rest.iter().all(u8::is_ascii_alphabetic)
 }
 
-/// Draw arrays and elements in all their forms. The words before are of a capital and small letters each.
+/// Draws of arrays and elements in all their forms. Each word before them is a capital followed by small letters.
 fn draws_vertices(name: &[u8]) -> bool {
     let mut rest = name;
     loop {
@@ -185,7 +186,7 @@ mod tests {
     use crate::record::ends_frame;
     use crate::tools::packed::checked_keys;
 
-    /// What apitrace 11.1 says of every function it knows; see the README of the corpus.
+    /// The flags of every function that apitrace 11.1 knows; see the README of the corpus.
     const OBSERVED: &str = include_str!("../../corpus/callflags.tsv");
 
     fn observed() -> impl Iterator<Item = (&'static str, u16)> {

@@ -1,4 +1,4 @@
-//! Floating point numbers with so many significant digits, as `%.7g` and `%.16g` of C print them.
+//! Floating-point numbers with a fixed number of significant digits, as C's `%.7g` and `%.16g` print them.
 
 use std::io::Write;
 
@@ -51,13 +51,13 @@ const TENS: [u128; 24] = {
 };
 
 /// `mantissa * 2^exponent`, where the exponent is negative and the value lies between 2^-14 and 10^16: exact, in
-/// whole numbers, rounded half to even as C does.
+/// integers, rounded half to even as in C.
 fn push_exact(out: &mut Vec<u8>, is_negative: bool, mantissa: u64, exponent: i32, digits: i32) {
     let down = exponent.unsigned_abs();
-    let whole = mantissa.checked_shr(down).unwrap_or(0);
-    // Digits before the point; for values below one, minus the zeros behind it.
-    let mut point = if whole > 0 { whole.ilog10() as i32 + 1 } else { 0 };
-    if whole == 0 {
+    let integer = mantissa.checked_shr(down).unwrap_or(0);
+    // Digits before the point; for values below one, the negated number of zeros after it.
+    let mut point = if integer > 0 { integer.ilog10() as i32 + 1 } else { 0 };
+    if integer == 0 {
         while point > -5 && (u128::from(mantissa) * ten(1 - point)) >> down == 0 {
             point -= 1;
         }
@@ -68,7 +68,7 @@ fn push_exact(out: &mut Vec<u8>, is_negative: bool, mantissa: u64, exponent: i32
         point += 1;
     }
     if point > digits || point < -3 {
-        // Rounding went over the edge between the two ways of writing.
+        // Rounding crossed the boundary between the two notations.
         let value = (mantissa as f64) * 2_f64.powi(exponent);
         return push_slow(out, if is_negative { -value } else { value }, digits);
     }
@@ -139,7 +139,7 @@ fn push_slow(out: &mut Vec<u8>, value: f64, digits: i32) {
     out.extend_from_slice(trimmed(&format!("{value:.places$}")).as_bytes());
 }
 
-/// Without zeros at the end, nor a point.
+/// The text without trailing zeros and point.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn known_values_print_as_c_prints_them() {
-        // What `printf "%.7g"` and `"%.16g"` of glibc 2.36 say.
+        // The output of `printf "%.7g"` and `"%.16g"` of glibc 2.36.
         for (value, text) in [
             (0.1_f32, "0.1"),
             (-0.0, "-0"),

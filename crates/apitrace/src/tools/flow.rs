@@ -1,17 +1,17 @@
-//! Events on their way from a reader to a writer, token by token, one at a time.
+//! Passes events from a reader to a writer, token by token, one event at a time.
 
 use anytrace_core::Error;
 
-use crate::fill::Fill;
 use crate::record::{Event, EventKind, Pairing, Token};
 use crate::signatures::Signatures;
 use crate::tools::carry::{Carrier, Piece};
 use crate::tools::flags::CallFlags;
 use crate::tools::waiting::{Fate, Waiting};
+use crate::unfinished::Unfinished;
 
-/// What becomes of the event.
+/// What happens to the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum EventState {
     /// An enter whose function is not known yet.
     Head,
     Dropped,
@@ -20,63 +20,63 @@ pub(crate) enum State {
     Leave(usize),
     /// A leave without an enter.
     Stray,
-    /// An event too long to be held, a part of which was written; the mark of an enter.
+    /// An event too long to be buffered, of which a part was written; the mark of an enter.
     Stream(u64),
 }
 
 /// The event that is being read, and those that wait to be written.
 pub(crate) struct Flow<'a> {
     pub(crate) waiting: Waiting<'a>,
-    pub(crate) state: State,
+    pub(crate) state: EventState,
     piece: Piece,
-    fill: Fill,
+    unfinished: Unfinished,
     event_bytes_max: usize,
     /// Calls of the source entered so far.
     pub(crate) calls: u64,
 }
 
 impl<'a> Flow<'a> {
-    /// Events of more than so many bytes are not held as a whole.
+    /// Events of more than `event_bytes_max` bytes are not buffered completely.
     pub(crate) fn new(carrier: Carrier<'a>, event_bytes_max: usize) -> Self {
         Self {
             waiting: Waiting::new(carrier),
-            state: State::Dropped,
+            state: EventState::Dropped,
             piece: Piece::default(),
-            fill: Fill::default(),
+            unfinished: Unfinished::default(),
             event_bytes_max,
             calls: 0,
         }
     }
 
     /// An event begins.
-    pub(crate) fn begin(&mut self, event: &Event, state: State) {
+    pub(crate) fn begin(&mut self, event: &Event, state: EventState) {
         self.state = state;
         self.piece.clear();
-        self.fill.begin();
+        self.unfinished.begin();
         if event.kind == EventKind::Enter {
             self.calls = event.call + 1;
         }
     }
 
-    /// Decides about a leave whose head is so long. `is_wanted` says whether a call is kept that is left now.
+    /// Decides about a leave with a head of this length. `is_wanted` returns whether a call that is left now is kept.
     pub(crate) fn leave_state(
         &mut self,
         event: &Event,
         head: usize,
         is_wanted: impl FnOnce(CallFlags) -> bool,
-    ) -> State {
+    ) -> EventState {
         match event.pairing {
-            Pairing::Paired if self.waiting.decide(event.call, event.mark, is_wanted) => State::Leave(head),
-            Pairing::Paired => State::Dropped,
+            Pairing::Paired if self.waiting.decide(event.call, event.mark, is_wanted) => EventState::Leave(head),
+            Pairing::Paired => EventState::Dropped,
             Pairing::Lost => {
                 self.waiting.tallies.leaves_of_lost += 1;
-                State::Dropped
+                EventState::Dropped
             }
-            Pairing::Repeated | Pairing::Unknown => State::Stray,
+            Pairing::Repeated | Pairing::Unknown => EventState::Stray,
         }
     }
 
-    /// Adds a token that stands in these bytes; they need not be those of the source.
+    /// Adds a token and its encoded bytes, which may differ from those of the source.
     pub(crate) fn push(
         &mut self,
         (token, bytes): (&Token<'_>, &[u8]),
@@ -84,16 +84,16 @@ impl<'a> Flow<'a> {
         signatures: &Signatures,
         is_wanted: impl FnMut(CallFlags) -> bool,
     ) -> Result<(), Error> {
-        self.fill.follow(token);
+        self.unfinished.follow(token);
         self.piece.push(token, bytes);
-        let has_part = matches!(self.state, State::Stream(_)) && !self.piece.references.is_empty();
+        let has_part = matches!(self.state, EventState::Stream(_)) && !self.piece.references.is_empty();
         if has_part || self.piece.bytes.len() > self.event_bytes_max {
             self.stream(event, signatures, is_wanted)?;
         }
         Ok(())
     }
 
-    /// Takes all of a plain event.
+    /// Takes a complete plain event.
     pub(crate) fn set_plain(&mut self, bytes: &[u8], has_thread: bool, signatures: &Signatures) {
         self.waiting.set_plain(&mut self.piece, bytes, has_thread, signatures);
     }
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
         self.waiting.begin_early(call, &mut self.piece);
     }
 
-    /// Hands on the event that is over; returns the mark of an enter.
+    /// Passes on the complete event; returns the mark of an enter.
     pub(crate) fn end(
         &mut self,
         event: &Event,
@@ -120,11 +120,11 @@ impl<'a> Flow<'a> {
         let (piece, waiting) = (&mut self.piece, &mut self.waiting);
         let mut mark = Waiting::DROPPED;
         match self.state {
-            State::Head | State::Dropped => {}
-            State::Enter(fate, flags) => mark = waiting.begin((fate, event.call, flags), piece, signatures)?,
-            State::Leave(head) => waiting.leave((event.call, event.mark, head), piece, signatures)?,
-            State::Stray => waiting.stray(self.calls, piece),
-            State::Stream(enter_mark) => {
+            EventState::Head | EventState::Dropped => {}
+            EventState::Enter(fate, flags) => mark = waiting.begin((fate, event.call, flags), piece, signatures)?,
+            EventState::Leave(head) => waiting.leave((event.call, event.mark, head), piece, signatures)?,
+            EventState::Stray => waiting.stray(self.calls, piece),
+            EventState::Stream(enter_mark) => {
                 waiting.stream(piece, signatures)?;
                 mark = enter_mark;
             }
@@ -137,7 +137,7 @@ impl<'a> Flow<'a> {
         Ok(mark)
     }
 
-    /// Writes the part that is there of an event too long to be held, after all that waits.
+    /// Writes all waiting events, then the buffered part of an event too long to be buffered completely.
     fn stream(
         &mut self,
         event: &Event,
@@ -145,29 +145,30 @@ impl<'a> Flow<'a> {
         mut is_wanted: impl FnMut(CallFlags) -> bool,
     ) -> Result<(), Error> {
         let (piece, waiting) = (&mut self.piece, &mut self.waiting);
-        if matches!(self.state, State::Enter(..) | State::Leave(_) | State::Stray) {
+        if matches!(self.state, EventState::Enter(..) | EventState::Leave(_) | EventState::Stray) {
             waiting.tallies.guessed += waiting.force(signatures, &mut is_wanted)?;
         }
         match self.state {
-            State::Enter(fate, flags) if fate == Fate::Kept || is_wanted(flags) => {
+            EventState::Enter(fate, flags) if fate == Fate::Kept || is_wanted(flags) => {
                 waiting.tallies.guessed += u64::from(fate == Fate::Open);
-                self.state = State::Stream(waiting.begin_stream(None, piece, signatures)?);
+                self.state = EventState::Stream(waiting.begin_stream(None, piece, signatures)?);
             }
-            State::Leave(head) => {
+            EventState::Leave(head) => {
                 let leave = Some((event.call, event.mark, head));
-                self.state = State::Stream(waiting.begin_stream(leave, piece, signatures)?);
+                self.state = EventState::Stream(waiting.begin_stream(leave, piece, signatures)?);
             }
-            State::Stream(_) => waiting.stream(piece, signatures)?,
-            _ => self.state = State::Dropped,
+            EventState::Stream(_) => waiting.stream(piece, signatures)?,
+            _ => self.state = EventState::Dropped,
         }
         piece.clear();
         Ok(())
     }
 
-    /// The event breaks off: what of it was written is ended. `more` was held back of a string of it.
+    /// The event breaks off: ends the part that was written. `more` is the part of a string in it that was not passed
+    /// on yet.
     pub(crate) fn abandon(&mut self, event: &Event, more: &[u8]) -> Result<(), Error> {
-        if let State::Stream(_) = self.state {
-            let zeros = self.fill.zeros().ok_or_else(|| {
+        if let EventState::Stream(_) = self.state {
+            let zeros = self.unfinished.zeros().ok_or_else(|| {
                 Error::limit(format!(
                     "event {} is damaged after more than {} bytes of it were written; raise the limit",
                     event.seq, self.event_bytes_max
@@ -175,9 +176,9 @@ impl<'a> Flow<'a> {
             })?;
             self.waiting.raw(&self.piece.bytes)?;
             self.waiting.raw(more)?;
-            self.waiting.fill(zeros)?;
+            self.waiting.fill_with_zeros(zeros)?;
         }
-        self.state = State::Dropped;
+        self.state = EventState::Dropped;
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
-//! JSON lines of calls back to a trace: what [`super::jsonl`] writes, and what was edited in it.
+//! Converts JSON lines of calls, as written by [`super::jsonl`] and possibly edited, back to a trace.
 //!
 //! Calls are entered in the order of their numbers and left in the order of their lines, so that calls of several
-//! threads come to stand as they stood; then they are numbered anew. A call without a number, or with that of the line
-//! before, is entered where it stands.
+//! threads keep their order. Then they are renumbered. A call without a number, or with that of the line before, is
+//! entered at its line.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,18 +13,18 @@ use anytrace_core::{Error, Input, InputOptions, Limits, Outcome, Target, TargetO
 use serde_json::Value;
 
 use crate::container::Container;
+use crate::container_writer::ContainerWriter;
 use crate::jsonl::encode_header;
 use crate::record::{Header, VERSION_MAX};
 use crate::rewrite::{OPTIONS, container};
 use crate::scan::push_uint;
 use crate::tools::from_jsonl_values::{Writer, wrong};
 use crate::tools::jsonl::{KIND, VERSION};
-use crate::wrap::Wrapper;
 
 /// Longest line, in bytes; a quarter of it is the limit of a record.
 const LINE_BYTES_MAX: u64 = 1 << 29;
 
-/// Longest line whose number is looked for behind its front, in bytes.
+/// Longest line whose number is searched beyond its front, in bytes.
 const SEARCHED_BYTES_MAX: u64 = 1 << 26;
 
 /// Most values of a line: they take a hundred times the memory of their digits.
@@ -33,12 +33,14 @@ const VALUES_MAX: usize = 1 << 20;
 /// Most calls that may be left later than calls of higher numbers.
 const LATE_MAX: usize = 1 << 22;
 
-/// Writes a trace of version 6 from JSON lines of calls. The file is read twice, so it must be one, and not compressed.
+/// Writes a trace of version 6 from JSON lines of calls. The file is read twice, so it must be a regular file, not
+/// compressed.
 ///
-/// Enumerations, flags and structures get signatures of what occurs of them; ids and the order of definitions are new.
+/// Enumerations, flags and structures get signatures that contain the names and values that occur. Ids and the order of
+/// definitions are new.
 ///
 /// # Errors
-/// Malformed with line and field where a line is no call; blobs whose content was left out; limits; I/O.
+/// Malformed, with line and field, if a line is not a call; blobs whose content was omitted; limits; I/O.
 pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut dyn Target) -> Result<Outcome, Error> {
     target.only("apitrace", &OPTIONS)?;
     if target.version.is_some_and(|version| u64::from(version) != VERSION_MAX) {
@@ -50,8 +52,8 @@ pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut
     let mut lines = jsonl::Lines::new(Input::open(path, InputOptions::default())?, limits).with_values_max(VALUES_MAX);
     let Some(first) = lines.next()? else { return Err(Error::usage("there is no line in it")) };
     let header = header(&first)?;
-    let mut wrapper = Wrapper::new(out, container, target.level)?;
-    wrapper.write(&header.raw)?;
+    let mut output = ContainerWriter::new(out, container, target.level)?;
+    output.write(&header.raw)?;
     let mut writer = Writer::default();
     let (mut records, mut highest, mut event) = (0, None, Vec::new());
     while let Some(line) = lines.next()? {
@@ -63,7 +65,7 @@ pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut
                 return Err(line.wrong("no", "the same number as when the file was read first", "another"));
             };
             writer.leave(&line, call, &mut event)?;
-            wrapper.write(&event)?;
+            output.write(&event)?;
             records += 1;
             continue;
         }
@@ -76,10 +78,10 @@ pub fn from_jsonl(path: &Path, limits: Limits, target: &TargetOptions, out: &mut
         }
         let call = writer.enter(&line, &mut event)?;
         writer.leave(&line, call, &mut event)?;
-        wrapper.write(&event)?;
+        output.write(&event)?;
         records += 1;
     }
-    wrapper.finish(container == Container::ZstdSeekable)?;
+    output.finish(container == Container::ZstdSeekable)?;
     Ok(Outcome { records_read: records, records_written: records, ..Outcome::default() })
 }
 
@@ -119,19 +121,19 @@ fn header(line: &jsonl::Object) -> Result<Header, Error> {
     Ok(header)
 }
 
-/// Calls whose lines stand behind those of calls with higher numbers.
+/// Calls whose lines follow those of calls with higher numbers.
 struct Late {
     file: File,
     /// Number, line, offset and length of each, by number; the next one last.
     rows: Vec<(u64, u64, u64, u64)>,
     /// Calls that were entered, by their lines.
     entered: HashMap<u64, u64>,
-    /// The line of the last one given out.
+    /// The line of the call returned last.
     line: u64,
 }
 
 impl Late {
-    /// Looks at the numbers of all lines.
+    /// Reads the numbers of all lines.
     fn find(path: &Path) -> Result<Self, Error> {
         let file =
             File::open(path).map_err(|error| Error::io(format_args!("cannot open {}", path.display()), error))?;
@@ -141,7 +143,7 @@ impl Late {
         let mut head = Vec::new();
         loop {
             head.clear();
-            // A line may be long, and its number stands at its front.
+            // A line may be long; its number is at the front.
             let mut length = (&mut reader).take(HEAD_BYTES).read_until(b'\n', &mut head)? as u64;
             if length == 0 {
                 break;
@@ -153,7 +155,7 @@ impl Late {
                     if head.last() != Some(&b'\n') {
                         length += (&mut reader).take(SEARCHED_BYTES_MAX).read_until(b'\n', &mut head)? as u64;
                     }
-                    // A line that has too many is told of when it is read.
+                    // A line that has too many is reported when it is read.
                     let is_fine = !jsonl::has_more_values(&head, VALUES_MAX);
                     let value = is_fine.then(|| serde_json::from_slice::<Value>(&head).ok()).flatten();
                     value.and_then(|value| value.get("no")?.as_u64())
@@ -199,10 +201,10 @@ impl Late {
     }
 }
 
-/// Bytes of a line that are looked at for its number.
+/// Bytes of a line that are searched for its number.
 const HEAD_BYTES: u64 = 4096;
 
-/// The number of a call, if it stands where [`super::jsonl`] writes it.
+/// The number of a call, if it is where [`super::jsonl`] writes it.
 fn number_in_front(head: &[u8]) -> Option<u64> {
     let digits = head.strip_prefix(b"{\"no\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
@@ -211,7 +213,7 @@ fn number_in_front(head: &[u8]) -> Option<u64> {
 }
 
 impl Writer {
-    /// Writes the enter of a call and gives its number.
+    /// Writes the enter of a call and returns its number.
     fn enter(&mut self, line: &jsonl::Object, out: &mut Vec<u8>) -> Result<u64, Error> {
         out.push(0);
         push_uint(out, if line.has("thread") { line.u64("thread")? } else { 0 });

@@ -102,7 +102,7 @@ impl Writer {
             Value::Null => out.push(0),
             Value::Bool(value) => out.push(if *value { 2 } else { 1 }),
             Value::Number(number) => match signed(value) {
-                Some(whole) => push_signed(out, whole),
+                Some(integer) => push_signed(out, integer),
                 None => {
                     let float = number.as_f64().ok_or_else(|| wrong(line, field, "a number", value))?;
                     push_float(out, float as f32);
@@ -206,7 +206,7 @@ impl Writer {
                 push_uint(&mut definition, bits);
                 all |= bits;
             }
-            // Without a value it is that of the flags.
+            // Without a value, use the union of the flags.
             let number = number.map_or(Some(all), Value::as_u64).ok_or_else(|| bad("an unsigned value"))?;
             out.push(10);
             self.sign(Space::Bitmask, definition, out)?;
@@ -245,7 +245,7 @@ fn push_float(out: &mut Vec<u8>, value: f32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A number as 64-bit float, or one of the names of what is none.
+/// A number as a 64-bit float, or one of the names for infinities and NaN.
 fn special(value: &Value) -> Option<f64> {
     match value {
         Value::String(text) => match text.as_str() {
@@ -283,7 +283,7 @@ fn push_wide(out: &mut Vec<u8>, chars: &Value) -> Option<()> {
     Some(())
 }
 
-/// A whole number: plain, or `{"minus":magnitude}`.
+/// An integer: plain, or `{"minus":magnitude}`.
 fn signed(value: &Value) -> Option<Signed> {
     let minus = |magnitude| Signed { is_negative: true, magnitude };
     match value {

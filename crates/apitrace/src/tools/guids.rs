@@ -1,9 +1,9 @@
-//! Names of interfaces of Windows by their identities.
+//! Names of Windows interfaces by their GUIDs.
 
 use crate::tools::guids_table::GUIDS;
 use crate::tools::packed::find;
 
-/// The name of an interface; its identity as the number that its text is.
+/// The name of an interface. The GUID is the number formed by its hexadecimal digits.
 pub(crate) fn guid_name(identity: u128) -> Option<&'static str> {
     find(GUIDS, format!("{identity:032x}").as_bytes()).map(|(_, name)| name)
 }

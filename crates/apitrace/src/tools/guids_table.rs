@@ -1,8 +1,8 @@
-//! Identities of Direct3D, DXGI, Direct2D and their kin, and the names apitrace 11.1 prints for them; sorted.
+//! GUIDs of Direct3D, DXGI, Direct2D and related interfaces, with the names apitrace 11.1 prints for them; sorted.
 
 use super::packed::Packed;
 
-/// Identities, as the digits of their text, and names.
+/// GUIDs, as the numbers formed by their digits, and names.
 #[rustfmt::skip]
 pub(super) static GUIDS: Packed = &[
     "0000000000000000c000000000000046=IID_IUnknown 00cddea8939b4b83a340a685226666cc=IID_IDXGIOutput1",

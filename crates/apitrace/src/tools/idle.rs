@@ -1,4 +1,4 @@
-//! Calls of `glGetError` that found no error: the format's own tool hides them like calls that only ask.
+//! Calls of `glGetError` that found no error. The format's own tool hides them like calls that only query.
 
 use crate::tools::calls::Call;
 use crate::tools::dictionary::{Dictionary, Named};
@@ -19,19 +19,19 @@ pub(crate) fn is_idle(call: &Call<'_>, has_enum_values: bool, dictionary: &Dicti
             match wire.detail() {
                 Detail::Return => {
                     let mut value = wire.value();
-                    // Of a pair the value for machines counts.
+                    // Of a pair, the machine value counts.
                     if value == Value::Repr {
                         wire.skip_value(&|id| dictionary.members(id));
                         value = wire.value();
                     }
                     returned = Some(value);
-                    // An error is a plain value; what holds others is none.
+                    // An error is a plain value. Compound values are not errors.
                     if matches!(value, Value::Array(_) | Value::Struct(_) | Value::Repr) {
                         break;
                     }
                 }
                 Detail::Flags(_) | Detail::Thread(_) => {}
-                // Its arguments are none; backtraces come before the return value.
+                // It has no arguments. Backtraces come before the return value.
                 Detail::Backtrace(count) => {
                     for _ in 0..count.min(details.len() as u64) {
                         wire.uint();

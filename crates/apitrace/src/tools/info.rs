@@ -1,4 +1,4 @@
-//! What `apitrace info` tells of a trace, with the values put right.
+//! What `apitrace info` reports about a trace, with corrected values.
 
 use std::io::Write;
 
@@ -10,25 +10,25 @@ use crate::record::{Event, EventKind, Header, Pairing, SignatureRef, Token};
 use crate::scan::{Scan, push_uint};
 use crate::signatures::Signatures;
 
-/// Most bytes that frames are kept in; one takes about six.
+/// Most bytes for the list of frames; one frame takes about six.
 const FRAME_BYTES_MAX: usize = 48 << 20;
 
 /// Options of [`info`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InfoOptions {
-    /// Tell of each frame.
+    /// List each frame.
     pub has_frames: bool,
     /// Copy what apitrace 11.1 gets wrong: in gzip containers only bytes of strings, blobs and floats are counted, and
     /// a trace without frames has one without anything.
     pub is_compatible: bool,
 }
 
-/// What there is to tell of a trace.
+/// Properties of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct TraceInfo {
-    /// The semantic version, which the format's own tools call that of the container.
+    /// The semantic version, which the format's own tools call the version of the container.
     pub container_version: u64,
-    /// The container by the name the format's own tools give it.
+    /// The container, as the format's own tools name it.
     pub container_type: &'static str,
     /// The interface that was traced, by the functions that were called.
     pub api: Api,
@@ -36,9 +36,9 @@ pub struct TraceInfo {
     pub frames: u64,
     /// Bytes of the raw stream.
     pub raw_bytes: u64,
-    /// Bytes of the trace as it stands in its file, with gzip or zstd around it.
+    /// Size of the trace's file, including any gzip or zstd layer.
     pub container_bytes: u64,
-    /// Each frame, where they were asked for.
+    /// Each frame, if requested.
     pub frame_list: Option<FrameList>,
 }
 
@@ -51,14 +51,14 @@ pub struct FrameInfo {
     pub last: u64,
     /// Calls left in it.
     pub calls: u64,
-    /// Bytes of the raw stream; the first frame's are those of the header too.
+    /// Bytes of the raw stream; the first frame includes the header.
     pub bytes: u64,
 }
 
-/// Frames in little room.
+/// A compact list of frames.
 #[derive(Debug, Clone, Default)]
 pub struct FrameList {
-    /// Each as four numbers, the first one less the last one's before it.
+    /// Four numbers for each frame; its first call is stored as the difference from the last call of the frame before.
     bytes: Vec<u8>,
     last: u64,
 }
@@ -89,22 +89,22 @@ impl FrameList {
     }
 }
 
-/// A graphics interface, as the format's own tools tell them apart: by the first call entered whose name says it.
+/// A graphics interface, determined as by the format's own tools: by the first call entered whose name identifies one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Api {
-    /// None is said.
+    /// No name identifies one.
     #[default]
     Unknown,
-    /// OpenGL of the desktop.
+    /// Desktop OpenGL.
     Gl,
-    /// Whatever EGL is for.
+    /// The APIs used with EGL.
     Egl,
-    /// All of Microsoft's.
+    /// All Microsoft interfaces.
     DirectX,
 }
 
 impl Api {
-    /// The interface that a function's name says. Which names do was tried with apitrace 11.1.
+    /// The interface that a function's name identifies. The rules were tested with apitrace 11.1.
     pub fn of(function: &[u8]) -> Self {
         let is_word =
             |stem: &[u8]| function.strip_prefix(stem).and_then(<[u8]>::first).is_some_and(u8::is_ascii_uppercase);
@@ -120,7 +120,7 @@ impl Api {
         }
     }
 
-    /// The name the format's own tools give it.
+    /// Its name in the format's own tools.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown API",
@@ -131,8 +131,8 @@ impl Api {
     }
 }
 
-/// Reads a trace and tells what there is to tell, but for the length of its file, which is that of the trace without
-/// gzip or zstd around it.
+/// Reads a trace and returns its properties. The length of the file is that of the trace without any gzip or zstd
+/// layer; the caller corrects it.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -160,7 +160,7 @@ pub fn info(reader: &mut Reader, options: InfoOptions, sink: &mut dyn Sink) -> R
         Container::Gzip => "ZLib",
         Container::Brotli => "Brotli",
         Container::Zstd | Container::ZstdSeekable => "Zstandard",
-        // What has no magic is taken for Brotli.
+        // The format's own tool takes anything without a magic for Brotli.
         Container::Raw if options.is_compatible => "Brotli",
         Container::Raw => "None",
     };
@@ -225,13 +225,12 @@ impl TraceInfo {
 /// Counts calls as they are left.
 struct Counter {
     has_frames: bool,
-    /// Bytes as the format's own reader of gzip counts them, where they are wanted: only those it reads several of at
-    /// once.
+    /// Bytes as the format's own gzip reader counts them, if requested: only those that it reads several at a time.
     partly: Option<u64>,
     /// Which functions end a frame, by slot.
     ends_frame: Vec<bool>,
     api: Api,
-    /// First call and number of calls of the frame that is not over.
+    /// First call and number of calls of the current frame.
     frame: Option<(u64, u64)>,
     frames: u64,
     list: FrameList,
@@ -268,23 +267,23 @@ impl Counter {
         if let Some(place) = self.ends_frame.get_mut(at) {
             *place = row.ends_frame;
         }
-        // Functions are defined where they are entered first.
+        // Functions are defined where they are first entered.
         if self.api == Api::Unknown {
             self.api = Api::of(row.name());
         }
     }
 }
 
-/// Bytes of a token that the format's own reader reads several of at once.
+/// Bytes of a token that the format's own reader reads several at a time.
 fn partly(token: &Token<'_>, version: u64) -> u64 {
     let definition = |signature: &SignatureRef<'_>, kind| {
         signature.definition.map_or(0, |definition| string_bytes(definition, kind, version))
     };
     match token {
-        Token::Function(signature) | Token::Struct(signature, _) => definition(signature, Kind::Names),
-        Token::Enum(signature, _) => definition(signature, Kind::Enum),
-        Token::Bitmask(signature, _) => definition(signature, Kind::Bitmask),
-        Token::Frame(signature) => definition(signature, Kind::Frame),
+        Token::Function(signature) | Token::Struct(signature, _) => definition(signature, DefinitionKind::Names),
+        Token::Enum(signature, _) => definition(signature, DefinitionKind::Enum),
+        Token::Bitmask(signature, _) => definition(signature, DefinitionKind::Bitmask),
+        Token::Frame(signature) => definition(signature, DefinitionKind::Frame),
         Token::Bytes(_, bytes) => bytes.len() as u64,
         Token::BytesPiece(bytes) => bytes.len() as u64,
         Token::Float(_) => 4,
@@ -293,7 +292,7 @@ fn partly(token: &Token<'_>, version: u64) -> u64 {
     }
 }
 
-enum Kind {
+enum DefinitionKind {
     Names,
     Enum,
     Bitmask,
@@ -301,23 +300,23 @@ enum Kind {
 }
 
 /// Bytes of the strings in a definition. It was parsed before, so none is cut.
-fn string_bytes(definition: &[u8], kind: Kind, version: u64) -> u64 {
+fn string_bytes(definition: &[u8], kind: DefinitionKind, version: u64) -> u64 {
     let mut scan = Scan::new(definition);
     let mut sum = 0;
     let mut string = |scan: &mut Scan<'_>| scan.string().map(|bytes| sum += bytes.len() as u64);
     let _ended = match kind {
-        Kind::Names => string(&mut scan).and_then(|()| {
+        DefinitionKind::Names => string(&mut scan).and_then(|()| {
             let count = scan.uint()?;
             (0..count).try_for_each(|_| string(&mut scan))
         }),
-        Kind::Enum if version < crate::record::VERSION_ENUM_SETS => string(&mut scan),
-        Kind::Enum => scan
+        DefinitionKind::Enum if version < crate::record::VERSION_ENUM_SETS => string(&mut scan),
+        DefinitionKind::Enum => scan
             .uint()
             .and_then(|count| (0..count).try_for_each(|_| string(&mut scan).and_then(|()| scan.signed().map(drop)))),
-        Kind::Bitmask => scan
+        DefinitionKind::Bitmask => scan
             .uint()
             .and_then(|count| (0..count).try_for_each(|_| string(&mut scan).and_then(|()| scan.uint().map(drop)))),
-        Kind::Frame => loop {
+        DefinitionKind::Frame => loop {
             match scan.byte() {
                 Ok(1..=3) => {
                     if let Err(stop) = string(&mut scan) {
@@ -338,7 +337,7 @@ fn string_bytes(definition: &[u8], kind: Kind, version: u64) -> u64 {
 }
 
 impl Visitor for Counter {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         self.partly.is_none()
     }
 
@@ -354,7 +353,7 @@ impl Visitor for Counter {
     }
 
     #[inline]
-    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         if event.kind == EventKind::Leave && event.pairing == Pairing::Paired {
             self.left(event.call, event.function, event.offset + bytes.len() as u64)?;
         }
@@ -362,7 +361,7 @@ impl Visitor for Counter {
     }
 
     #[inline]
-    fn whole_call(&mut self, enter: &Event, bytes: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
+    fn plain_call(&mut self, enter: &Event, bytes: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
         let [entered, left] = bytes;
         self.left(enter.call, enter.function, enter.offset + (entered.len() + left.len()) as u64)?;
         Ok(true)
@@ -394,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interfaces_are_told_by_names_as_apitrace_tells_them() {
+    fn interfaces_are_recognized_by_names_as_in_apitrace() {
         for (name, api) in [
             ("glXf", Api::Gl),
             ("wglF", Api::Gl),

@@ -1,8 +1,8 @@
-//! Calls as JSON lines: one object a call, with all that is known of it.
+//! Calls as JSON lines: one object per call, with everything known about it.
 //!
 //! The first line is a header, `{"anytrace":"apitrace-calls","version":1,"semantic_version":6,"properties":[…]}`. Each
-//! further line is a call, in the order they are left. [`super::from_jsonl`] reads them back. The lossless form of the
-//! events, with every byte of the wire, is another: `anytrace convert --to jsonl` makes it.
+//! further line is a call, in the order they are left. [`super::from_jsonl`] reads them back. This is not the lossless
+//! form of the events, with every byte of the wire, which `anytrace convert --to jsonl` writes.
 
 use std::io::Write;
 
@@ -20,15 +20,15 @@ use crate::tools::labels::Labelling;
 use crate::tools::picked::{Order, wanted, write_calls};
 use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
 use crate::tools::wire::{Value, Wire};
-use crate::tools::workers::{Drain, Scribe};
+use crate::tools::workers::{Flush, Formatter};
 
-/// What the header line says it is.
+/// The name of the format in the header line.
 pub(crate) const KIND: &str = "apitrace-calls";
 
 /// Version of the lines.
 pub(crate) const VERSION: u64 = 1;
 
-/// What is written of blobs.
+/// How blobs are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BlobForm {
     /// Length and content in base 64.
@@ -45,9 +45,9 @@ pub enum BlobForm {
 pub struct JsonlOptions {
     /// Which calls.
     pub calls: CallSet,
-    /// What is written of blobs.
+    /// How blobs are written.
     pub blobs: BlobForm,
-    /// Make the lines in so many threads besides the one that reads; 0: in that one.
+    /// Number of threads that format, besides the one that reads; 0: that one formats.
     pub workers: usize,
 }
 
@@ -60,7 +60,7 @@ impl JsonlOptions {
 
 /// Writes calls as JSON lines.
 ///
-/// A blob of more than 256 MiB, or the limit of a record where that is higher, is missing, which is reported.
+/// A blob of more than 256 MiB, or the limit of a record if that is higher, is omitted and reported.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -97,13 +97,13 @@ fn header_line(header: &Header) -> Vec<u8> {
     out
 }
 
-/// Makes lines of calls.
+/// Formats calls as lines.
 struct Liner {
     part: Parts,
     walk: Walk,
 }
 
-/// The part of it that a walk writes with.
+/// The part of it that writes the values of a walk.
 struct Parts {
     blobs: BlobForm,
     number: Counting,
@@ -115,19 +115,20 @@ impl Liner {
     }
 }
 
-impl Scribe for Liner {
+impl Formatter for Liner {
     fn call(
         &mut self,
         out: &mut Vec<u8>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-        drain: Drain<'_>,
+        flush: Flush<'_>,
     ) -> Result<(), Error> {
-        self.walk.call(&mut self.part, out, call, dictionary, drain)
+        self.walk.call(&mut self.part, out, call, dictionary, flush)
     }
 }
 
-/// The digits of the last number: the next one is one more nearly always, and counting on is faster than dividing.
+/// The digits of the last number. The next one is nearly always one more, and incrementing digits is faster than
+/// dividing.
 #[derive(Debug, Default)]
 struct Counting {
     last: Option<u64>,
@@ -150,7 +151,7 @@ impl Counting {
     }
 }
 
-/// The texts around names, made once a function.
+/// The texts around names, made once per function.
 struct Names;
 
 impl Labelling for Names {
@@ -161,7 +162,7 @@ impl Labelling for Names {
     }
 
     fn push_label(&self, out: &mut Vec<u8>, index: u64, function: &Named) {
-        // Of a function that is not known the first argument may be missing.
+        // For an unknown function the first argument may be missing.
         let is_first = index == 0 || out.last() == Some(&b'[');
         out.extend_from_slice(if is_first { b"[" } else { b",[" });
         match function.get(index) {
@@ -240,7 +241,7 @@ impl CallWriter for Parts {
                 out.extend_from_slice(b"\"}");
             }
             Value::Wide(chars) => push_wide(out, chars),
-            // What no type stands for comes after damage only; arrays and their like do not come here.
+            // Unknown values occur only after damage. Compound values do not reach this match.
             _ => self.missing(out),
         }
         Ok(())
@@ -334,7 +335,7 @@ impl Parts {
         match (self.blobs, content) {
             (BlobForm::Base64, Some(content)) => {
                 out.extend_from_slice(b",\"base64\":\"");
-                // A multiple of three: so that the pieces join to one.
+                // A multiple of three bytes, so that the encoded pieces can be concatenated.
                 for piece in content.chunks(3 << 16) {
                     if !flow.make_room(out)? {
                         return Ok(());
@@ -355,10 +356,10 @@ impl Parts {
     }
 }
 
-/// A string, or `{"hex":…}` where the bytes are no text.
+/// A string, or `{"hex":…}` if the bytes are not text.
 #[inline]
 fn push_text(out: &mut Vec<u8>, bytes: &[u8]) {
-    // All bytes are looked at whatever the first ones are, which takes many at a time.
+    // Examine all bytes without an early exit, so that the loop is vectorized.
     let is_odd = |byte: u8| !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\';
     if bytes.iter().fold(false, |found, byte| found | is_odd(*byte)) {
         return text::push_json_bytes(out, bytes);
@@ -377,7 +378,7 @@ fn push_uint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// A number below zero; minus zero and what 64 bits cannot hold by the magnitude.
+/// A negative number. Minus zero and numbers beyond 64 bits are written as a magnitude.
 fn push_negative(out: &mut Vec<u8>, magnitude: u64) {
     if magnitude == 0 || magnitude > 1 << 63 {
         out.extend_from_slice(b"{\"minus\":");
@@ -387,18 +388,18 @@ fn push_negative(out: &mut Vec<u8>, magnitude: u64) {
     text::push_dec(out, (magnitude as i64).wrapping_neg());
 }
 
-/// The bits of the value that is not a number which arithmetic gives.
+/// The bits of the default NaN.
 const NAN_32: u32 = 0x7fc0_0000;
 const NAN_64: u64 = 0x7ff8_0000_0000_0000;
 
-/// The one 32-bit float whose shortest decimal text is another when it is read as 64 bits first, as JSON readers do.
+/// The only 32-bit float whose shortest decimal text is read as a different value via 64 bits, as JSON readers do.
 const TWICE_ROUNDED: u32 = 0x15ae_43fd;
 
 fn push_f32(out: &mut Vec<u8>, value: f32) {
-    // Through an integer: without SSE 4.1, which not every machine has, rounding is a call.
-    let whole = value as i32;
-    if whole as f32 == value && whole.unsigned_abs() < 10_000_000 {
-        return push_whole(out, value.is_sign_negative(), u64::from(whole.unsigned_abs()));
+    // Use an integer: without SSE 4.1, which not every machine has, rounding is a function call.
+    let integer = value as i32;
+    if integer as f32 == value && integer.unsigned_abs() < 10_000_000 {
+        return push_integer(out, value.is_sign_negative(), u64::from(integer.unsigned_abs()));
     }
     if value.is_finite() {
         let mut buffer = zmij::Buffer::new();
@@ -418,9 +419,9 @@ fn push_f32(out: &mut Vec<u8>, value: f32) {
 fn push_f64(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(b"{\"double\":");
     if value.is_finite() {
-        let whole = value as i64;
-        if whole as f64 == value && whole.unsigned_abs() < 1_000_000_000_000_000 {
-            push_whole(out, value.is_sign_negative(), whole.unsigned_abs());
+        let integer = value as i64;
+        if integer as f64 == value && integer.unsigned_abs() < 1_000_000_000_000_000 {
+            push_integer(out, value.is_sign_negative(), integer.unsigned_abs());
         } else {
             out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
         }
@@ -429,8 +430,8 @@ fn push_f64(out: &mut Vec<u8>, value: f64) {
     push_special(out, value, Some(value.to_bits()).filter(|bits| value.is_nan() && *bits != NAN_64));
 }
 
-/// A whole number as one that JSON readers take for a float.
-fn push_whole(out: &mut Vec<u8>, is_negative: bool, value: u64) {
+/// An integral value, written so that JSON readers take it for a float.
+fn push_integer(out: &mut Vec<u8>, is_negative: bool, value: u64) {
     if is_negative {
         out.push(b'-');
     }
@@ -451,7 +452,7 @@ fn push_special(out: &mut Vec<u8>, value: f64, bits: Option<u64>) {
     out.push(b'}');
 }
 
-/// The flags that are set, each with its value, and the whole value.
+/// The flags that are set, each with its value, and the complete value.
 fn push_bitmask(out: &mut Vec<u8>, id: u64, value: u64, dictionary: &Dictionary) {
     out.extend_from_slice(b"{\"bitmask\":[");
     let (mut rest, mut is_first) = (value, true);
@@ -477,7 +478,7 @@ fn push_bitmask(out: &mut Vec<u8>, id: u64, value: u64, dictionary: &Dictionary)
     out.push(b'}');
 }
 
-/// Text where every number is a character, else the numbers.
+/// Text if every number is a character, otherwise the numbers.
 fn push_wide(out: &mut Vec<u8>, chars: Wire<'_>) {
     let mut numbers = chars;
     let mut string = String::new();

@@ -1,14 +1,14 @@
-//! What stands before arguments, made once a function.
+//! The text before arguments, made once per function.
 
 use crate::tools::dictionary::Named;
 use crate::tools::flags::CallFlags;
 
-/// Says what stands before names and arguments in a kind of output.
+/// Defines the text before names and arguments in one kind of output.
 pub(crate) trait Labelling {
-    /// Appends what stands before a function's arguments.
+    /// Appends the text before a function's arguments.
     fn push_head(&self, out: &mut Vec<u8>, function: &Named);
 
-    /// Appends what stands before an argument's value.
+    /// Appends the text before an argument's value.
     fn push_label(&self, out: &mut Vec<u8>, index: u64, function: &Named);
 }
 
@@ -21,8 +21,7 @@ const FUNCTIONS_MAX: usize = 1 << 13;
 /// The texts of one function.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
-    /// All texts one after another: what stands before the arguments, then for each argument what stands before its
-    /// value.
+    /// All texts concatenated: the text before the arguments, then for each argument the text before its value.
     text: Vec<u8>,
     ends: Vec<u32>,
     pub(crate) flags: CallFlags,
@@ -50,20 +49,20 @@ impl Labels {
         self.text.get(start..end)
     }
 
-    /// What stands before the arguments, such as the name and an opening parenthesis.
+    /// The text before the arguments, such as the name and an opening parenthesis.
     #[inline]
     pub(crate) fn head(&self) -> &[u8] {
         self.part(0).unwrap_or_default()
     }
 
-    /// What stands before an argument; `None` for those that are not kept.
+    /// The text before an argument; `None` if it is not kept.
     #[inline]
     pub(crate) fn argument(&self, index: u64) -> Option<&[u8]> {
         self.part(usize::try_from(index).ok()?.checked_add(1)?)
     }
 }
 
-/// Labels of the functions met so far.
+/// Labels of the functions seen so far.
 #[derive(Debug, Default)]
 pub(crate) struct LabelCache {
     rows: Vec<Option<Box<Labels>>>,

@@ -1,11 +1,11 @@
-//! Which side of a pair of human and machine values a value stands on.
+//! Determines whether a value is on the human or the machine side of a pair.
 
 use crate::record::Token;
 
 /// The levels open around a value.
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
-    /// Values still to come at each level, and whether the level is a pair.
+    /// Values that still follow at each level, and whether the level is a pair.
     open: Vec<(u64, bool)>,
     /// How many levels were open where the machine's side began.
     machine: Option<usize>,
@@ -18,12 +18,12 @@ impl Levels {
         self.machine = None;
     }
 
-    /// True for values that only machines see: the second of a pair, and what it holds.
+    /// True for machine values: the second value of a pair, and everything nested in it.
     pub(crate) fn is_machine(&self) -> bool {
         self.machine.is_some() || self.open.last() == Some(&(1, true))
     }
 
-    /// Takes a value that holds so many; `None` for a pair. True when the detail's value is over.
+    /// Takes a value that contains this many; `None` for a pair. Returns true when the detail's value is complete.
     pub(crate) fn value(&mut self, inner: Option<u64>) -> bool {
         self.take();
         self.open.push((inner.unwrap_or(2), inner.is_none()));
@@ -63,7 +63,7 @@ impl Levels {
         }
     }
 
-    /// One value fewer is to come at the innermost level.
+    /// Counts down the values at the innermost level.
     fn take(&mut self) {
         if let Some((left, is_pair)) = self.open.last_mut() {
             if *is_pair && *left == 1 && self.machine.is_none() {

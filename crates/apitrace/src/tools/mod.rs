@@ -1,8 +1,8 @@
-//! The format's own commands as library functions: calls put together from their events, call sets, the text of
-//! `apitrace dump`.
+//! The format's own commands as library functions: calls assembled from their events, call sets, the text of `apitrace
+//! dump`.
 //!
-//! [`calls`] is what the commands stand on: it gives each call once, when it is left, with the bytes of its values.
-//! [`wire`] walks through those bytes and [`dictionary`] has the names that belong to them.
+//! [`calls`] is the basis of the commands: it emits each call once, when it is left, with the bytes of its values.
+//! [`wire`] reads those bytes and [`dictionary`] contains the names that belong to them.
 
 pub mod calls;
 pub mod callset;

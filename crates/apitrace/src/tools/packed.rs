@@ -1,11 +1,11 @@
-//! Constant tables of names with something behind each, several to a line of source.
+//! Constant tables of names with a value each, several per source line.
 
 /// Lines of words `key=value` with a space between; keys are sorted over all lines.
 pub(crate) type Packed = &'static [&'static str];
 
-/// A key as it stands in a table, and what is behind it.
+/// A key in a table, and its value.
 pub(crate) fn find(table: Packed, key: &[u8]) -> Option<(&'static str, &'static str)> {
-    // A line whose first key is not above the wanted one may have it, and of these only the last does.
+    // Only the last line whose first key is not above the wanted one can contain it.
     let after = table.partition_point(|line| entries(line).next().is_some_and(|(first, _)| first.as_bytes() <= key));
     let line = table.get(after.checked_sub(1)?)?;
     entries(line).find(|(known, _)| known.as_bytes() == key)
@@ -16,7 +16,7 @@ fn entries(line: &'static str) -> impl Iterator<Item = (&'static str, &'static s
     line.split(' ').filter_map(|word| word.split_once('='))
 }
 
-/// All keys of a table, where they are sorted and each can be found.
+/// All keys of a table, provided that they are sorted and each can be found.
 #[cfg(test)]
 pub(crate) fn checked_keys(table: Packed) -> Vec<&'static str> {
     let words = table.iter().flat_map(|line| line.split(' '));
@@ -33,7 +33,7 @@ mod tests {
     const FEW: Packed = &["b=1 d=two", "f=", "h=8 j=9 l=10"];
 
     #[test]
-    fn what_is_there_is_found_and_nothing_else() {
+    fn existing_keys_are_found_and_no_others() {
         assert_eq!(checked_keys(FEW), ["b", "d", "f", "h", "j", "l"]);
         assert_eq!(find(FEW, b"d"), Some(("d", "two")));
         assert_eq!(find(FEW, b"f"), Some(("f", "")));

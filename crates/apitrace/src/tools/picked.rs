@@ -1,4 +1,4 @@
-//! Calls of a set to outputs that spell them.
+//! Writes the calls of a set through a formatter.
 
 use std::io::Write;
 
@@ -10,15 +10,15 @@ use crate::rules;
 use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary, Named};
-use crate::tools::dump::Press;
+use crate::tools::dump::CallPrinter;
 use crate::tools::flags::CallFlags;
 use crate::tools::index::Wanted;
-use crate::tools::workers::{Crew, Scribe, TEXT_BYTES_MAX};
+use crate::tools::workers::{Formatter, TEXT_BYTES_MAX, WorkerPool};
 
-/// Text is written out in pieces of about this size.
+/// Text is written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 16;
 
-/// Most bytes of one call that are held, unless the limit of a record is higher: textures of 8192 by 8192 pixels.
+/// Most bytes of one call that are kept, unless the limit of a record is higher: textures of 8192 by 8192 pixels.
 pub(crate) const CALL_BYTES_MAX: usize = 1 << 28;
 
 /// Which calls, and how.
@@ -26,7 +26,7 @@ pub(crate) struct Order<'a> {
     pub(crate) calls: &'a CallSet,
     /// Stop where the format's own tool stops: at the first call with a number above all of the set.
     pub(crate) stops_early: bool,
-    /// The contents of blobs are wanted.
+    /// Keep the contents of blobs.
     pub(crate) keeps_blobs: bool,
     /// Threads besides the one that reads.
     pub(crate) workers: usize,
@@ -38,11 +38,11 @@ pub(crate) fn wanted(calls: &CallSet, keeps_blobs: bool) -> Wanted {
     Wanted { first_call: Some(calls.first().unwrap_or(0)), first_frame: None, blob_bytes_max }
 }
 
-/// Writes the calls of a set, in the order they are left. `begin` makes what stands before them.
-pub(crate) fn write_calls<S: Scribe>(
+/// Writes the calls of a set, in the order they are left. `begin` makes the text before them.
+pub(crate) fn write_calls<S: Formatter>(
     reader: &mut Reader,
     order: &Order<'_>,
-    scribe: impl Fn() -> S,
+    formatter: impl Fn() -> S,
     begin: impl Fn(&Header) -> Vec<u8>,
     out: &mut dyn Write,
     sink: &mut dyn Sink,
@@ -55,22 +55,22 @@ pub(crate) fn write_calls<S: Scribe>(
         options.open_bytes_max = options.open_bytes_max.max(options.call_bytes_max);
     }
     if order.workers > 0 {
-        return Crew::run(order.workers, scribe, out, |crew| {
-            let mut picker = Picker::new(order, begin, crew);
+        return WorkerPool::run(order.workers, formatter, out, |pool| {
+            let mut picker = Picker::new(order, begin, pool);
             read_calls(reader, options, &mut picker, sink)
         });
     }
     let text = Vec::with_capacity(WRITE_BYTES * 2);
-    let alone = Alone { scribe: scribe(), dictionary: Dictionary::default(), text, out };
+    let alone = Alone { formatter: formatter(), dictionary: Dictionary::default(), text, out };
     let mut picker = Picker::new(order, begin, alone);
     let totals = read_calls(reader, options, &mut picker, sink)?;
-    picker.press.flush()?;
+    picker.printer.flush()?;
     Ok(totals)
 }
 
 /// Writes in the thread that reads.
 struct Alone<'a, S> {
-    scribe: S,
+    formatter: S,
     dictionary: Dictionary,
     text: Vec<u8>,
     out: &'a mut dyn Write,
@@ -87,7 +87,7 @@ impl<S> Alone<'_, S> {
     }
 }
 
-impl<S: Scribe> Press for Alone<'_, S> {
+impl<S: Formatter> CallPrinter for Alone<'_, S> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
         self.dictionary = Dictionary::new(version);
         self.text.extend_from_slice(&text);
@@ -100,34 +100,34 @@ impl<S: Scribe> Press for Alone<'_, S> {
 
     #[inline]
     fn print(&mut self, call: &Call<'_>) -> Result<(), Error> {
-        let Self { scribe, dictionary, text, out } = self;
-        let mut drain = |text: &mut Vec<u8>| {
+        let Self { formatter, dictionary, text, out } = self;
+        let mut flush = |text: &mut Vec<u8>| {
             out.write_all(text)?;
             text.clear();
             Ok(())
         };
-        scribe.call(text, call, dictionary, &mut drain)?;
+        formatter.call(text, call, dictionary, &mut flush)?;
         if text.len() > WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 }
 
-/// Picks the calls of the set.
+/// Selects the calls of the set.
 struct Picker<'a, P, B> {
     order: &'a Order<'a>,
     begin: B,
-    press: P,
+    printer: P,
     /// Flags of functions by slot.
     flags: Vec<CallFlags>,
-    /// The call that reading began at: those before it are not wanted.
+    /// The call at which reading began: those before it are not selected.
     first: u64,
     /// Calls that were left and whose number is not above all of the set; those before the first too.
     met: u64,
     is_done: bool,
 }
 
-impl<'a, P: Press, B: Fn(&Header) -> Vec<u8>> Picker<'a, P, B> {
-    fn new(order: &'a Order<'a>, begin: B, press: P) -> Self {
-        Self { order, begin, press, flags: Vec::new(), first: 0, met: 0, is_done: false }
+impl<'a, P: CallPrinter, B: Fn(&Header) -> Vec<u8>> Picker<'a, P, B> {
+    fn new(order: &'a Order<'a>, begin: B, printer: P) -> Self {
+        Self { order, begin, printer, flags: Vec::new(), first: 0, met: 0, is_done: false }
     }
 
     #[inline]
@@ -137,10 +137,10 @@ impl<'a, P: Press, B: Fn(&Header) -> Vec<u8>> Picker<'a, P, B> {
     }
 }
 
-impl<P: Press, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B> {
+impl<P: CallPrinter, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B> {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
         let text = (self.begin)(header);
-        self.press.begin(header.version, text)
+        self.printer.begin(header.version, text)
     }
 
     fn resume(&mut self, first_call: u64) {
@@ -157,7 +157,7 @@ impl<P: Press, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B> {
                 *place = Named::function(definition.bytes).flags;
             }
         }
-        self.press.define(definition);
+        self.printer.define(definition);
     }
 
     #[inline]
@@ -172,9 +172,9 @@ impl<P: Press, B: Fn(&Header) -> Vec<u8>> CallVisitor for Picker<'_, P, B> {
         }
         self.met += 1;
         if self.is_wanted(call) {
-            self.press.print(call)?;
+            self.printer.print(call)?;
         }
-        // Calls are numbered as they are entered: so all up to the last of the set are left.
+        // Calls are numbered as they are entered, so this count shows that all up to the last of the set are left.
         self.is_done = !self.order.stops_early && self.met.checked_sub(1) == Some(last);
         Ok(())
     }

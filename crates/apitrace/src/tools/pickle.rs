@@ -1,7 +1,7 @@
-//! Calls as pickles of Python, one tuple a call, as `apitrace pickle` writes them.
+//! Calls as Python pickles, one tuple per call, as written by `apitrace pickle`.
 //!
-//! The opcodes are those of protocol 3, documented in CPython's `Lib/pickletools.py`; which of them stand where is
-//! known from the output of apitrace 11.1.
+//! The opcodes are those of protocol 3, documented in CPython's `Lib/pickletools.py`. The choice among them follows the
+//! output of apitrace 11.1.
 
 use std::io::Write;
 
@@ -17,13 +17,13 @@ use crate::tools::picked::{Order, wanted, write_calls};
 use crate::tools::print::until_nul;
 use crate::tools::walk::{CallWriter, Flow, Level, Levels, Pair, Rest, Walk};
 use crate::tools::wire::{Value, Wire};
-use crate::tools::workers::{Drain, Scribe};
+use crate::tools::workers::{Flush, Formatter};
 
 /// Options of [`pickle`].
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct PickleOptions {
-    /// Names of enumerations and flags for their values, and of pairs the value for people.
+    /// Names instead of the values of enumerations and flags, and the human value of pairs.
     pub is_symbolic: bool,
     /// Which calls.
     pub calls: CallSet,
@@ -34,7 +34,7 @@ pub struct PickleOptions {
     /// Copy what apitrace 11.1 gets wrong: bytes that are not ASCII are `?`, strings end at the first NUL, numbers from
     /// 2^63 on are negative, and reading stops at the first call above all of the set.
     pub is_compatible: bool,
-    /// Make the pickles in so many threads besides the one that reads; 0: in that one.
+    /// Number of threads that format, besides the one that reads; 0: that one formats.
     pub workers: usize,
 }
 
@@ -48,8 +48,8 @@ impl PickleOptions {
 /// Writes a pickle for each call: a tuple of its number, (its thread,) its name, a list of the names and values of its
 /// arguments, its return value, and its flags.
 ///
-/// Strings are `str`; those that are not UTF-8 hold the other bytes as Python's `surrogateescape` does. Blobs are
-/// `bytes`. A blob of more than 256 MiB, or the limit of a record where that is higher, is `None`, which is reported.
+/// Strings are `str`; bytes that are not UTF-8 are encoded as by Python's `surrogateescape`. Blobs are `bytes`. A blob
+/// of more than 256 MiB, or the limit of a record if that is higher, is `None`, which is reported.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -90,7 +90,7 @@ struct Pickler {
     walk: Walk,
 }
 
-/// The part of a pickler that a walk writes with.
+/// The part of a pickler that writes the values of a walk.
 struct Parts {
     manner: Manner,
 }
@@ -101,27 +101,27 @@ impl Pickler {
     }
 }
 
-impl Scribe for Pickler {
+impl Formatter for Pickler {
     fn call(
         &mut self,
         out: &mut Vec<u8>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-        drain: Drain<'_>,
+        flush: Flush<'_>,
     ) -> Result<(), Error> {
-        self.walk.call(&mut self.part, out, call, dictionary, drain)
+        self.walk.call(&mut self.part, out, call, dictionary, flush)
     }
 }
 
-/// Numbers from here on are long ones, and those below `SHORT_START`: it is so in apitrace 11.1, where a short one
-/// could hold sixteen times as much.
+/// Numbers from here on, and those below `SHORT_START`, are written as long ones. apitrace 11.1 does so, although a
+/// short one could represent sixteen times as much.
 const SHORT_END: u64 = 1 << 27;
 const SHORT_START: i128 = -1 << 27;
 
-/// So many members of a structure are looked at for one without a name.
+/// At most this many members of a structure are searched for one without a name.
 const NAMELESS_MAX: u64 = 64;
 
-/// A list begins; it is memoised in the one place apitrace uses.
+/// A list begins; it is memoized in the only slot that apitrace uses.
 const LIST: &[u8] = b"]q\x01(";
 
 impl Labelling for Manner {
@@ -139,7 +139,7 @@ impl Labelling for Manner {
 }
 
 impl Manner {
-    /// A string: ASCII as the bytes they are, which Python reads as `str`.
+    /// A string: ASCII as plain bytes, which Python reads as `str`.
     fn string(&self, out: &mut Vec<u8>, text: &[u8]) {
         let text = if self.is_compatible { until_nul(text) } else { text };
         let is_ascii = text.is_ascii();
@@ -183,7 +183,7 @@ impl Manner {
         push_long(out, u128::from(value), self.is_compatible);
     }
 
-    /// A number below zero by its magnitude.
+    /// A negative number, given by its magnitude.
     fn negative(&self, out: &mut Vec<u8>, magnitude: u64) {
         let value = -i128::from(magnitude);
         let value = if self.is_compatible { i128::from(value as i64) } else { value };
@@ -300,7 +300,7 @@ impl CallWriter for Parts {
             Value::Bitmask(_, value) => manner.unsigned(out, value),
             Value::Pointer(value) => manner.pointer(out, value),
             Value::Wide(chars) => manner.wide(out, chars),
-            // Of the values that are there, the null pointer is a number; `None` stands for those that are not.
+            // A null pointer is a number. `None` denotes missing values.
             Value::Null => manner.unsigned(out, 0),
             _ => out.push(b'N'),
         }
@@ -318,7 +318,7 @@ impl CallWriter for Parts {
         let Level::Struct { id, next } = level else { return };
         let Some(names) = dictionary.structure(id) else { return };
         let name = names.get(next).unwrap_or_default();
-        // Of several members without a name only one would be left in the dictionary.
+        // Of several members without a name, only one would remain in the dictionary.
         let is_taken = |at: &u64| names.get(*at).is_some_and(<[u8]>::is_empty);
         if name.is_empty() && !self.manner.is_compatible && (0..next.min(NAMELESS_MAX)).any(|at| is_taken(&at)) {
             return self.manner.string(out, format!("#{next}").as_bytes());
@@ -368,7 +368,8 @@ fn push_small(out: &mut Vec<u8>, value: u32) {
     }
 }
 
-/// A long number in two's complement, as few bytes as hold it and its sign; `is_cut`: eight at most, whatever its sign.
+/// A long number in two's complement, in as few bytes as its value and sign need. `is_cut`: at most eight, even if the
+/// sign is lost.
 fn push_long(out: &mut Vec<u8>, value: u128, is_cut: bool) {
     let bits = if value >> 127 == 0 { 128 - value.leading_zeros() } else { 128 - value.leading_ones() };
     let length = bits as usize / 8 + 1;
@@ -414,7 +415,7 @@ fn push_unicode(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(b"q\x01");
 }
 
-/// Bytes as UTF-8, and those that are none as Python's `surrogateescape` has them: U+DC80 to U+DCFF.
+/// Bytes as UTF-8, invalid ones as in Python's `surrogateescape`: U+DC80 to U+DCFF.
 fn push_escaping(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         out.extend_from_slice(chunk.valid().as_bytes());
@@ -424,7 +425,7 @@ fn push_escaping(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A character of a wide string; two halves of one, as Windows has them, become one.
+/// A character of a wide string. The two halves of a surrogate pair, as used by Windows, become one.
 fn push_wide_char(out: &mut Vec<u8>, char: u32, pending: &mut Option<u32>) {
     match (pending.take(), char) {
         (Some(high), 0xdc00..0xe000) => push_code(out, 0x1_0000 + ((high - 0xd800) << 10) + (char - 0xdc00)),

@@ -1,4 +1,4 @@
-//! One call as text, straight from its bytes.
+//! Formats one call as text, directly from its bytes.
 
 use anytrace_core::{Error, text};
 
@@ -9,7 +9,7 @@ use crate::tools::labels::{LabelCache, Labelling};
 use crate::tools::print_value::Level;
 use crate::tools::text::{Escape, Quoting, push_text};
 use crate::tools::wire::{Detail, Wire};
-use crate::tools::workers::{Drain, Scribe, TEXT_BYTES_MAX};
+use crate::tools::workers::{Flush, Formatter, TEXT_BYTES_MAX};
 
 /// How calls are printed.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ impl Style {
         let line_end: &[u8] = match (self.escape, self.has_lines, self.has_colour) {
             (Escape::C, ..) | (_, false, _) => b"\\n",
             (_, _, false) => b"\n",
-            // Colours end with the line, for pagers' sake.
+            // Colors end with the line, because pagers need it.
             (..) => b"\x1b[0m\n\x1b[34m",
         };
         Quoting { escape: self.escape, line_end }
@@ -95,7 +95,7 @@ impl Labelling for Style {
     }
 }
 
-/// The format's own tool keeps names as C does.
+/// The part of a name before a NUL: the format's own tool keeps names as C strings.
 pub(crate) fn until_nul(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -103,11 +103,11 @@ pub(crate) fn until_nul(name: &[u8]) -> &[u8] {
 /// Takes a blob under the name that is printed.
 pub type BlobSink<'a> = &'a mut dyn FnMut(&str, &[u8]) -> Result<(), Error>;
 
-/// Where text and blobs go.
+/// Destinations for text and blobs.
 pub(crate) struct Ways<'a> {
     /// Takes the text made so far and leaves the vector empty.
-    pub(crate) drain: Drain<'a>,
-    /// Takes blobs, where they are wanted.
+    pub(crate) flush: Flush<'a>,
+    /// Takes blobs, if they are requested.
     pub(crate) blobs: Option<BlobSink<'a>>,
 }
 
@@ -118,8 +118,8 @@ pub(crate) struct Printer {
     arguments: Vec<(u64, usize, bool)>,
     pub(crate) levels: Vec<Level>,
     pub(crate) blobs: u64,
-    /// Text may go out before the call is over: nothing of it will be taken back.
-    pub(crate) may_drain: bool,
+    /// Text may be flushed before the call is complete: none of it will be taken back.
+    pub(crate) may_flush: bool,
     /// The call's text grew too long to be taken back.
     pub(crate) is_long: bool,
 }
@@ -127,7 +127,7 @@ pub(crate) struct Printer {
 impl Printer {
     pub(crate) fn new(style: Style) -> Self {
         let labels = LabelCache::default();
-        Self { style, labels, arguments: Vec::new(), levels: Vec::new(), blobs: 0, may_drain: false, is_long: false }
+        Self { style, labels, arguments: Vec::new(), levels: Vec::new(), blobs: 0, may_flush: false, is_long: false }
     }
 
     /// Appends the line or lines of a call.
@@ -150,7 +150,7 @@ impl Printer {
             out.push(b' ');
         }
         self.blobs = 0;
-        (self.may_drain, self.is_long) = (false, false);
+        (self.may_flush, self.is_long) = (false, false);
         let Some(function) = dictionary.function(call.function) else {
             return self.nameless(out, call, dictionary, ways);
         };
@@ -176,7 +176,7 @@ impl Printer {
                             return self.anew(out, start, call, function, dictionary, ways);
                         }
                     }
-                    // What is missing, comes late or comes twice needs a look at all of them first.
+                    // If an argument is missing, late or repeated, all of them must be examined first.
                     Detail::Argument(_) => {
                         return self.anew(out, start, call, function, dictionary, ways);
                     }
@@ -203,7 +203,7 @@ impl Printer {
         self.tail(out, call, dictionary, (flags, returned, stack), ways)
     }
 
-    /// Takes the arguments' text back and prints them all again, however they stand.
+    /// Discards the arguments' text and prints them all again, in whatever order they are.
     #[cold]
     fn anew(
         &mut self,
@@ -219,7 +219,7 @@ impl Printer {
         self.disordered(out, call, function, dictionary, ways)
     }
 
-    /// What stands behind the arguments.
+    /// The text after the arguments.
     fn tail(
         &mut self,
         out: &mut Vec<u8>,
@@ -229,7 +229,7 @@ impl Printer {
         ways: &mut Ways<'_>,
     ) -> Result<(), Error> {
         let style = self.style;
-        self.may_drain = true;
+        self.may_flush = true;
         out.push(b')');
         if let Some(mut wire) = returned {
             out.extend_from_slice(b" = ");
@@ -276,7 +276,7 @@ impl Printer {
                 break;
             }
             if out.len() > TEXT_BYTES_MAX {
-                (ways.drain)(out)?;
+                (ways.flush)(out)?;
             }
             push_frame(out, &dictionary.frame(wire.uint()));
             out.push(b'\n');
@@ -294,7 +294,7 @@ impl Printer {
     ) -> Result<(), Error> {
         for index in indexes {
             if out.len() > TEXT_BYTES_MAX {
-                (ways.drain)(out)?;
+                (ways.flush)(out)?;
             }
             self.style.push_label(out, index, function);
             out.push(b'?');
@@ -315,7 +315,7 @@ impl Printer {
         self.disordered(out, call, &Named::default(), dictionary, ways)
     }
 
-    /// Arguments in any order: the last of each index counts, and missing ones are shown as such.
+    /// Arguments in any order: the last one of each index counts, and missing ones are shown as such.
     fn disordered(
         &mut self,
         out: &mut Vec<u8>,
@@ -325,7 +325,7 @@ impl Printer {
         ways: &mut Ways<'_>,
     ) -> Result<(), Error> {
         let (mut flags, mut returned, mut stack) = (function.flags, None, None);
-        (self.may_drain, self.is_long) = (true, false);
+        (self.may_flush, self.is_long) = (true, false);
         let mut arguments = std::mem::take(&mut self.arguments);
         arguments.clear();
         for (details, is_leave) in [(call.enter, false), (call.leave, true)] {
@@ -357,7 +357,7 @@ impl Printer {
             if arguments.get(place + 1).is_some_and(|next| next.0 == *index) {
                 continue;
             }
-            // Indexes beyond the signature are a breach: nothing stands for those between.
+            // Indexes beyond the signature break a rule: nothing is printed for those in between.
             self.missing(out, expected..(*index).min(function.count()), function, ways)?;
             expected = index.saturating_add(1);
             self.style.push_label(out, *index, function);
@@ -371,15 +371,15 @@ impl Printer {
     }
 }
 
-impl Scribe for Printer {
+impl Formatter for Printer {
     fn call(
         &mut self,
         out: &mut Vec<u8>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-        drain: Drain<'_>,
+        flush: Flush<'_>,
     ) -> Result<(), Error> {
-        self.print(out, call, dictionary, &mut Ways { drain, blobs: None })
+        self.print(out, call, dictionary, &mut Ways { flush, blobs: None })
     }
 }
 

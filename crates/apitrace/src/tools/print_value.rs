@@ -1,4 +1,4 @@
-//! One value as text, and all it holds.
+//! Formats one value, with everything nested in it, as text.
 
 use anytrace_core::{Error, text};
 
@@ -11,19 +11,19 @@ use crate::tools::text::{Escape, push_wide};
 use crate::tools::wire::{Value, Wire};
 use crate::tools::workers::TEXT_BYTES_MAX;
 
-/// What is open around the value to come.
+/// What is open around the next value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Level {
-    /// An array: values to come, and whether braces are around it.
+    /// An array: remaining values, and whether braces enclose it.
     Array { left: u64, is_first: bool, has_braces: bool },
-    /// A structure: id, next member, and whether it stands in another without a name.
+    /// A structure: id, next member, and whether it is an unnamed member of another.
     Struct { id: u64, next: u64, is_first: bool, is_nameless: bool },
     /// The second value of a pair, which is not shown.
     Machine,
 }
 
 impl Printer {
-    /// A value and all it holds.
+    /// A value and everything nested in it.
     #[inline]
     pub(crate) fn value(
         &mut self,
@@ -40,7 +40,7 @@ impl Printer {
         self.nested(out, wire, value, call, dictionary, ways)
     }
 
-    /// A value that holds no others. False for those that do.
+    /// A simple value. Returns false for compound ones.
     #[inline]
     fn leaf(
         &mut self,
@@ -156,7 +156,7 @@ impl Printer {
         self.style.paint(out, BLUE);
     }
 
-    /// Arrays, structures and pairs, without recursion: programs may nest as deep as they like.
+    /// Arrays, structures and pairs, without recursion: nesting has no limit.
     fn nested(
         &mut self,
         out: &mut Vec<u8>,
@@ -198,8 +198,8 @@ impl Printer {
                     let name = until_nul(name);
                     *next += 1;
                     is_nameless = name.is_empty();
-                    // A structure without a name shows its members as those of the outer one. Other values without
-                    // a name are not shown.
+                    // The members of an unnamed structure are shown as those of the outer one. Other unnamed values are
+                    // not shown.
                     if is_nameless && wire.rest().first() != Some(&12) {
                         wire.skip_value(&|id| dictionary.members(id));
                         continue;
@@ -215,15 +215,15 @@ impl Printer {
                 }
             }
             if wire.rest().is_empty() {
-                // Cut values do not come here; a loop over a hostile count must end all the same.
+                // Cut values do not get here, but a loop over a hostile count must end regardless.
                 break;
             }
             if out.len() > TEXT_BYTES_MAX {
-                if !self.may_drain {
+                if !self.may_flush {
                     self.is_long = true;
                     break;
                 }
-                (ways.drain)(out)?;
+                (ways.flush)(out)?;
             }
             let value = wire.value();
             if !self.leaf(out, value, call, dictionary, ways)? {
@@ -233,7 +233,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Begins a value that holds others.
+    /// Begins a compound value.
     fn open(
         &mut self,
         out: &mut Vec<u8>,
@@ -252,7 +252,7 @@ impl Printer {
                 if !is_nameless && self.guid(out, id, wire, dictionary) {
                     return;
                 }
-                // What stands before the first member is for the innermost structure with a name to say.
+                // The text before the first member depends on the innermost named structure.
                 let is_first = !is_nameless || matches!(self.levels.last(), Some(Level::Struct { is_first: true, .. }));
                 if !is_nameless {
                     out.push(b'{');
@@ -261,7 +261,7 @@ impl Printer {
             }
             Value::Repr => {
                 self.levels.push(Level::Machine);
-                // The human value stands first; as an array of one without its sign.
+                // The human value comes first; it is treated as an array of one without braces.
                 self.levels.push(Level::Array { left: 1, is_first: true, has_braces: false });
             }
             _ => {}
@@ -278,7 +278,7 @@ impl Printer {
         }
     }
 
-    /// A structure that is an interface's identity.
+    /// A structure that is the GUID of an interface.
     fn guid(&mut self, out: &mut Vec<u8>, id: u64, wire: &mut Wire<'_>, dictionary: &Dictionary) -> bool {
         let is_guid = dictionary.structure(id).is_some_and(|names| names.count() == 4 && names.name() == b"GUID");
         if !is_guid {

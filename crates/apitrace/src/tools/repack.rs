@@ -1,15 +1,12 @@
-//! A trace in another container: the same raw stream to the byte, whatever it holds.
-//!
-//! The bytes are copied as they are. A second thread reads the events in them meanwhile, so that a copy of a damaged
-//! trace is reported as one.
+//! Rewrites a trace in another container: the raw stream stays the same to the byte, whatever it contains.
 
 mod reading;
 
 use anytrace_core::{Diagnostic, Error, Severity, Sink, Target};
 
 use crate::container::Container;
+use crate::container_writer::ContainerWriter;
 use crate::reader::Reader;
-use crate::wrap::Wrapper;
 pub(crate) use reading::Pieces;
 use reading::Reading;
 
@@ -26,8 +23,8 @@ pub struct RepackOptions {
     pub container: Container,
     /// Its level of compression; `None`: the container's usual one.
     pub level: Option<i32>,
-    /// Compress in so many threads besides the one that copies and the one that reads the events, at most 4; Brotli and
-    /// none are written in the thread that copies. The bytes written are the same.
+    /// Number of threads that compress, besides the one that reads; at most 4. Brotli and raw streams are written by
+    /// that one. The output does not depend on it.
     pub workers: usize,
 }
 
@@ -46,8 +43,8 @@ pub struct Repacked {
     pub first_error: Option<String>,
 }
 
-/// Writes the raw stream of a trace into another container. Damage of the source and of the events in it goes to the sink;
-/// all that can be read is written, joined where bytes are missing.
+/// Writes the raw stream of a trace into another container. Bytes that the source has lost are reported to the sink;
+/// what precedes and follows them is written without a gap.
 ///
 /// ```
 /// use anytrace_apitrace::tools::repack::{RepackOptions, repack};
@@ -71,7 +68,7 @@ pub fn repack(
     sink: &mut dyn Sink,
 ) -> Result<Repacked, Error> {
     let workers = options.workers.min(WORKERS_MAX);
-    let mut wrapper = Wrapper::with_workers(out, options.container, options.level, workers)?;
+    let mut writer = ContainerWriter::with_workers(out, options.container, options.level, workers)?;
     let mut done = Repacked::default();
     let mut sink = Counting { inner: sink, errors: 0, first: None };
     let mut reading = Reading::start(&reader.limits)?;
@@ -80,7 +77,7 @@ pub fn repack(
             let window = reader.stream.window();
             let length = window.len().min(PIECE_BYTES_MAX);
             let piece = window.get(..length).unwrap_or_default();
-            wrapper.write(piece)?;
+            writer.write(piece)?;
             reading.give(piece, &mut sink)?;
             done.raw_bytes += length as u64;
             reader.stream.advance(length);
@@ -98,7 +95,7 @@ pub fn repack(
     // What is left to report are the layers of compression.
     reader.finish(&mut sink)?;
     (done.errors, done.first_error) = (sink.errors, sink.first);
-    wrapper.finish(options.container == Container::ZstdSeekable)?;
+    writer.finish(options.container == Container::ZstdSeekable)?;
     Ok(done)
 }
 

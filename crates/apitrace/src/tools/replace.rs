@@ -1,11 +1,11 @@
-//! What `apitrace sed` puts in place of a value: `s/SEARCH/REPLACE/`, and what it means for each type.
+//! The replacements of `apitrace sed`: `s/SEARCH/REPLACE/`, and what it means for each type.
 
 use std::collections::HashMap;
 
 use crate::record::Signed;
 use crate::scan::Scan;
 
-/// A value to look for, and what takes its place.
+/// A value to search for, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
     search: Vec<u8>,
@@ -15,9 +15,9 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Reads `s/SEARCH/REPLACE/`. Any character may stand for the slash; `@file(PATH)` for either part is what `read`
-    /// gives for the path. Nothing is escaped. A search of the form `0x10` is for pointers too, and needs a hexadecimal
-    /// number in their place.
+    /// Reads `s/SEARCH/REPLACE/`. Any character may replace the slash. `@file(PATH)` as either part is the content that
+    /// `read` returns for the path. There are no escapes. A search of the form `0x10` also matches pointers, and its
+    /// replacement must be a hexadecimal number.
     ///
     /// ```
     /// use anytrace_apitrace::tools::sed::Replacement;
@@ -28,7 +28,7 @@ impl Replacement {
     /// ```
     ///
     /// # Errors
-    /// What is wrong, as a sentence for people.
+    /// A readable message.
     pub fn parse(text: &str, read: &mut dyn FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<Self, String> {
         let wrong = |what: String| format!("{text}: {what}");
         let mut rest = text.strip_prefix('s').ok_or_else(|| wrong("expected s/SEARCH/REPLACE/".to_owned()))?.chars();
@@ -55,7 +55,7 @@ fn part<'t>(
     read: &mut dyn FnMut(&str) -> std::io::Result<Vec<u8>>,
 ) -> Result<(Vec<u8>, &'t str), String> {
     if let Some(file) = text.strip_prefix("@file(") {
-        // The separator may stand in the path.
+        // The separator may occur in the path.
         let end = format!("){separator}");
         let (path, rest) = file.split_once(&end).ok_or_else(|| format!("no {end} after the {name}"))?;
         let content = read(path).map_err(|error| format!("{path}: {error}"))?;
@@ -74,15 +74,15 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// What became of the replacements, for people.
+/// The outcome of the replacements, for notes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Success {
     has_matched: bool,
-    /// An enumeration or bit mask knows the search, but not the replacement.
+    /// An enumeration or bit mask contains the search, but not the replacement.
     has_failed: bool,
 }
 
-/// Most values of an enumeration that one name may have. Programs' names have one, or a few in another sign.
+/// Most values of an enumeration that one name may have. Real names have one, or a few that differ in sign.
 const SEARCHED_MAX: usize = 4096;
 
 /// New values for an enumeration, by value.
@@ -94,14 +94,14 @@ struct EnumEdit {
     steps: Vec<(usize, Success)>,
 }
 
-/// What happens to one flag: its bits, and those in their place unless they are unknown.
+/// What happens to one flag: its bits, and their replacement unless it is unknown.
 struct MaskEdit {
     at: usize,
     bits: u64,
     becomes: Option<u64>,
 }
 
-/// The replacements as they apply to values. Each applies to what the ones before it left.
+/// The replacements as applied to values. Each applies to the result of those before it.
 pub(super) struct Values<'a> {
     replacements: &'a [Replacement],
     success: Vec<Success>,
@@ -126,13 +126,13 @@ impl<'a> Values<'a> {
         self.replacements.is_empty()
     }
 
-    /// True when a string of so many bytes may be replaced.
+    /// True when a string of this many bytes may be replaced.
     pub(super) fn has_text_of(&self, length: u64) -> bool {
         self.replacements.iter().any(|one| one.search.len() as u64 == length)
     }
 
-    /// The string in place of one. What stands behind a NUL counts only where the search has it too: the dump does
-    /// not show it.
+    /// The replacement of a string. What follows a NUL counts only if the search contains one too: the dump does not
+    /// show it.
     pub(super) fn text(&mut self, text: &[u8]) -> Option<&'a [u8]> {
         let mut new: Option<&'a [u8]> = None;
         for (one, success) in self.replacements.iter().zip(&mut self.success) {
@@ -145,7 +145,7 @@ impl<'a> Values<'a> {
         new.filter(|new| *new != text)
     }
 
-    /// The pointer in place of one.
+    /// The replacement of a pointer.
     pub(super) fn pointer(&mut self, pointer: u64) -> Option<u64> {
         if !self.has_pointers {
             return None;
@@ -162,7 +162,7 @@ impl<'a> Values<'a> {
         (new != pointer).then_some(new)
     }
 
-    /// The value in place of one of the enumeration in a slot, from version 3 on.
+    /// The replacement of a value of the enumeration in a slot, from version 3 on.
     pub(super) fn enumeration(&mut self, slot: u32, definition: &[u8], value: Signed) -> Option<Signed> {
         let replacements = self.replacements;
         let edits = self.enums.entry(slot).or_insert_with(|| enum_edits(definition, replacements));
@@ -176,7 +176,7 @@ impl<'a> Values<'a> {
         (edit.becomes.value() != value.value()).then_some(edit.becomes)
     }
 
-    /// The name in place of one: enumerations before version 3. `is_known` says whether some enumeration has it.
+    /// The replacement of a name: enumerations before version 3. `is_known` returns whether some enumeration has it.
     pub(super) fn name(&mut self, name: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<&'a [u8]> {
         let mut new: Option<&'a [u8]> = None;
         for (one, success) in self.replacements.iter().zip(&mut self.success) {
@@ -192,12 +192,12 @@ impl<'a> Values<'a> {
         new.filter(|new| *new != name)
     }
 
-    /// True when a name may take the place of another.
+    /// True when a name may replace another.
     pub(super) fn may_become(&self, name: &[u8]) -> bool {
         self.replacements.iter().any(|one| one.replace == name)
     }
 
-    /// The value in place of one of the bit mask in a slot.
+    /// The replacement of a value of the bit mask in a slot.
     pub(super) fn bitmask(&mut self, slot: u32, definition: &[u8], value: u64) -> Option<u64> {
         let replacements = self.replacements;
         let edits = self.masks.entry(slot).or_insert_with(|| mask_edits(definition, replacements));
@@ -216,7 +216,7 @@ impl<'a> Values<'a> {
         (new != value).then_some(new)
     }
 
-    /// What the user should know of replacements that did nothing.
+    /// Notes about replacements that had no effect.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for (one, success) in self.replacements.iter().zip(&self.success) {
@@ -247,7 +247,7 @@ fn enum_names(definition: &[u8]) -> impl Iterator<Item = (&[u8], Signed)> {
 
 fn enum_edits(definition: &[u8], replacements: &[Replacement]) -> EnumEdits {
     let mut becomes: Vec<Option<Signed>> = vec![None; replacements.len()];
-    // The first name of a value is the one that is shown, and that counts.
+    // The first name of a value is the one that is shown, so it is the one that counts.
     let mut shown: HashMap<i128, Option<&[u8]>> = HashMap::new();
     let mut searched: Vec<Signed> = Vec::new();
     for (name, value) in enum_names(definition) {

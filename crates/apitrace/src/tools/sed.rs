@@ -1,10 +1,10 @@
-//! Values replaced in a trace of which nothing else changes.
+//! Replaces values in a trace and changes nothing else.
 //!
-//! What is replaced is what `apitrace sed` of apitrace 11.1 replaces: whole strings, the names that enumerations show,
-//! flags of bit masks, and pointers, in arguments and return values, at any depth; of a value with a human and a machine side
-//! only the human one. Definitions are not touched: an enumeration or bit mask gets another value of its own, so
-//! names that it does not know cannot take the place of its. Before version 3, where each value of an enumeration
-//! has a definition to itself, the value of another that was defined before takes its place.
+//! It replaces what `apitrace sed` of apitrace 11.1 replaces: entire strings, the names that enumerations show, flags
+//! of bit masks, and pointers, in arguments and return values, at any depth; of a value with a human and a machine side
+//! only the human one. Definitions are not changed: an enumeration or bit mask gets another of its own values, so names
+//! that it does not define cannot be used. Before version 3, where each value of an enumeration has its own definition,
+//! it is replaced by a value that was defined before.
 //!
 //! Events without such a value are copied, and in the others only the bytes of the value differ.
 
@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use anytrace_core::{Error, Outcome, Sink, Target, text};
 
 use crate::container::Container;
+use crate::container_writer::ContainerWriter;
 use crate::jsonl::encode_header;
 use crate::reader::{Context, Reader, Visitor};
 use crate::record::{
@@ -23,20 +24,19 @@ use crate::signatures::Signatures;
 use crate::tools::callset::CallSet;
 use crate::tools::carry::{Carrier, members};
 use crate::tools::flags::FunctionFlags;
-use crate::tools::flow::{Flow, State, head_length};
+use crate::tools::flow::{EventState, Flow, head_length};
 use crate::tools::levels::Levels;
 pub use crate::tools::replace::Replacement;
 use crate::tools::replace::Values;
 use crate::tools::waiting::Fate;
 use crate::tools::wire::{Detail, Value, Wire};
-use crate::wrap::Wrapper;
 
 /// Options of [`sed`].
 #[derive(Debug, Clone, Default)]
 pub struct SedOptions {
-    /// What to replace; each applies to what the ones before it left.
+    /// What to replace; each applies to the result of those before it.
     pub replacements: Vec<Replacement>,
-    /// Properties to set, or to take away.
+    /// Properties to set, or to remove.
     pub properties: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Replace in calls of this set only.
     pub calls: CallSet,
@@ -46,10 +46,10 @@ pub struct SedOptions {
     pub level: Option<i32>,
 }
 
-/// Writes a trace with other values. What is damaged goes to the sink.
+/// Writes a trace with values replaced. Damage is reported to the sink.
 ///
 /// # Errors
-/// Options that make no sense, properties in a version that cannot have them, I/O, limits, and what the sink returns.
+/// Invalid options, properties in a version that cannot have them, I/O, limits, and what the sink returns.
 pub fn sed(
     mut reader: Reader,
     options: &SedOptions,
@@ -57,14 +57,14 @@ pub fn sed(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     let container = options.container.unwrap_or_else(|| reader.container());
-    let wrapper = Wrapper::new(out, container, options.level)?;
+    let writer = ContainerWriter::new(out, container, options.level)?;
     let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
     let mut editor = Editor {
         options,
         values: Values::new(&options.replacements),
         has_threads: false,
         functions: FunctionFlags::default(),
-        flow: Flow::new(Carrier::new(wrapper), event_bytes_max),
+        flow: Flow::new(Carrier::new(writer), event_bytes_max),
         is_edited: false,
         levels: Levels::default(),
         text: None,
@@ -93,7 +93,7 @@ struct Editor<'a> {
     levels: Levels,
     /// The pieces of a long string, its head first, and where that ends.
     text: Option<(Vec<u8>, usize)>,
-    /// Before version 3: ids and slots of names that may take the place of others.
+    /// Before version 3: ids and slots of names that may replace others.
     names: HashMap<Vec<u8>, (u64, u32)>,
     scratch: Vec<u8>,
 }
@@ -108,14 +108,14 @@ impl Editor<'_> {
 
     fn begin(&mut self, event: &Event, head: usize) {
         let state = match event.kind {
-            EventKind::Enter => State::Enter(Fate::Kept, self.functions.of(event.function)),
+            EventKind::Enter => EventState::Enter(Fate::Kept, self.functions.of(event.function)),
             EventKind::Leave => self.flow.leave_state(event, head, |_| true),
         };
         self.flow.begin(event, state);
         self.text = None;
     }
 
-    /// Replaces values in a plain event; false when there are none. The event is in the scratch then.
+    /// Replaces values in a plain event, leaving it in the scratch buffer. Returns false if nothing was replaced.
     fn edit_plain(&mut self, bytes: &[u8], signatures: &Signatures) -> bool {
         let mut wire = Wire::new(bytes, true);
         let is_enter = wire.byte() == 0;
@@ -135,9 +135,9 @@ impl Editor<'_> {
                 let start = bytes.len() - wire.rest().len();
                 let value = wire.value();
                 let end = bytes.len() - wire.rest().len();
-                let whole = bytes.get(start..end).unwrap_or_default();
+                let old = bytes.get(start..end).unwrap_or_default();
                 if !self.levels.is_machine()
-                    && let Some(new) = self.new_value(value, whole, signatures)
+                    && let Some(new) = self.new_value(value, old, signatures)
                 {
                     self.scratch.extend_from_slice(bytes.get(from..start).unwrap_or_default());
                     self.scratch.extend_from_slice(&new);
@@ -160,16 +160,16 @@ impl Editor<'_> {
         from > 0
     }
 
-    /// The bytes in place of those of a value that is wholly there, in version 3 or later.
-    fn new_value(&mut self, value: Value<'_>, whole: &[u8], signatures: &Signatures) -> Option<Vec<u8>> {
+    /// The replacement bytes of a complete value, in version 3 or later.
+    fn new_value(&mut self, value: Value<'_>, old: &[u8], signatures: &Signatures) -> Option<Vec<u8>> {
         let row = |space, id| {
             let slot = signatures.table(space).slot(id)?;
             signatures.get(space, slot).filter(|row| row.is_at_hand()).map(|row| (slot, row))
         };
         // The type and the id stay as they are.
         let head = || {
-            let numbers = whole.iter().skip(1).take_while(|byte| **byte >= 0x80).count();
-            whole.get(..numbers + 2).unwrap_or_default().to_vec()
+            let numbers = old.iter().skip(1).take_while(|byte| **byte >= 0x80).count();
+            old.get(..numbers + 2).unwrap_or_default().to_vec()
         };
         match value {
             Value::Text(text) => self.values.text(text).map(text_value),
@@ -192,7 +192,7 @@ impl Editor<'_> {
         }
     }
 
-    /// The bytes in place of those of a token, if they change.
+    /// The replacement bytes of a token, if they change.
     fn new_token(&mut self, token: &Token<'_>, context: &Context<'_>) -> Option<Vec<u8>> {
         let head = |signature: &SignatureRef<'_>| {
             let end = signature.id_end + signature.definition.map_or(0, <[u8]>::len);
@@ -220,7 +220,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Another enumeration in place of one, before version 3.
+    /// The replacement of an enumeration, before version 3.
     fn new_enum(&mut self, signature: &SignatureRef<'_>, context: &Context<'_>) -> Option<(u64, u32)> {
         let row = context.signatures.get(Space::Enum, signature.slot).filter(|row| row.is_at_hand())?;
         let names = &self.names;
@@ -228,7 +228,7 @@ impl Editor<'_> {
         self.names.get(new).copied()
     }
 
-    /// Remembers an enumeration before version 3 whose name may take the place of another.
+    /// Remembers an enumeration before version 3 whose name may replace another.
     fn learn_enum(&mut self, signature: &SignatureRef<'_>, signatures: &Signatures) {
         let Some(row) = signatures.get(Space::Enum, signature.slot).filter(|row| row.is_at_hand()) else { return };
         if self.values.may_become(row.name()) {
@@ -240,7 +240,7 @@ impl Editor<'_> {
         self.flow.push((token, bytes), context.event, context.signatures, |_| true)
     }
 
-    /// Adds a token of a value, or what takes its place.
+    /// Adds a token of a value, or its replacement.
     fn value(&mut self, token: &Token<'_>, context: &Context<'_>) -> Result<(), Error> {
         let is_free = !self.levels.is_machine();
         if let Token::Enum(signature, None) = token
@@ -253,7 +253,7 @@ impl Editor<'_> {
             return self.push(&Token::Enum(other, None), &bytes, context);
         }
         match token {
-            // Long strings come in pieces: those that may be looked for are put together first.
+            // Long strings come in pieces: those that may match are assembled first.
             Token::BytesStart(BytesKind::Text, length) if is_free && self.values.has_text_of(*length) => {
                 self.text = Some((context.bytes.to_vec(), context.bytes.len()));
                 return Ok(());
@@ -296,7 +296,7 @@ fn pointer_value(pointer: u64) -> Vec<u8> {
 fn edit_header(header: &Header, properties: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<Vec<u8>, Error> {
     let mut new = header.clone();
     for (name, value) in properties {
-        // Of equal names the last counts.
+        // Of equal names the last one applies.
         let last = new.properties.iter().rposition(|(known, _)| known == name);
         match (value, last.and_then(|at| new.properties.get_mut(at))) {
             (Some(value), Some(place)) => place.1.clone_from(value),
@@ -314,13 +314,13 @@ fn edit_header(header: &Header, properties: &[(Vec<u8>, Option<Vec<u8>>)]) -> Re
             header.version
         )));
     }
-    // From version 4 on events look the same in version 6.
+    // From version 4 on, events are encoded as in version 6.
     new.version = new.version.max(VERSION_PROPERTIES);
     Ok(encode_header(&new))
 }
 
 impl Visitor for Editor<'_> {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         true
     }
 
@@ -329,7 +329,13 @@ impl Visitor for Editor<'_> {
         self.flow.waiting.raw(&edit_header(header, &self.options.properties)?)
     }
 
-    fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(
+        &mut self,
+        event: &Event,
+        bytes: &[u8],
+        signatures: &Signatures,
+        _: &mut dyn Sink,
+    ) -> Result<u64, Error> {
         self.begin(event, head_length(bytes));
         if self.is_selected(event) && self.edit_plain(bytes, signatures) {
             self.flow.set_plain(&self.scratch, self.has_threads, signatures);
@@ -353,7 +359,7 @@ impl Visitor for Editor<'_> {
             Token::Enum(signature, None) => self.learn_enum(signature, context.signatures),
             _ => {}
         }
-        if self.flow.state == State::Dropped {
+        if self.flow.state == EventState::Dropped {
             return Ok(());
         }
         if !self.is_edited {

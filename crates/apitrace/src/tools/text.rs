@@ -1,6 +1,6 @@
-//! Strings of a trace in quotes, as the format's own tool escapes them, and as C reads them back.
+//! Quoted strings, escaped as by the format's own tool, or so that C can read them back.
 
-/// How bytes that are no printable ASCII are written.
+/// How bytes that are not printable ASCII are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Escape {
     /// As apitrace 11.1 writes them: carriage returns are dropped and octal numbers are wrong, so that the text
@@ -61,7 +61,7 @@ fn push_char(out: &mut Vec<u8>, char: u32, quoting: Quoting) {
         (Escape::C, 9) => out.extend_from_slice(b"\\t"),
         (Escape::C, 13) => out.extend_from_slice(b"\\r"),
         (Escape::Peer, _) => {
-            // The middle digit stands for both upper ones, and where it is zero for none.
+            // The peer prints the middle digit for both upper ones, and neither if it is zero.
             let (high, low) = ((char >> 3 & 7) as u8, (char & 7) as u8);
             out.push(b'\\');
             if high != 0 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn c_reads_back_what_is_written_for_it() {
+    fn c_reads_back_the_escaped_text() {
         assert_eq!(shown(b"\x01\x7f\xc3\xa9\0z\t\r\n", Escape::C), "\\001\\177\\303\\251\\000z\\t\\r\\n");
         let mut out = Vec::new();
         for char in [0x41, 0xe9, 0x20ac, 0x1_f980] {

@@ -1,4 +1,4 @@
-//! A part of a trace, in which every event kept is as it was.
+//! Extracts a part of a trace, in which every kept event is unchanged.
 //!
 //! Calls are selected as apitrace 11.1 selects them: by number and kind, by the frame in which they are *left*, and by
 //! thread. What is selected is written event by event: bytes, order of enters and leaves, backtraces, details and
@@ -6,22 +6,22 @@
 //! that needs them.
 //!
 //! Frames are counted as calls that end one are left. So whether a call belongs to a frame is known only when it is
-//! left; until then what follows it waits in memory. At most 24 MiB wait: beyond that the oldest calls are taken to
-//! belong to the frame that is running, and a note says how many.
+//! left; until then, what follows it is buffered. The buffer is limited to 24 MiB. Beyond that, the oldest calls are
+//! assigned to the current frame, and a note gives their number.
 
 use anytrace_core::{Error, Outcome, Sink, Target};
 
 use crate::container::Container;
+use crate::container_writer::ContainerWriter;
 use crate::reader::{Before, Context, Reader, Totals, Visitor};
 use crate::record::{Event, EventKind, Header, Space, Token, VERSION_THREADS};
 use crate::signatures::Signatures;
 use crate::tools::callset::CallSet;
 use crate::tools::carry::Carrier;
 use crate::tools::flags::{CallFlags, FunctionFlags};
-use crate::tools::flow::{Flow, State, head_length};
+use crate::tools::flow::{EventState, Flow, head_length};
 use crate::tools::index::Wanted;
 use crate::tools::waiting::{Fate, Waiting};
-use crate::wrap::Wrapper;
 
 /// Options of [`trim`]. Without sets and threads all calls are kept.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,7 @@ pub struct TrimOptions {
 }
 
 impl TrimOptions {
-    /// What of a trace must be read.
+    /// What must be read of a trace.
     pub fn wanted(&self) -> Wanted {
         let first = |set: &CallSet| set.first().unwrap_or(0);
         let (first_call, first_frame) = (self.calls.as_ref().map(first), self.frames.as_ref().map(first));
@@ -47,8 +47,8 @@ impl TrimOptions {
     }
 }
 
-/// Writes the calls that are selected; stops reading when the last of them has been left. What is damaged goes to the
-/// sink. The number of records read counts those that were looked at.
+/// Writes the calls that are selected; stops reading when the last of them has been left. Damage is reported to the
+/// sink. The number of records read counts those that were examined.
 ///
 /// ```
 /// use anytrace_apitrace::Reader;
@@ -75,13 +75,13 @@ pub fn trim(
     sink: &mut dyn Sink,
 ) -> Result<Outcome, Error> {
     let container = options.container.unwrap_or_else(|| reader.container());
-    let wrapper = Wrapper::new(out, container, options.level)?;
+    let writer = ContainerWriter::new(out, container, options.level)?;
     let event_bytes_max = usize::try_from(reader.limits.record_bytes_max).unwrap_or(usize::MAX);
-    let mut trimmer = Trimmer::new(options, Carrier::new(wrapper), event_bytes_max);
+    let mut trimmer = Trimmer::new(options, Carrier::new(writer), event_bytes_max);
     let totals = reader.read(&mut trimmer, sink)?;
     let is_seekable = match options.container {
         Some(container) => container == Container::ZstdSeekable,
-        // Where reading ended early the end of the file was not seen; the format's own writer makes the table.
+        // If reading ended early, the end of the file was not seen. The format's own writer makes the table.
         None => reader.stream.is_seekable() || container == Container::Zstd && trimmer.is_done(),
     };
     trimmer.finish(&totals, reader.signatures(), is_seekable)
@@ -126,7 +126,7 @@ impl<'a> Trimmer<'a> {
         }
     }
 
-    /// What is known of a call that may be left in a later frame.
+    /// What is known about a call that may be left in a later frame.
     fn fate(&self, call: u64, thread: u64, flags: CallFlags) -> Fate {
         let Some(frames) = &self.options.frames else {
             return if self.is_wanted(call, thread, flags) { Fate::Kept } else { Fate::Dropped };
@@ -139,10 +139,10 @@ impl<'a> Trimmer<'a> {
         if is_of_thread && self.frame <= frames.last() { Fate::Open } else { Fate::Dropped }
     }
 
-    fn enter_state(&self, event: &Event, flags: CallFlags) -> State {
+    fn enter_state(&self, event: &Event, flags: CallFlags) -> EventState {
         match self.fate(event.call, event.thread, flags) {
-            Fate::Dropped => State::Dropped,
-            fate => State::Enter(fate, flags),
+            Fate::Dropped => EventState::Dropped,
+            fate => EventState::Enter(fate, flags),
         }
     }
 
@@ -175,7 +175,7 @@ fn kept_in<'f>(options: &'f TrimOptions, frame: u64) -> impl Fn(CallFlags) -> bo
 }
 
 impl Visitor for Trimmer<'_> {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         true
     }
 
@@ -214,7 +214,7 @@ impl Visitor for Trimmer<'_> {
     }
 
     #[inline]
-    fn whole_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
+    fn plain_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
         let flags = self.functions.of(enter.function);
         self.is_chosen = self.is_wanted(enter.call, enter.thread, flags);
         if !self.is_chosen {
@@ -224,17 +224,23 @@ impl Visitor for Trimmer<'_> {
         Ok(!self.is_chosen)
     }
 
-    fn whole(&mut self, event: &Event, bytes: &[u8], signatures: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(
+        &mut self,
+        event: &Event,
+        bytes: &[u8],
+        signatures: &Signatures,
+        _: &mut dyn Sink,
+    ) -> Result<u64, Error> {
         let flags = self.functions.of(event.function);
         let kept = kept_in(self.options, self.frame);
         let is_chosen = std::mem::take(&mut self.is_chosen);
         let state = match event.kind {
             EventKind::Leave => self.flow.leave_state(event, head_length(bytes), kept),
-            EventKind::Enter if is_chosen => State::Enter(Fate::Kept, flags),
+            EventKind::Enter if is_chosen => EventState::Enter(Fate::Kept, flags),
             EventKind::Enter => self.enter_state(event, flags),
         };
         self.flow.begin(event, state);
-        if state != State::Dropped {
+        if state != EventState::Dropped {
             self.flow.set_plain(bytes, self.has_threads, signatures);
         }
         let mark = self.flow.end(event, signatures, kept)?;
@@ -248,7 +254,7 @@ impl Visitor for Trimmer<'_> {
         let event = context.event;
         let kept = kept_in(self.options, self.frame);
         match token {
-            Token::Enter { .. } => self.flow.begin(event, State::Head),
+            Token::Enter { .. } => self.flow.begin(event, EventState::Head),
             Token::Leave { .. } => {
                 let state = self.flow.leave_state(event, context.bytes.len(), kept);
                 self.flow.begin(event, state);
@@ -259,7 +265,7 @@ impl Visitor for Trimmer<'_> {
             }
             _ => {}
         }
-        if self.flow.state == State::Dropped {
+        if self.flow.state == EventState::Dropped {
             return Ok(());
         }
         self.flow.push((token, context.bytes), event, context.signatures, kept)

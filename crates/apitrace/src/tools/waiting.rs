@@ -1,4 +1,4 @@
-//! Events that are to be written in their order, while it is not yet known of some whether they are kept.
+//! Buffers events that must be written in order, while for some it is not yet known whether they are kept.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,9 +9,9 @@ use crate::signatures::Signatures;
 use crate::tools::carry::{Carrier, Piece};
 use crate::tools::flags::CallFlags;
 
-/// Most memory for events that wait, and most of them.
-const HELD_BYTES_MAX: usize = 24 << 20;
-const HELD_MAX: usize = 1 << 16;
+/// Most memory for waiting events, and most of them.
+const WAITING_BYTES_MAX: usize = 24 << 20;
+const WAITING_MAX: usize = 1 << 16;
 
 /// Most calls whose numbers are kept here; the reader forgets as many.
 const LATE_MAX: usize = 1 << 18;
@@ -25,7 +25,7 @@ pub(crate) enum Fate {
     Open,
 }
 
-/// What is known of a call that waited.
+/// What is known about a call that waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Late {
     /// Not decided; its place, counted from the first item ever.
@@ -49,13 +49,13 @@ enum What {
         number: Option<u64>,
         head: usize,
     },
-    /// A leave without an enter, and how many calls of the source stand before it.
+    /// A leave without an enter, and how many calls of the source precede it.
     Stray {
         calls: u64,
     },
 }
 
-/// What the user should know, counted.
+/// Counts of events that the user should know about.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) leaves_of_lost: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Waiting<'a> {
     queue: VecDeque<(What, Piece)>,
     /// Items that left the queue.
     gone: u64,
-    held_bytes: usize,
+    waiting_bytes: usize,
     spare: Vec<Piece>,
     late: BTreeMap<u64, Late>,
     /// Number of the next call written.
@@ -83,8 +83,8 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// Marks of calls that are dropped, and of those whose fate or number is to be looked up. All others are two more
-    /// than the call's number.
+    /// The mark of dropped calls, then that of calls whose fate or number must be looked up. All other marks are the
+    /// call's number plus two.
     pub(crate) const DROPPED: u64 = 0;
     pub(crate) const MARK: u64 = 1;
 
@@ -93,7 +93,7 @@ impl<'a> Waiting<'a> {
             carrier,
             queue: VecDeque::new(),
             gone: 0,
-            held_bytes: 0,
+            waiting_bytes: 0,
             spare: Vec::new(),
             late: BTreeMap::new(),
             next: 0,
@@ -213,7 +213,7 @@ impl<'a> Waiting<'a> {
         Some(number)
     }
 
-    /// Takes a leave without an enter, behind so many calls of the source.
+    /// Takes a leave without an enter, after this many calls of the source.
     pub(crate) fn stray(&mut self, calls: u64, piece: &mut Piece) {
         self.push(What::Stray { calls }, piece);
     }
@@ -221,11 +221,11 @@ impl<'a> Waiting<'a> {
     fn push(&mut self, what: What, piece: &mut Piece) {
         let empty = self.spare.pop().unwrap_or_default();
         let piece = std::mem::replace(piece, empty);
-        self.held_bytes += piece.memory_bytes() + size_of::<(What, Piece)>();
+        self.waiting_bytes += piece.memory_bytes() + size_of::<(What, Piece)>();
         self.queue.push_back((what, piece));
     }
 
-    /// Writes what is decided. `is_wanted` says of a call whether it would be kept if it were left now.
+    /// Writes what is decided. `is_wanted` returns whether a call would be kept if it were left now.
     pub(crate) fn flush(
         &mut self,
         signatures: &Signatures,
@@ -235,7 +235,7 @@ impl<'a> Waiting<'a> {
             return Ok(());
         }
         self.write_decided(signatures)?;
-        if self.held_bytes > HELD_BYTES_MAX || self.queue.len() > HELD_MAX {
+        if self.waiting_bytes > WAITING_BYTES_MAX || self.queue.len() > WAITING_MAX {
             let guessed = self.decide_all(is_wanted);
             self.tallies.guessed += guessed;
             self.write_decided(signatures)?;
@@ -246,7 +246,7 @@ impl<'a> Waiting<'a> {
         Ok(())
     }
 
-    /// Decides of all calls that are open as if they were left now, and writes them.
+    /// Decides all open calls as if they were left now, and writes them.
     pub(crate) fn force(
         &mut self,
         signatures: &Signatures,
@@ -278,7 +278,7 @@ impl<'a> Waiting<'a> {
             }
             let Some((what, mut piece)) = self.queue.pop_front() else { break };
             self.gone += 1;
-            self.held_bytes = self.held_bytes.saturating_sub(piece.memory_bytes() + size_of::<(What, Piece)>());
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(piece.memory_bytes() + size_of::<(What, Piece)>());
             self.write(what, &piece, signatures)?;
             if self.spare.len() < 64 && piece.bytes.capacity() <= 1 << 14 {
                 piece.clear();
@@ -304,7 +304,7 @@ impl<'a> Waiting<'a> {
                 let Some(number) = number.or(late) else { return Ok(()) };
                 self.write_leave((call, number, head), piece, signatures)
             }
-            // Where calls were left out, a number without an enter might come to name another call.
+            // If calls were omitted, a number without an enter might refer to another call in the output.
             What::Stray { calls } if calls == self.next => {
                 self.records += u64::from(self.carrier.put(piece, None, signatures)?);
                 Ok(())
@@ -316,7 +316,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Writes an enter and returns the call's number; `None` when a definition is lost.
+    /// Writes an enter and returns the call's number; `None` if a definition is lost.
     fn write_enter(&mut self, piece: &Piece, signatures: &Signatures) -> Result<Option<u64>, Error> {
         if !self.carrier.put(piece, None, signatures)? {
             return Ok(None);
@@ -337,7 +337,8 @@ impl<'a> Waiting<'a> {
         Ok(())
     }
 
-    /// Writes the first part of an event too long to be held; nothing may wait. Returns the mark of an enter.
+    /// Writes the first part of an event too long to be buffered. Nothing else may be waiting. Returns the mark of an
+    /// enter.
     pub(crate) fn begin_stream(
         &mut self,
         leave: Option<(u64, u64, usize)>,
@@ -366,8 +367,8 @@ impl<'a> Waiting<'a> {
         if self.carrier.put(piece, None, signatures)? { Ok(()) } else { Err(lost_in_stream()) }
     }
 
-    /// Ends such an event that is damaged: with zeros.
-    pub(crate) fn fill(&mut self, mut zeros: u64) -> Result<(), Error> {
+    /// Ends such an event, if it is damaged, with zeros.
+    pub(crate) fn fill_with_zeros(&mut self, mut zeros: u64) -> Result<(), Error> {
         while zeros > 0 {
             let step = zeros.min(1 << 16);
             self.carrier.raw(&vec![0; usize::try_from(step).unwrap_or(0)])?;
@@ -377,7 +378,7 @@ impl<'a> Waiting<'a> {
         Ok(())
     }
 
-    /// Ends the container; returns how many events were written and what to say.
+    /// Ends the container; returns how many events were written and the notes for the user.
     pub(crate) fn close(self, totals: &Totals, is_seekable: bool) -> Result<(u64, Vec<String>), Error> {
         let notes = self.notes(totals);
         self.carrier.finish(is_seekable)?;

@@ -1,5 +1,5 @@
-//! Walks through a call's arguments in the order of its signature, and through their values, for outputs that have a
-//! place for each.
+//! Visits a call's arguments in the order of its signature, and their values, for outputs with a slot for each
+//! argument.
 
 use anytrace_core::Error;
 
@@ -9,9 +9,9 @@ use crate::tools::flags::CallFlags;
 use crate::tools::idle::{is_idle, may_be_idle};
 use crate::tools::labels::{LabelCache, Labelling, Labels};
 use crate::tools::wire::{Detail, Value, Wire};
-use crate::tools::workers::{Drain, TEXT_BYTES_MAX};
+use crate::tools::workers::{Flush, TEXT_BYTES_MAX};
 
-/// What is written of a pair of values, one for people and one for machines.
+/// Which values of a human and machine pair are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pair {
     Human,
@@ -19,23 +19,23 @@ pub(crate) enum Pair {
     Both,
 }
 
-/// What holds other values.
+/// A compound value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Level {
-    /// An array, and how many values are to come.
+    /// An array, and how many values follow.
     Array { left: u64 },
     /// A structure and its next member.
     Struct { id: u64, next: u64 },
-    /// A pair; how many of its values were met.
+    /// A pair; how many of its values were written.
     Pair { met: u8 },
 }
 
-/// What is known of a call besides its arguments.
+/// What is known about a call besides its arguments.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rest<'a> {
     /// Flags of its function and its own.
     pub(crate) flags: CallFlags,
-    /// The flags as they stand on the wire.
+    /// The flags on the wire.
     pub(crate) wire_flags: Option<u64>,
     /// Its return value.
     pub(crate) returned: Option<Wire<'a>>,
@@ -50,22 +50,22 @@ pub(crate) trait CallWriter {
     /// Which values of pairs are written.
     fn pair(&self) -> Pair;
 
-    /// What stands before names and arguments.
+    /// The texts before names and arguments.
     fn labelling(&self) -> &Self::Names;
 
-    /// What stands before the function's name.
+    /// Writes what precedes the function's name.
     fn head(&mut self, out: &mut Vec<u8>, call: &Call<'_>);
 
-    /// What stands for a function whose definition was lost.
+    /// Writes a placeholder for a function whose definition was lost.
     fn nameless(&self, out: &mut Vec<u8>);
 
-    /// What stands for an argument's value that is not there.
+    /// Writes a placeholder for an argument's missing value.
     fn missing(&self, out: &mut Vec<u8>);
 
-    /// What stands behind an argument's value.
+    /// Writes what follows an argument's value.
     fn after_argument(&self, out: &mut Vec<u8>);
 
-    /// A value that holds no others.
+    /// Writes a simple value.
     fn leaf(
         &self,
         out: &mut Vec<u8>,
@@ -74,19 +74,19 @@ pub(crate) trait CallWriter {
         flow: &mut Flow<'_>,
     ) -> Result<(), Error>;
 
-    /// A value that holds others begins.
+    /// A compound value begins.
     fn open(&self, out: &mut Vec<u8>, level: Level, dictionary: &Dictionary);
 
-    /// One of those it holds comes; `at` counts them.
+    /// One of its elements follows; `at` counts them.
     fn before(&self, out: &mut Vec<u8>, level: Level, at: u64, dictionary: &Dictionary);
 
-    /// It is written.
+    /// An element was written.
     fn after(&self, out: &mut Vec<u8>, level: Level);
 
-    /// A value that holds others ends.
+    /// A compound value ends.
     fn close(&self, out: &mut Vec<u8>, level: Level, dictionary: &Dictionary);
 
-    /// What stands behind the arguments.
+    /// Writes what follows the arguments.
     fn tail(
         &mut self,
         out: &mut Vec<u8>,
@@ -98,25 +98,25 @@ pub(crate) trait CallWriter {
     ) -> Result<(), Error>;
 }
 
-/// Where text goes that grows too long.
+/// How text that grows too long is flushed.
 pub(crate) struct Flow<'a> {
-    drain: Drain<'a>,
-    /// Nothing of the text will be taken back.
-    may_drain: bool,
+    flush: Flush<'a>,
+    /// None of the text will be taken back.
+    may_flush: bool,
     /// The text grew too long to be taken back.
     is_long: bool,
 }
 
 impl Flow<'_> {
-    /// Makes room for more text; false when the call must be begun anew for that.
+    /// Makes room for more text. Returns false if the call must be restarted for that.
     #[inline]
     pub(crate) fn make_room(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         if out.len() > TEXT_BYTES_MAX {
-            if !self.may_drain {
+            if !self.may_flush {
                 self.is_long = true;
                 return Ok(false);
             }
-            (self.drain)(out)?;
+            (self.flush)(out)?;
         }
         Ok(true)
     }
@@ -130,14 +130,14 @@ pub(crate) struct Walk {
     levels: Levels,
 }
 
-/// Index of an argument, where in its event the value stands, and whether that is the leave.
+/// Index of an argument, where in its event the value is, and whether that event is the leave.
 type Place = (u64, usize, bool);
 
-/// What is open around the value to come, and how many values of each were met.
+/// What is open around the next value, and how many values of each were written.
 #[derive(Debug, Default)]
 pub(crate) struct Levels(Vec<(Level, u64)>);
 
-/// A call and what is known of it.
+/// A call and what is known about it.
 struct Known<'k, 'c> {
     call: &'k Call<'c>,
     function: &'k Named,
@@ -146,7 +146,7 @@ struct Known<'k, 'c> {
 }
 
 impl Known<'_, '_> {
-    /// What stands before an argument's value.
+    /// Writes what precedes an argument's value.
     #[inline]
     fn label<W: CallWriter>(&self, writer: &W, out: &mut Vec<u8>, index: u64) {
         match self.labels.argument(index) {
@@ -165,9 +165,9 @@ impl Walk {
         out: &mut Vec<u8>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-        drain: Drain<'_>,
+        flush: Flush<'_>,
     ) -> Result<(), Error> {
-        let mut flow = Flow { drain, may_drain: false, is_long: false };
+        let mut flow = Flow { flush, may_flush: false, is_long: false };
         let Self { labels, arguments, levels } = self;
         writer.head(out, call);
         let (nameless, unlabelled) = (Named::default(), Labels::default());
@@ -187,18 +187,18 @@ impl Walk {
             Some(rest) => rest,
             None => {
                 out.truncate(start);
-                flow.may_drain = true;
+                flow.may_flush = true;
                 known.in_any_order(writer, out, arguments, levels, &mut flow)?
             }
         };
-        flow.may_drain = true;
+        flow.may_flush = true;
         rest.flags = known.flags(rest.wire_flags);
         writer.tail(out, call, rest, levels, dictionary, &mut flow)
     }
 }
 
 impl<'c> Known<'_, 'c> {
-    /// Writes arguments that come in order, as nearly all do; `None` when they do not.
+    /// Writes arguments that come in order, as nearly all do; returns `None` if they do not.
     #[inline]
     fn in_order<W: CallWriter>(
         &self,
@@ -233,7 +233,7 @@ impl<'c> Known<'_, 'c> {
         Ok(Some(rest))
     }
 
-    /// Writes arguments that stand in any order: the last of each index counts.
+    /// Writes arguments in any order: the last one of each index counts.
     #[cold]
     fn in_any_order<W: CallWriter>(
         &self,
@@ -265,7 +265,7 @@ impl<'c> Known<'_, 'c> {
             if arguments.get(place + 1).is_some_and(|next| next.0 == *index) {
                 continue;
             }
-            // Indexes beyond the signature are a breach: nothing stands for those between.
+            // Indexes beyond the signature break a rule: nothing is written for those in between.
             self.missing(writer, out, expected..(*index).min(self.function.count()), flow)?;
             expected = index.saturating_add(1);
             self.label(writer, out, *index);
@@ -294,7 +294,7 @@ impl<'c> Known<'_, 'c> {
         Ok(())
     }
 
-    /// All flags of the call, as the format's own tools give them.
+    /// All flags of the call, as computed by the format's own tools.
     #[inline]
     fn flags(&self, wire_flags: Option<u64>) -> CallFlags {
         let mut flags = self.function.flags;
@@ -304,7 +304,7 @@ impl<'c> Known<'_, 'c> {
         if self.call.is_incomplete {
             flags = flags.with(CallFlags::INCOMPLETE);
         }
-        // The function has this flag, so that the name is looked at only where it may be the one.
+        // `glGetError` has this flag, so the name is compared only for functions that have it.
         if flags.has(CallFlags::NO_SIDE_EFFECTS)
             && may_be_idle(self.function)
             && is_idle(self.call, self.dictionary.has_enum_values(), self.dictionary)
@@ -316,7 +316,7 @@ impl<'c> Known<'_, 'c> {
 }
 
 impl Levels {
-    /// Writes a value and all it holds.
+    /// Writes a value and everything nested in it.
     #[inline]
     pub(crate) fn value<W: CallWriter>(
         &mut self,
@@ -332,7 +332,7 @@ impl Levels {
         }
     }
 
-    /// Writes what holds other values, without recursion: programs may nest as deep as they like.
+    /// Writes a compound value, without recursion: nesting has no limit.
     fn nested<W: CallWriter>(
         &mut self,
         writer: &W,
@@ -358,7 +358,7 @@ impl Levels {
                 Level::Struct { id, next } => *next >= dictionary.members(*id),
                 Level::Pair { met } => *met == 2,
             };
-            // Cut values do not come here; a loop over a hostile count must end all the same.
+            // Cut values do not get here, but a loop over a hostile count must end regardless.
             if is_over || wire.rest().is_empty() {
                 let level = *level;
                 self.0.pop();
@@ -416,7 +416,7 @@ fn level_of(value: Value<'_>) -> Result<Level, Value<'_>> {
     }
 }
 
-/// Takes note of a detail that is no argument.
+/// Records a detail that is not an argument.
 fn note<'c>(rest: &mut Rest<'c>, detail: Detail, wire: &mut Wire<'c>, dictionary: &Dictionary) {
     match detail {
         Detail::Return => {
@@ -433,7 +433,7 @@ fn note<'c>(rest: &mut Rest<'c>, detail: Detail, wire: &mut Wire<'c>, dictionary
             }
         }
         Detail::Flags(number) => {
-            // Fake once is fake for good, as in the format's own tool; the other bits are the last ones.
+            // Once set, the fake bit stays, as in the format's own tool. The other bits are those of the last flags.
             rest.wire_flags = Some(number | rest.wire_flags.unwrap_or(0) & 1);
         }
         Detail::Thread(_) | Detail::Argument(_) | Detail::End => {}

@@ -1,21 +1,22 @@
-//! The values of an assembled call, step by step, straight from its bytes.
+//! Reads the values of an assembled call, step by step, directly from its bytes.
 
 use crate::record::Signed;
 
-/// Type byte of a blob whose content was left out; its length follows. Not of the format: [`super::calls`] writes it.
+/// Type byte of a blob whose content was omitted; its length follows. Not part of the format: [`super::calls`] writes
+/// it.
 pub(crate) const LEFT_OUT: u8 = 0x10;
 
-/// As [`LEFT_OUT`], and behind the length a hash of the content, 8 bytes.
+/// As [`LEFT_OUT`], with a hash of the content, 8 bytes, after the length.
 pub(crate) const LEFT_OUT_HASHED: u8 = 0x11;
 
-/// A step through values. What holds others is followed by them.
+/// A step through values. A compound value is followed by its elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// The null pointer.
     Null,
     /// False or true.
     Bool(bool),
-    /// A number below zero, or minus zero; the magnitude.
+    /// A negative number, or minus zero; the magnitude.
     Negative(u64),
     /// A number.
     Unsigned(u64),
@@ -25,23 +26,23 @@ pub enum Value<'a> {
     Double(f64),
     /// A string; bytes of any encoding.
     Text(&'a [u8]),
-    /// A blob of so many bytes, and its content unless it was left out.
+    /// A blob of this many bytes, and its content unless it was omitted.
     Blob(u64, Option<&'a [u8]>),
     /// An enumeration's id and value. Before version 3 the value is the signature's.
     Enum(u64, Option<Signed>),
     /// A bit mask's id and value.
     Bitmask(u64, u64),
-    /// An array; so many values follow.
+    /// An array; this many values follow.
     Array(u64),
     /// A structure's id; a value for each of its members follows.
     Struct(u64),
-    /// A pointer that stands for itself.
+    /// An opaque pointer.
     Pointer(u64),
     /// A human and a machine value follow.
     Repr,
     /// A wide string: a number for each character.
     Wide(Wire<'a>),
-    /// What no type stands for: only after damage.
+    /// An unknown type; occurs only after damage.
     Unknown,
 }
 
@@ -50,21 +51,21 @@ pub enum Value<'a> {
 pub enum Detail {
     /// No more.
     End,
-    /// The argument of that index; its value follows.
+    /// The argument with this index; its value follows.
     Argument(u64),
     /// The return value follows.
     Return,
-    /// A stack of so many frames follows: their ids.
+    /// A stack of this many frames follows: their ids.
     Backtrace(u64),
-    /// Flags of the call; bit 0: the call is made up by the tracer.
+    /// Flags of the call; bit 0: the call was inserted by the tracer.
     Flags(u64),
     /// The thread detail, before version 4.
     Thread(u64),
 }
 
-/// A place in the bytes of a call's event.
+/// A position in the bytes of a call's event.
 ///
-/// The bytes were parsed before, so nothing here can fail: behind their end all numbers are zero.
+/// The bytes were parsed before, so nothing here can fail. Beyond their end all numbers are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wire<'a> {
     bytes: &'a [u8],
@@ -78,12 +79,12 @@ impl<'a> Wire<'a> {
         Self { bytes, has_enum_values }
     }
 
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The place so many bytes further on, or the end.
+    /// The position this many bytes later, or the end.
     #[inline]
     pub(crate) fn skip_to(&self, bytes: usize) -> Self {
         Self { bytes: self.bytes.get(bytes..).unwrap_or_default(), ..*self }
@@ -132,7 +133,7 @@ impl<'a> Wire<'a> {
         value
     }
 
-    /// So many bytes, or as many as there are.
+    /// This many bytes, or as many as there are.
     #[inline(always)]
     pub fn take(&mut self, length: u64) -> &'a [u8] {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(self.bytes.len());
@@ -183,7 +184,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// The next value, or the start of one that holds others.
+    /// The next value, or the start of a compound one.
     #[inline(always)]
     pub fn value(&mut self) -> Value<'a> {
         match self.byte() {
@@ -231,7 +232,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// The hash of the blob that comes next, where it was left out and its content hashed.
+    /// The hash of the next blob, if its content was omitted and hashed.
     pub(crate) fn blob_hash(&self) -> Option<u64> {
         let mut ahead = *self;
         if ahead.byte() != LEFT_OUT_HASHED {
@@ -241,7 +242,8 @@ impl<'a> Wire<'a> {
         Some(u64::from_le_bytes(ahead.array()))
     }
 
-    /// Passes over 32-bit floats that follow one another, at most so many, and gives them out. Returns how many there were.
+    /// Reads consecutive 32-bit floats, at most this many, and passes each to the callback. Returns how many there
+    /// were.
     #[inline]
     pub(crate) fn floats(&mut self, most: u64, mut each: impl FnMut(f32)) -> u64 {
         let mut count = 0;
@@ -255,9 +257,9 @@ impl<'a> Wire<'a> {
         count
     }
 
-    /// Passes over a value and what it holds. `members` gives the number of members of a structure.
+    /// Skips a value and everything nested in it. `members` returns the number of members of a structure.
     pub fn skip_value(&mut self, members: &dyn Fn(u64) -> u64) {
-        // How many values are to come, by level: a vector, so that no nesting is too deep.
+        // How many values follow, by level: a vector, so that no nesting is too deep.
         let mut levels = Vec::new();
         let mut left = 1_u64;
         loop {
@@ -290,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_walked_in_order_and_skipped_whole() {
+    fn values_are_read_in_order_and_skipped_completely() {
         // An array of a structure of two members and a pair, then a number.
         let bytes = [11, 2, 12, 9, 4, 1, 7, 1, b'x', 14, 0, 11, 0, 4, 0xc8, 1];
         let mut wire = Wire::new(&bytes, true);

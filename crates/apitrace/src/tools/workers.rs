@@ -1,18 +1,19 @@
-//! Text made in this thread or in others, in order.
+//! Formats text in this thread or in others and writes it in order.
 //!
-//! The reading thread gathers calls in batches and hands them to workers that have room; where none has, it makes the
-//! text itself, so that no thread waits for another. Texts are written in the order of the batches, whoever made them.
+//! The reading thread gathers calls in batches and hands them to workers that have room. If none has room, it formats
+//! the batch itself, so that no thread waits for another. Texts are written in the order of the batches, whichever
+//! thread made them.
 //!
 //! # Why this ends
 //!
-//! There is no lock: threads share only definitions, parsed once and never changed, which travel with the batch that is
-//! the first to need them. The only waits are on channels:
+//! There is no lock: threads share only definitions, which are parsed once, never changed, and sent with the first
+//! batch that needs them. The only waits are on channels:
 //!
 //! - The reader never waits to hand a batch out: a worker never has more batches than its channel has room for.
 //! - A worker waits for a batch, which ends when the reader is gone, or to hand a text back, which ends when the reader
-//!   takes it or is gone. It works its batches off in order, so the oldest text that it has is the first to come.
+//!   takes it or is gone. It processes its batches in order, so its oldest text comes first.
 //! - The reader waits for the oldest text only, and takes all of it whatever its size. The worker that makes this text
-//!   waits for nobody else. A worker that panicked closes its channel, which ends the wait.
+//!   waits for no other thread. A worker that panicked closes its channel, which ends the wait.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -24,40 +25,40 @@ use anytrace_core::Error;
 
 use crate::tools::calls::Call;
 use crate::tools::dictionary::{Definition, Dictionary, Known};
-use crate::tools::dump::Press;
+use crate::tools::dump::CallPrinter;
 
-/// Text of one call may grow to this size before it is drained.
+/// Text of one call may grow to this size before it is flushed.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Takes the text made so far and leaves the vector empty.
-pub(crate) type Drain<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>;
+pub(crate) type Flush<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>;
 
-/// Makes the text of calls, one after another.
-pub(crate) trait Scribe: Send {
-    /// Appends the text of a call. Where it grows beyond [`TEXT_BYTES_MAX`] it is drained.
+/// Formats calls, one after another.
+pub(crate) trait Formatter: Send {
+    /// Appends the text of a call. Flushes it where it grows beyond [`TEXT_BYTES_MAX`].
     fn call(
         &mut self,
         out: &mut Vec<u8>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-        drain: Drain<'_>,
+        flush: Flush<'_>,
     ) -> Result<(), Error>;
 }
 
-/// How much is on its way at once.
+/// How much may be in flight at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     /// Bytes of calls that make a batch full.
     batch_bytes: usize,
     /// Calls that make a batch full.
     batch_calls: usize,
-    /// Batches a worker may have, in work and waiting.
+    /// Batches a worker may have, including the one in work.
     batches_each: usize,
-    /// Batches for each thread that may be made and not written.
+    /// Batches per thread that may be formatted and not yet written.
     queue_each: usize,
-    /// A batch of more bytes than this goes alone, so that not several of its kind are in memory.
+    /// A batch of more bytes than this is processed alone, so that no two such batches are in memory.
     large_bytes: usize,
-    /// A text of more bytes than this is passed on before the batch is over.
+    /// A text of more bytes than this is passed on before the batch is complete.
     text_bytes: usize,
 }
 
@@ -70,7 +71,7 @@ const SIZES: Sizes = Sizes {
     text_bytes: 1 << 21,
 };
 
-/// A call in a batch; its bytes stand behind those of the one before.
+/// A call in a batch; its bytes follow those of the call before.
 struct Row {
     number: u64,
     thread: u64,
@@ -83,7 +84,7 @@ struct Row {
 /// Definitions that came together.
 type News = Arc<[Known]>;
 
-/// What a worker is given.
+/// A batch sent to a worker.
 struct Job {
     batch: Batch,
     version: u64,
@@ -98,9 +99,9 @@ struct Batch {
     text: Vec<u8>,
 }
 
-/// What a worker sends back.
+/// The result of a worker.
 enum Made {
-    /// Text of a batch that is not over.
+    /// Text of a batch that is not complete.
     Part(Vec<u8>),
     /// The batch with the rest of its text.
     Done(Result<Batch, Error>),
@@ -109,7 +110,7 @@ enum Made {
 struct Worker {
     jobs: SyncSender<Job>,
     made: Receiver<Made>,
-    /// Batches it has.
+    /// Batches it was given and has not returned.
     has: usize,
     /// Definitions it was not given yet.
     unseen: Vec<News>,
@@ -119,15 +120,16 @@ struct Worker {
 enum Slot {
     /// From the worker of that number.
     Away(usize),
-    /// It was made by the thread that reads.
+    /// It was formatted by the reading thread.
     Ready(Batch),
 }
 
-/// The workers and the batch that is being gathered.
-pub(crate) struct Crew<'a, S> {
+/// The workers and the batch that is being filled. Between calls, `queue` contains the batches not written yet, oldest
+/// first, and each worker's `unseen` the definitions it needs before its next batch.
+pub(crate) struct WorkerPool<'a, S> {
     workers: Vec<Worker>,
-    /// For batches that the thread that reads prints itself, where all workers are busy.
-    scribe: S,
+    /// For batches that the reading thread formats itself, when all workers are busy.
+    formatter: S,
     version: u64,
     dictionary: Dictionary,
     /// Definitions that came since the last batch was handed out.
@@ -144,48 +146,49 @@ fn gone<T>(_: T) -> Error {
     Error::io("a thread ended early", std::io::Error::from(std::io::ErrorKind::BrokenPipe))
 }
 
-impl<S: Scribe> Crew<'_, S> {
-    /// Runs `read` with so many workers and waits until all text is written.
+impl<S: Formatter> WorkerPool<'_, S> {
+    /// Runs `read` with this many workers and waits until all text is written.
     pub(crate) fn run<T>(
         count: usize,
-        scribe: impl Fn() -> S,
+        formatter: impl Fn() -> S,
         out: &mut dyn Write,
-        read: impl FnOnce(&mut Crew<'_, S>) -> Result<T, Error>,
+        read: impl FnOnce(&mut WorkerPool<'_, S>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        Self::run_with(SIZES, count, scribe, out, read)
+        Self::run_with(SIZES, count, formatter, out, read)
     }
 
     fn run_with<T>(
         sizes: Sizes,
         count: usize,
-        scribe: impl Fn() -> S,
+        formatter: impl Fn() -> S,
         out: &mut dyn Write,
-        read: impl FnOnce(&mut Crew<'_, S>) -> Result<T, Error>,
+        read: impl FnOnce(&mut WorkerPool<'_, S>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
             for _ in 0..count {
                 let (jobs, to_do) = sync_channel(sizes.batches_each);
                 let (done, made) = sync_channel(sizes.batches_each);
-                let scribe = scribe();
+                let formatter = formatter();
                 thread::Builder::new()
                     .name("text".to_owned())
-                    .spawn_scoped(scope, move || work(scribe, sizes, &to_do, &done))
+                    .spawn_scoped(scope, move || work(formatter, sizes, &to_do, &done))
                     .map_err(|error| Error::io("cannot start a thread", error))?;
                 workers.push(Worker { jobs, made, has: 0, unseen: Vec::new() });
             }
-            let (scribe, dictionary, batch) = (scribe(), Dictionary::default(), Batch::default());
+            let (formatter, dictionary, batch) = (formatter(), Dictionary::default(), Batch::default());
             let (version, news, spare, queue) = (0, Vec::new(), Vec::new(), VecDeque::new());
-            let mut crew = Crew { workers, scribe, version, dictionary, news, sizes, out, batch, spare, queue };
-            let result = read(&mut crew)?;
-            crew.hand_out()?;
-            crew.drain_queue()?;
+            let mut pool =
+                WorkerPool { workers, formatter, version, dictionary, news, sizes, out, batch, spare, queue };
+            let result = read(&mut pool)?;
+            pool.hand_out()?;
+            pool.write_queue()?;
             Ok(result)
-            // Dropped, the channels end the workers.
+            // Dropping the channels ends the workers.
         })
     }
 
-    /// Gives the batch to a worker that has room, or prints it here.
+    /// Sends the batch to a worker that has room, or formats it in this thread.
     fn hand_out(&mut self) -> Result<(), Error> {
         self.spread_news();
         while self.take_back(self.queue.len() >= self.sizes.queue_each * (self.workers.len() + 1))? {}
@@ -207,10 +210,10 @@ impl<S: Scribe> Crew<'_, S> {
         Ok(())
     }
 
-    /// Makes the text of a batch in this thread. Of a text too long to be kept the beginning is written, when all in
-    /// front of it is.
+    /// Formats a batch in this thread. If its text grows too long to be kept, all batches before it are written, then
+    /// the text so far.
     fn print_here(&mut self, mut batch: Batch) -> Result<Batch, Error> {
-        let Self { workers, scribe, dictionary, sizes, out, spare, queue, .. } = self;
+        let Self { workers, formatter, dictionary, sizes, out, spare, queue, .. } = self;
         let mut rest = |text: &mut Vec<u8>| {
             while let Some(slot) = queue.pop_front() {
                 write(slot, workers, *out, (spare, *sizes))?;
@@ -219,11 +222,12 @@ impl<S: Scribe> Crew<'_, S> {
             text.clear();
             Ok(())
         };
-        print(scribe, &mut batch, dictionary, sizes.text_bytes, &mut rest)?;
+        print(formatter, &mut batch, dictionary, sizes.text_bytes, &mut rest)?;
         Ok(batch)
     }
 
-    /// Writes the text of the oldest batch if it is there, or when it is there; false where nothing was written.
+    /// Writes the text of the oldest batch if it is complete; if `waits`, waits for it. Returns false if nothing was
+    /// written.
     fn take_back(&mut self, waits: bool) -> Result<bool, Error> {
         let Self { workers, sizes, out, spare, queue, .. } = self;
         let Some(slot) = queue.pop_front() else { return Ok(false) };
@@ -252,7 +256,7 @@ impl<S: Scribe> Crew<'_, S> {
     }
 
     /// Waits for all text and writes it.
-    fn drain_queue(&mut self) -> Result<(), Error> {
+    fn write_queue(&mut self) -> Result<(), Error> {
         while self.take_back(true)? {}
         Ok(())
     }
@@ -303,27 +307,27 @@ fn keep(mut batch: Batch, out: &mut dyn Write, (spare, sizes): Spare<'_>) -> Res
     Ok(())
 }
 
-/// Makes the text of batches until there are no more.
-fn work<S: Scribe>(mut scribe: S, sizes: Sizes, jobs: &Receiver<Job>, made: &SyncSender<Made>) {
+/// Formats batches until there are no more.
+fn work<S: Formatter>(mut formatter: S, sizes: Sizes, jobs: &Receiver<Job>, made: &SyncSender<Made>) {
     let mut dictionary = None;
     while let Ok(Job { mut batch, version, news }) = jobs.recv() {
         let dictionary = dictionary.get_or_insert_with(|| Dictionary::new(version));
         news.iter().flat_map(|news| news.iter()).for_each(|known| dictionary.add(known));
         drop(news);
         let mut send = |text: &mut Vec<u8>| made.send(Made::Part(std::mem::take(text))).map_err(|_| gone(()));
-        let result = print(&mut scribe, &mut batch, dictionary, sizes.text_bytes, &mut send);
+        let result = print(&mut formatter, &mut batch, dictionary, sizes.text_bytes, &mut send);
         if made.send(Made::Done(result.map(|()| batch))).is_err() {
             return;
         }
     }
 }
 
-fn print<S: Scribe>(
-    scribe: &mut S,
+fn print<S: Formatter>(
+    formatter: &mut S,
     batch: &mut Batch,
     dictionary: &Dictionary,
     text_bytes: usize,
-    drain: Drain<'_>,
+    flush: Flush<'_>,
 ) -> Result<(), Error> {
     let mut rest = batch.bytes.as_slice();
     for row in &batch.rows {
@@ -332,15 +336,15 @@ fn print<S: Scribe>(
         rest = after;
         let &Row { number, thread, function, is_incomplete, .. } = row;
         let call = Call { number, thread, function, is_incomplete, enter, leave, ..Call::NONE };
-        scribe.call(&mut batch.text, &call, dictionary, drain)?;
+        formatter.call(&mut batch.text, &call, dictionary, flush)?;
         if batch.text.len() > text_bytes {
-            drain(&mut batch.text)?;
+            flush(&mut batch.text)?;
         }
     }
     Ok(())
 }
 
-impl<S: Scribe> Press for &mut Crew<'_, S> {
+impl<S: Formatter> CallPrinter for &mut WorkerPool<'_, S> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
         (self.version, self.dictionary) = (version, Dictionary::new(version));
         self.out.write_all(&text)?;
@@ -365,7 +369,7 @@ impl<S: Scribe> Press for &mut Crew<'_, S> {
             let is_large = self.batch.bytes.len() > self.sizes.large_bytes;
             self.hand_out()?;
             if is_large {
-                self.drain_queue()?;
+                self.write_queue()?;
             }
         }
         Ok(())

@@ -32,8 +32,8 @@ fn value(text: &str) -> Vec<u8> {
     }
 }
 
-/// A version 6 trace of one call a line: `[@THREAD] NAME [VALUE …] [= RESULT]`, `!` before the name for calls the tracer made up.
-/// Arrays are written `[1;2]`.
+/// A version 6 trace with one call per line: `[@THREAD] NAME [VALUE …] [= RESULT]`, `!` before the name for calls that
+/// the tracer inserted. Arrays are written `[1;2]`.
 pub fn trace(lines: &str) -> Vec<u8> {
     let mut b = Build::version(6);
     let mut ids: HashMap<String, u64> = HashMap::new();

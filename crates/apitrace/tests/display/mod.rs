@@ -1,4 +1,4 @@
-//! apitrace's own `glretrace` on a display of its own.
+//! apitrace's own `glretrace` on a separate display.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Display {
 }
 
 impl Display {
-    /// `None` where the programs are not installed; the test is skipped.
+    /// `None`, with a note, if the programs are missing.
     #[allow(clippy::zombie_processes, reason = "dropping waits")]
     pub fn open() -> Option<Self> {
         for program in ["Xvfb", "glretrace"] {
@@ -27,7 +27,7 @@ impl Display {
             }
         }
         let mut command = Command::new("Xvfb");
-        // The server chooses a number that is free and says which.
+        // The server chooses a free number and prints it.
         command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
         let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
@@ -42,7 +42,7 @@ impl Display {
         Some(Self { server, name })
     }
 
-    /// What programs know it by.
+    /// The name for programs.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -12,7 +12,7 @@ pub enum V {
     N(u64),
     /// A pointer.
     P(u64),
-    /// A blob of so many bytes.
+    /// A blob of this many bytes.
     B(usize),
     /// An array of numbers.
     A(Vec<u64>),

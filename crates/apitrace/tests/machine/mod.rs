@@ -1,21 +1,21 @@
-//! A small, obvious OpenGL: what calls really do to the state. Shares no code with the crate.
+//! A small, obvious OpenGL: the real effects of calls on the state. Shares no code with the crate.
 
 #![allow(unreachable_pub, reason = "a module of a test")]
 
 use std::collections::BTreeMap;
 
-/// Everything there is, by name; values are numbers.
-type State = BTreeMap<String, Vec<u64>>;
+/// All settings, by name; values are numbers.
+type Settings = BTreeMap<String, Vec<u64>>;
 
-/// Two threads, three contexts that share objects, and what is in them.
+/// Two threads, three contexts that share objects, and their state.
 pub struct Machine {
-    state: State,
+    state: Settings,
     current: [usize; 2],
     seed: u64,
     next_object: u64,
     lists: BTreeMap<u64, Vec<(usize, String)>>,
     recording: BTreeMap<usize, u64>,
-    stacks: BTreeMap<usize, Vec<State>>,
+    stacks: BTreeMap<usize, Vec<Settings>>,
 }
 
 /// A call line of each kind, by a number.
@@ -85,10 +85,10 @@ fn numbers(line: &str) -> (usize, String, Vec<u64>, u64) {
 }
 
 impl Machine {
-    /// A machine whose state is anything, by a seed.
+    /// A machine with arbitrary state, from a seed.
     pub fn new(seed: u64) -> Self {
         Self {
-            state: State::new(),
+            state: Settings::new(),
             current: [0, 0],
             seed,
             next_object: 1000,
@@ -98,7 +98,7 @@ impl Machine {
         }
     }
 
-    /// What a state has; at first anything.
+    /// The value of a setting; initially arbitrary.
     fn get(&mut self, key: &str, range: u64) -> u64 {
         let seed = self.seed;
         let hash = key.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -109,7 +109,7 @@ impl Machine {
         self.state.insert(key.to_owned(), vec![value]);
     }
 
-    /// The object that a name stands for; 0 stays 0.
+    /// The object that a name denotes; 0 stays 0.
     fn object(&mut self, kind: &str, name: u64) -> u64 {
         if name == 0 {
             return 0;
@@ -123,7 +123,7 @@ impl Machine {
         self.state[&key][0]
     }
 
-    /// Carries out a call. True when it changed anything.
+    /// Executes a call. Returns true if it changed anything.
     pub fn run(&mut self, line: &str) -> bool {
         let (thread, name, arguments, result) = numbers(line);
         if name == "glXMakeCurrent" {
@@ -146,7 +146,7 @@ impl Machine {
             return true;
         }
         if let Some(&list) = self.recording.get(&context) {
-            // What is deleted is deleted at once.
+            // Deletion takes effect at once.
             if !name.starts_with("glDelete") {
                 self.lists.get_mut(&(list >> 1)).unwrap().push((thread, line.to_owned()));
                 if list & 1 == 0 {
@@ -166,7 +166,7 @@ impl Machine {
             }
             return true;
         }
-        // What nobody has looked at yet gets its value first, so that looking is no change.
+        // Settings not read yet get their values first, so that reading them is not a change.
         self.apply(context, name, arguments, true);
         let before = self.state.clone();
         self.apply(context, name, arguments, false);
@@ -268,7 +268,7 @@ impl Machine {
                     self.state.iter().filter(|(key, _)| key.starts_with(&own)).map(|(k, v)| (k.clone(), v.clone()));
                 let now = now.collect();
                 let stack = self.stacks.entry(c).or_default();
-                // A full stack is an error, and nothing happens.
+                // A full stack is an error without effect.
                 if stack.len() < 4 {
                     stack.push(now);
                 }
@@ -299,7 +299,7 @@ impl Machine {
         }
     }
 
-    /// A name is free again. What is bound under it in this context is not any more; others keep the object.
+    /// A name becomes free. Its bindings in this context are removed; other contexts keep the object.
     fn delete(&mut self, c: usize, kind: &str, name: u64, bound: &str) {
         if let Some(object) = self.state.remove(&format!("{kind} {name}")) {
             let own = format!("c{c} ");

@@ -17,7 +17,7 @@ impl Peer {
         has_program("apitrace").then(|| Self(tempfile::tempdir().unwrap()))
     }
 
-    /// Where a file of a name is in its folder.
+    /// The path of a file in its folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -27,7 +27,7 @@ impl Peer {
         Command::new("apitrace").args(arguments).output().unwrap()
     }
 
-    /// What one of its verbs makes of a trace; `None` where it fails.
+    /// The output of one of its verbs for a trace; `None` if it fails.
     pub fn edited(&self, verb: &str, options: &[String], bytes: &[u8]) -> Option<Vec<u8>> {
         let (source, made) = (self.file("in.trace"), self.file("out.trace"));
         std::fs::write(&source, bytes).unwrap();

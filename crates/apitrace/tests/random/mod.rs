@@ -1,4 +1,4 @@
-//! Random traces that are right: every kind of value, several threads, calls left late or never.
+//! Random valid traces: every kind of value, several threads, calls left late or never.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use crate::build::{Build, leb, text};
@@ -14,7 +14,7 @@ impl Random {
         self.0
     }
 
-    /// A number below that.
+    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 11) % end.max(1)
     }
@@ -36,7 +36,7 @@ impl Known {
     }
 }
 
-/// A raw stream of about so many calls.
+/// A raw stream of about this many calls.
 pub fn random_stream(random: &mut Random, version: u64, calls: u64) -> Vec<u8> {
     let mut b = Build::version(version);
     if version >= 6 && random.below(2) == 0 {
@@ -49,7 +49,7 @@ pub fn random_stream(random: &mut Random, version: u64, calls: u64) -> Vec<u8> {
     for call in 0..calls {
         enter(&mut b, random, &mut known, version, threads);
         open.push(call);
-        // Some wait, a few for ever.
+        // Some wait, a few forever.
         while !open.is_empty() && random.below(10) < 8 {
             let at = if random.below(4) > 0 { open.len() - 1 } else { random.below(open.len() as u64) as usize };
             let number = open.remove(at);
@@ -122,7 +122,7 @@ fn value(random: &mut Random, known: &mut Known, version: u64, depth: u32) -> Ve
 }
 
 fn blob(random: &mut Random) -> Vec<u8> {
-    // Now and then one that comes in pieces.
+    // Occasionally one that comes in pieces.
     let length = if random.below(40) == 0 { 65_000 + random.below(3000) } else { random.below(50) };
     let mut out = [vec![8], leb(length)].concat();
     out.extend((0..length).map(|n| (n * 7 + length) as u8));

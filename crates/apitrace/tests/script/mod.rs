@@ -58,7 +58,7 @@ impl Script {
         self.build.snappy(60_000)
     }
 
-    /// The calls from now on come from here; frame N is called `fnN`.
+    /// Sets the stack of the following calls; frame N is called `fnN`.
     pub fn from(&mut self, stack: &[u64]) -> &mut Self {
         self.stack = stack.to_vec();
         self
@@ -161,13 +161,13 @@ impl Script {
         self.call(thread, "glXDestroyContext", &[("dpy", V::P(1)), ("ctx", V::P(handle))], None)
     }
 
-    /// A function of the kind of glGenTextures.
+    /// A function like glGenTextures.
     pub fn make(&mut self, thread: u64, name: &str, made: &[u64]) -> u64 {
         let arguments = [("n", V::U(made.len() as u64)), ("names", out(names(made)))];
         self.call(thread, name, &arguments, None)
     }
 
-    /// A function of the kind of glDeleteTextures.
+    /// A function like glDeleteTextures.
     pub fn delete(&mut self, thread: u64, name: &str, deleted: &[u64]) -> u64 {
         let arguments = [("n", V::U(deleted.len() as u64)), ("names", names(deleted))];
         self.call(thread, name, &arguments, None)

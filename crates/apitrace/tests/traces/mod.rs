@@ -1,16 +1,16 @@
-//! Where sample traces are: the crate's own, and those of the shared corpus where it is there.
+//! Finds sample traces: the crate's own, and those of the shared corpus if it exists.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
 
 use anytrace_core::testing::shared_corpus;
 
-/// The crate's own sample of a name.
+/// The crate's own sample with this name.
 pub fn own(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.trace"))
 }
 
-/// The traces in a folder and those in it, sorted.
+/// The traces in a folder and its subfolders, sorted.
 pub fn below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -31,10 +31,11 @@ pub fn all() -> Vec<PathBuf> {
     [Some(own), shared_corpus("apitrace")].into_iter().flatten().flat_map(|folder| below(&folder)).collect()
 }
 
-/// The samples that are whole, of a version that is known, and not too long for many trials; with their bytes.
-pub fn whole() -> Vec<(String, Vec<u8>)> {
-    let is_whole = |path: &PathBuf| !["bad", "broken"].iter().any(|folder| path.parent().unwrap().ends_with(folder));
+/// The samples that are undamaged, of a known version, and not too long for many trials, with their bytes.
+pub fn undamaged() -> Vec<(String, Vec<u8>)> {
+    let is_undamaged =
+        |path: &PathBuf| !["bad", "broken"].iter().any(|folder| path.parent().unwrap().ends_with(folder));
     let read =
-        all().into_iter().filter(is_whole).map(|path| (path.display().to_string(), std::fs::read(path).unwrap()));
+        all().into_iter().filter(is_undamaged).map(|path| (path.display().to_string(), std::fs::read(path).unwrap()));
     read.filter(|(name, bytes)| bytes.len() < 400_000 && !name.contains("future_v7")).collect()
 }

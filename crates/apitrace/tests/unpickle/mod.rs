@@ -1,10 +1,10 @@
-//! A reader of pickles, as far as apitrace's go; written from CPython's description of the opcodes, for tests only.
+//! A reader for apitrace's pickles, written from CPython's description of the opcodes, for tests only.
 #![allow(unreachable_pub, reason = "a module of a test")]
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// What stands on the stack while a pickle is read.
+/// An item on the stack while a pickle is read.
 enum Item {
     Mark,
     Value(Value),
@@ -65,7 +65,7 @@ fn blob(bytes: &[u8]) -> Value {
     json!({"blob": bytes.len(), "sha256": digest})
 }
 
-/// Text as Python would have it; lone surrogates as `?`, for JSON of Rust has none.
+/// Text as in Python; lone surrogates as `?`, because Rust's JSON has none.
 fn unicode(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),

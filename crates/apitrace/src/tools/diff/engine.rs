@@ -1,4 +1,4 @@
-//! Two passes over both traces: frames, then the calls of those that differ.
+//! Compares two traces in two passes: first their frames, then the calls of the frames that differ.
 
 use std::collections::HashMap;
 use std::thread;
@@ -8,11 +8,11 @@ use anytrace_core::{Diagnostic, Error, Sink};
 use names::pair_by_name;
 
 use crate::tools::diff::entry::Entry;
-use crate::tools::diff::frames::{Fate, Frames, align, told_apart};
+use crate::tools::diff::frames::{Fate, Frames, align, frame_slot};
 use crate::tools::diff::side::{Calls, Property, Sender, Source, read};
 use crate::tools::diff::{DiffOptions, DiffTotals};
 
-/// Most pointers whose counterparts are known; beyond it all are forgotten.
+/// Most pointers whose counterparts are remembered. Beyond this, all are forgotten.
 const POINTERS_MAX: usize = 1 << 18;
 
 /// Shows differences as they are found.
@@ -20,13 +20,13 @@ pub(crate) trait Show {
     /// Takes the properties of both.
     fn properties(&mut self, a: &[Property], b: &[Property]) -> Result<(), Error>;
 
-    /// Frames whose calls come next; `None` where a side has none.
+    /// Frames whose calls come next; `None` if a side has none.
     fn frame(&mut self, a: Option<u64>, b: Option<u64>) -> Result<(), Error>;
 
     /// A call both have.
     fn same(&mut self, a: Entry, b: Entry) -> Result<(), Error>;
 
-    /// A call of the same function with other values; the parts named differ though their keys do not.
+    /// A call of the same function with other values. The parts in `forced` differ although their keys are equal.
     fn changed(&mut self, a: Entry, b: Entry, forced: &[u32]) -> Result<(), Error>;
 
     /// A call only the first has.
@@ -35,19 +35,19 @@ pub(crate) trait Show {
     /// A call only the second has.
     fn added(&mut self, b: Entry) -> Result<(), Error>;
 
-    /// The calls so far stand across from each other; what follows are others.
+    /// The calls so far correspond to each other; unrelated calls follow.
     fn settle(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// All is told.
+    /// Everything has been reported.
     fn finish(&mut self, totals: &DiffTotals) -> Result<(), Error>;
 }
 
-/// Takes what the first pass has told already.
-struct Told;
+/// Discards diagnostics that the first pass reported already.
+struct Discard;
 
-impl Sink for Told {
+impl Sink for Discard {
     fn report(&mut self, _: Diagnostic) -> Result<(), Error> {
         Ok(())
     }
@@ -86,17 +86,17 @@ pub(crate) fn run(
         let (mut sender_a, mut from_a) = Sender::new(&is_wanted[0]);
         let (mut sender_b, mut from_b) = Sender::new(&is_wanted[1]);
         let other_a = scope.spawn(move || {
-            read(open[0], calls[0], first, &mut sender_a, &mut Told)?;
+            read(open[0], calls[0], first, &mut sender_a, &mut Discard)?;
             sender_a.flush();
             Ok(())
         });
         let other_b = scope.spawn(move || {
-            read(open[1], calls[1], second, &mut sender_b, &mut Told)?;
+            read(open[1], calls[1], second, &mut sender_b, &mut Discard)?;
             sender_b.flush();
             Ok(())
         });
         let result = compare.all(&fates, walks_all, (&in_a, &in_b), &mut from_a, &mut from_b);
-        // Dropped, these end the threads.
+        // Dropping these ends the threads.
         drop((from_a, from_b));
         let ends = joined(other_a.join()).and(joined(other_b.join()));
         result.and(ends)
@@ -110,10 +110,10 @@ fn joined(result: thread::Result<Result<(), Error>>) -> Result<(), Error> {
 }
 
 fn of(wanted: &[bool]) -> impl Fn(u64) -> bool + Sync {
-    move |frame| wanted.get(told_apart(frame)).copied().unwrap_or(true)
+    move |frame| wanted.get(frame_slot(frame)).copied().unwrap_or(true)
 }
 
-/// Which frames of a side are walked through in the second pass.
+/// Which frames of a side the second pass reads.
 fn wanted(fates: &[Fate], walks_all: bool, is_first: bool) -> Vec<bool> {
     let mut wanted = Vec::new();
     for fate in fates {
@@ -146,7 +146,7 @@ pub(crate) fn differing(a: &[Property], b: &[Property]) -> Vec<PropertyChange> {
     rows.into_iter().map(|(name, [old, new])| (name.to_vec(), old.cloned(), new.cloned())).collect()
 }
 
-/// Which pointer of the second trace stands for which of the first.
+/// Which pointer of the second trace corresponds to which of the first.
 #[derive(Default)]
 struct Counterparts {
     there: HashMap<u64, u64>,
@@ -154,7 +154,7 @@ struct Counterparts {
 }
 
 impl Counterparts {
-    /// True when two pointers may stand for each other. If not, they do from now on: memory is used again.
+    /// True when two pointers correspond. If not, they do from now on, because memory is reused.
     fn agree(&mut self, a: u64, b: u64) -> bool {
         if self.there.len() >= POINTERS_MAX || self.back.len() >= POINTERS_MAX {
             *self = Self::default();
@@ -163,7 +163,7 @@ impl Counterparts {
         old.is_none_or(|known| known == b) && new.is_none_or(|known| known == a)
     }
 
-    /// The parts of two calls, equal but for pointers, in which pointers differ in another way than before.
+    /// For two calls that are equal except for pointers: the parts whose pointers do not correspond as before.
     fn disagreeing(&mut self, a: &Entry, b: &Entry) -> Vec<u32> {
         let mut parts = Vec::new();
         for ((part, x), (other, y)) in a.pointers.iter().zip(&b.pointers) {
@@ -202,7 +202,7 @@ impl Compare<'_> {
         a: &mut Calls,
         b: &mut Calls,
     ) -> Result<(), Error> {
-        // Calls beyond the frames told apart belong to the last.
+        // Calls beyond the tracked frames belong to the last one.
         let until = |at: usize, frames: &Frames| if at + 1 == frames.rows.len() { u64::MAX } else { at as u64 };
         for fate in fates {
             match *fate {
@@ -256,7 +256,7 @@ impl Compare<'_> {
         })
     }
 
-    /// Between calls that agree: calls of the same function are pairs, in order.
+    /// Reports the calls between two equal ones. Calls of the same function are paired, in order.
     fn gap(&mut self, removed: Vec<Entry>, added: Vec<Entry>) -> Result<(), Error> {
         let pairs = pair_by_name(&removed, &added);
         let (mut removed, mut added) = (removed.into_iter(), added.into_iter());
@@ -300,7 +300,7 @@ mod names {
         }
     }
 
-    /// How many calls of each side stand alone before the next pair; whether one follows.
+    /// How many unpaired calls of each side precede the next pair, and whether a pair follows.
     pub(super) fn pair_by_name(removed: &[Entry], added: &[Entry]) -> Vec<(usize, usize, bool)> {
         let names = |entries: &[Entry]| entries.iter().map(|entry| Name(entry.name_hash)).collect::<Vec<_>>();
         let (a, b) = (names(removed), names(added));

@@ -1,4 +1,4 @@
-//! A call as it is compared: its text, where its arguments stand in it, and hashes.
+//! A call prepared for comparison: its text, the positions of its arguments, and hashes.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -11,9 +11,9 @@ use crate::tools::diff::number::Digits;
 use crate::tools::diff::value::{Values, push_name};
 use crate::tools::print::{Printer, Style, until_nul};
 use crate::tools::wire::{Detail, Wire};
-use crate::tools::workers::Scribe;
+use crate::tools::workers::Formatter;
 
-/// Most arguments looked at; real functions have at most some dozens.
+/// Most arguments compared; real functions have a few dozen at most.
 const ARGUMENTS_MAX: usize = 1 << 16;
 
 /// Longest text kept of a call printed as `apitrace dump` prints it.
@@ -45,7 +45,7 @@ pub struct Entry {
     text: Box<[u8]>,
     name_end: u32,
     parts: Box<[Part]>,
-    /// Pointers that do not count, each with its part.
+    /// Pointers that are ignored, each with its part.
     pub(crate) pointers: Box<[(u32, u64)]>,
 }
 
@@ -65,17 +65,17 @@ impl Entry {
         self.text.get(..self.name_end as usize).unwrap_or_default()
     }
 
-    /// How many arguments there are.
+    /// The number of arguments.
     pub fn arguments(&self) -> usize {
         self.parts.len() - usize::from(self.has_return && !self.parts.is_empty())
     }
 
-    /// How many arguments there are, and return values.
+    /// The number of arguments and return values.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Name and value of an argument; behind the last argument comes what was returned, without a name.
+    /// Name and value of an argument. The return value follows the last argument, without a name.
     pub fn part(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let part = self.parts.get(index)?;
         let start = match index.checked_sub(1) {
@@ -91,22 +91,22 @@ impl Entry {
         self.parts.get(index).map(|part| part.key)
     }
 
-    /// What stands behind the call: ` // fake`, ` // incomplete`. For calls printed as `apitrace dump` does, all of
-    /// their text.
+    /// The text after the call: ` // fake`, ` // incomplete`. For calls printed as by `apitrace dump`, their entire
+    /// text.
     pub fn tail(&self) -> &[u8] {
         let start = self.parts.last().map_or(self.name_end, |part| part.value_end);
         self.text.get(start as usize..).unwrap_or_default()
     }
 }
 
-/// How calls are made text.
+/// How calls are formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Values as `apitrace dump` has them, but all digits and all characters.
+    /// Values as in `apitrace dump`, but with all digits and characters.
     Plain,
-    /// Values as the peer's Python has them.
+    /// Values as in the peer's Python.
     Python,
-    /// Whole lines as `apitrace dump` prints them.
+    /// Complete lines as printed by `apitrace dump`.
     Dump,
 }
 
@@ -118,17 +118,17 @@ pub(crate) struct MakeOptions {
     pub(crate) has_threads: bool,
     /// For [`Form::Dump`].
     pub(crate) style: Style,
-    /// Another one for each side: what is equal to nothing must not be.
+    /// Differs between the sides, so that values equal to nothing, such as NaN, never compare equal.
     pub(crate) side: u64,
 }
 
-/// Makes entries; holds one at a time, so that hashing alone allocates nothing.
+/// Makes entries. It keeps one at a time, so that hashing alone does not allocate.
 pub(crate) struct Maker {
     options: MakeOptions,
     pub(crate) dictionary: Dictionary,
     values: Values,
     printer: Printer,
-    /// Index of an argument, its place, and whether that is in the leave event.
+    /// Index of an argument, its position, and whether that is in the leave event.
     found: Vec<(u64, usize, bool)>,
     text: Vec<u8>,
     name_end: usize,
@@ -246,7 +246,7 @@ impl Maker {
     /// Prints the call as `apitrace dump` does.
     fn dumped(&mut self, call: &Call<'_>) -> Result<(), Error> {
         let (mut kept, mut hasher) = (Vec::new(), DefaultHasher::new());
-        let mut drain = |text: &mut Vec<u8>| {
+        let mut flush = |text: &mut Vec<u8>| {
             hasher.write(text);
             if kept.len() < CALL_TEXT_MAX {
                 kept.extend_from_slice(text);
@@ -254,8 +254,8 @@ impl Maker {
             text.clear();
             Ok(())
         };
-        self.printer.call(&mut self.text, call, &self.dictionary, &mut drain)?;
-        drain(&mut self.text)?;
+        self.printer.call(&mut self.text, call, &self.dictionary, &mut flush)?;
+        flush(&mut self.text)?;
         self.text = kept;
         self.name_end = 0;
         self.hash = hasher.finish();
@@ -264,7 +264,7 @@ impl Maker {
         Ok(())
     }
 
-    /// Finds the arguments, the return value, and whether the tracer made the call up.
+    /// Finds the arguments, the return value, and whether the tracer inserted the call.
     fn find<'c>(&mut self, call: &Call<'c>) -> (Option<Wire<'c>>, bool) {
         let (mut returned, mut is_fake) = (None, false);
         let dictionary = &self.dictionary;

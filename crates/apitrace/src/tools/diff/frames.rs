@@ -1,7 +1,7 @@
-//! Which frame of one trace stands for which of the other.
+//! Aligns the frames of two traces.
 //!
-//! A first pass over both traces leaves some numbers a frame: a hash of its calls, one of its functions' names and a
-//! sketch of its calls, by which frames that are alike are told from those that have nothing in common.
+//! A first pass over both traces computes for each frame a hash of its calls, a hash of its functions' names and a
+//! sketch of its calls. The sketch distinguishes similar frames from those that have nothing in common.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -11,7 +11,7 @@ use anytrace_core::Error;
 use crate::tools::diff::entry::Maker;
 use crate::tools::diff::side::{Consumer, Property};
 
-/// Most frames told apart; what follows counts as the last one.
+/// Most frames tracked; later ones count as part of the last one.
 const FRAMES_MAX: usize = 1 << 18;
 
 /// Numbers of a sketch.
@@ -22,9 +22,9 @@ const SKETCH: usize = 8;
 pub(crate) struct FrameRow {
     hash: u64,
     names: u64,
-    /// Of the calls' hashes, each mixed in so many ways, the smallest (Broder 1997).
+    /// A MinHash sketch (Broder 1997): for each of several mixing functions, the smallest mixed hash of the calls.
     sketch: [u32; SKETCH],
-    /// How many calls it has.
+    /// The number of its calls.
     pub(crate) calls: u64,
 }
 
@@ -57,7 +57,7 @@ impl FrameRow {
         self.calls += 1;
     }
 
-    /// How alike two frames are; 0: not at all.
+    /// The similarity of two frames; 0: nothing in common.
     fn likeness(&self, other: &Self) -> u32 {
         let same = self.sketch.iter().zip(&other.sketch).filter(|(x, y)| x == y).count() as u32;
         if self.names == other.names { same + SKETCH as u32 } else { same }
@@ -71,8 +71,8 @@ pub(crate) struct Frames {
     pub(crate) properties: Vec<Property>,
 }
 
-/// The frame a call belongs to, of those told apart.
-pub(crate) fn told_apart(frame: u64) -> usize {
+/// The tracked frame that a call's frame belongs to.
+pub(crate) fn frame_slot(frame: u64) -> usize {
     usize::try_from(frame).unwrap_or(usize::MAX).min(FRAMES_MAX - 1)
 }
 
@@ -83,7 +83,7 @@ impl Consumer for Frames {
     }
 
     fn call(&mut self, maker: &Maker) -> Result<bool, Error> {
-        let at = told_apart(maker.frame);
+        let at = frame_slot(maker.frame);
         if self.rows.len() <= at {
             self.rows.resize(at + 1, FrameRow::EMPTY);
         }
@@ -94,7 +94,7 @@ impl Consumer for Frames {
     }
 }
 
-/// What becomes of a frame.
+/// How a frame was aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Both traces have it, with the same calls.
@@ -122,13 +122,13 @@ pub(crate) fn align(a: &[FrameRow], b: &[FrameRow]) -> Vec<Fate> {
     }
 }
 
-/// Pairs frames that differ, in order, so that the pairs are as alike as can be.
+/// Pairs frames that differ, in order, so that the total similarity is maximal.
 fn pair(x: &[(u64, FrameRow)], y: &[(u64, FrameRow)], fates: &mut Vec<Fate>) {
     let width = y.len() + 1;
-    // best[i][j]: likeness of the best pairs of what follows frames i and j.
+    // best[i][j]: total similarity of the best pairs from frames i and j on.
     let mut best = vec![0_u32; (x.len() + 1) * width];
     let at = |best: &[u32], i: usize, j: usize| best.get(i * width + j).copied().unwrap_or(0);
-    // As many frames on both sides are pairs by their places, however little they have in common.
+    // If both sides have equally many frames, they are paired by position, however little they have in common.
     let bonus = u32::from(x.len() == y.len());
     let likeness = |i: usize, j: usize| match (x.get(i), y.get(j)) {
         (Some((_, x)), Some((_, y))) => x.likeness(y) + bonus,
@@ -161,7 +161,7 @@ fn pair(x: &[(u64, FrameRow)], y: &[(u64, FrameRow)], fates: &mut Vec<Fate>) {
                 fates.push(Fate::Added(*q as usize));
                 j += 1;
             }
-            // Not reached: a frame of the first alone is removed above.
+            // Not reached: a frame that only the first has was removed above.
             (Some(_), None) => return,
         }
     }

@@ -1,7 +1,7 @@
-//! Which lines of two texts differ, chosen as GNU diff chooses where several shortest differences are equally good.
+//! Finds the lines of two texts that differ. Among several shortest differences it makes the choice of GNU diff.
 //!
-//! Myers' algorithm in linear space, after lines that the other text does not have, and most that come very often near
-//! such lines, were set aside. Without GNU diff's short cuts for texts that differ in hundreds of lines.
+//! Uses Myers' algorithm in linear space. Lines that the other text lacks, and most very frequent lines near those, are
+//! set aside first. GNU diff's heuristics for texts that differ in hundreds of lines are omitted.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(crate) fn changed(a: &[u64], b: &[u64]) -> [Vec<bool>; 2] {
     let mut flags = [vec![false; a.len()], vec![false; b.len()]];
     let kept = [kept(middle_a, middle_b), kept(middle_b, middle_a)];
     for ((flags, kept), middle) in flags.iter_mut().zip(&kept).zip([middle_a, middle_b]) {
-        // What is set aside is changed; the comparison of the rest adds to it.
+        // Lines set aside count as changed. Comparing the rest adds more.
         flags.get_mut(prefix..prefix + middle.len()).into_iter().for_each(|part| part.fill(true));
         for at in kept {
             set(flags, prefix + at, false);
@@ -25,7 +25,7 @@ pub(crate) fn changed(a: &[u64], b: &[u64]) -> [Vec<bool>; 2] {
     let [kept_a, kept_b] = &kept;
     let (x, y) = (of(middle_a, kept_a), of(middle_b, kept_b));
     let [flags_a, flags_b] = &mut flags;
-    Lines::new(&x, &y).compare(&mut |is_first, at| {
+    LineComparison::new(&x, &y).compare(&mut |is_first, at| {
         let (flags, kept) = if is_first { (&mut *flags_a, kept_a) } else { (&mut *flags_b, kept_b) };
         if let Some(place) = kept.get(at) {
             set(flags, prefix + place, true);
@@ -40,7 +40,7 @@ fn set(flags: &mut [bool], at: usize, value: bool) {
     }
 }
 
-/// What is to become of a line before texts are compared.
+/// Whether a line is set aside before the texts are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aside {
     No,
@@ -73,7 +73,7 @@ fn kept(lines: &[u64], other: &[u64]) -> Vec<usize> {
     aside.iter().enumerate().filter(|(_, what)| **what == Aside::No).map(|(at, _)| at).collect()
 }
 
-/// Lines that come very often are set aside only among lines that are for certain.
+/// Very frequent lines are set aside only among lines that are certainly set aside.
 fn settle(aside: &mut [Aside]) {
     let mut at = 0;
     while let Some(what) = aside.get(at).copied() {
@@ -96,13 +96,13 @@ fn settle(aside: &mut [Aside]) {
     }
 }
 
-/// A run of lines to set aside, the first and the last of them for certain.
+/// A run of lines to set aside, of which the first and last are certain.
 fn settle_run(run: &mut [Aside]) {
     let perhaps = run.iter().filter(|what| **what == Aside::Perhaps).count();
     if perhaps * 4 > run.len() {
         return run.iter_mut().filter(|what| **what == Aside::Perhaps).for_each(|what| *what = Aside::No);
     }
-    // About the square root of a quarter of the length: so many in a row are kept.
+    // About the square root of a quarter of the length: this many in a row are kept.
     let (mut least, mut rest) = (1, run.len() / 4 / 4);
     while rest > 0 {
         least *= 2;
@@ -117,7 +117,7 @@ fn settle_run(run: &mut [Aside]) {
     ends(&mut run.iter_mut().rev());
 }
 
-/// Near the ends of a run, lines are set aside only behind three in a row that are for certain, or eight lines in.
+/// Near the ends of a run, lines are set aside only after three certain ones in a row, or after eight lines.
 fn ends(run: &mut dyn Iterator<Item = &mut Aside>) {
     let mut in_a_row = 0;
     for (at, what) in run.enumerate() {
@@ -135,18 +135,18 @@ fn ends(run: &mut dyn Iterator<Item = &mut Aside>) {
     }
 }
 
-/// A part of both texts: from and to in the first, from and to in the second.
+/// A part of both texts: start and end in the first, start and end in the second.
 type Part = (isize, isize, isize, isize);
 
-struct Lines<'a> {
+struct LineComparison<'a> {
     x: &'a [u64],
     y: &'a [u64],
-    /// By diagonal: how far the first text was reached, from the start and from the end.
+    /// By diagonal: the position reached in the first text, from the start and from the end.
     forward: Vec<isize>,
     backward: Vec<isize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineComparison<'a> {
     fn new(x: &'a [u64], y: &'a [u64]) -> Self {
         let diagonals = x.len() + y.len() + 3;
         Self { x, y, forward: vec![0; diagonals], backward: vec![0; diagonals] }
@@ -157,8 +157,8 @@ impl<'a> Lines<'a> {
         matches!((of(self.x, x), of(self.y, y)), (Some(x), Some(y)) if x == y)
     }
 
-    /// Tells of each line that differs: of the first text, and its place.
-    fn compare(&mut self, tell: &mut dyn FnMut(bool, usize)) {
+    /// Reports each line that differs: whether it is in the first text, and its index.
+    fn compare(&mut self, report: &mut dyn FnMut(bool, usize)) {
         let all = (0, self.x.len().cast_signed(), 0, self.y.len().cast_signed());
         let mut todo = vec![all];
         while let Some((mut x, mut x_end, mut y, mut y_end)) = todo.pop() {
@@ -169,8 +169,8 @@ impl<'a> Lines<'a> {
                 (x_end, y_end) = (x_end - 1, y_end - 1);
             }
             if x == x_end || y == y_end {
-                (x..x_end).for_each(|at| tell(true, at.cast_unsigned()));
-                (y..y_end).for_each(|at| tell(false, at.cast_unsigned()));
+                (x..x_end).for_each(|at| report(true, at.cast_unsigned()));
+                (y..y_end).for_each(|at| report(false, at.cast_unsigned()));
                 continue;
             }
             let (x_middle, y_middle) = self.middle((x, x_end, y, y_end));
@@ -195,7 +195,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A place on a shortest way through a part, about half way.
+    /// A point near the middle of a shortest edit path through a part.
     fn middle(&mut self, (x_start, x_end, y_start, y_end): Part) -> (isize, isize) {
         let (least, most) = (x_start - y_end, x_end - y_start);
         let (from, to) = (x_start - y_start, x_end - y_end);
@@ -237,7 +237,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// One diagonal more on each side, as long as there are some.
+    /// Extends the range by one diagonal on each side, within bounds.
     fn widen(
         &mut self,
         is_forward: bool,
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines both texts have, the slow obvious way.
+    /// The number of common lines, computed in the slow obvious way.
     fn common(a: &[u64], b: &[u64]) -> usize {
         let mut best = vec![vec![0; b.len() + 1]; a.len() + 1];
         for i in 0..a.len() {
@@ -284,14 +284,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_unchanged_is_the_same_and_as_much_as_can_be(
+        fn unchanged_lines_are_equal_and_as_many_as_possible(
             a in proptest::collection::vec(0_u64..6, 0..30),
             b in proptest::collection::vec(0_u64..6, 0..30),
         ) {
             let [in_a, in_b] = changed(&a, &b);
             let same = unchanged(&a, &in_a);
             prop_assert_eq!(&same, &unchanged(&b, &in_b));
-            let mut lines = Lines::new(&a, &b);
+            let mut lines = LineComparison::new(&a, &b);
             let mut differing = 0;
             lines.compare(&mut |_, _| differing += 1);
             prop_assert_eq!(differing, a.len() + b.len() - 2 * common(&a, &b));

@@ -16,10 +16,10 @@ const STRUCK: &[u8] = b"\x1b[9m\x1b[31m";
 const GREEN: &[u8] = b"\x1b[32m";
 const NORMAL: &[u8] = b"\x1b[0m";
 
-/// Columns from one stop of the tabulator to the next.
+/// Columns between tab stops.
 const TAB: usize = 8;
 
-/// Least columns between both halves.
+/// Minimum number of columns between the halves.
 const GUTTER: usize = 3;
 
 /// The lines of a text.
@@ -32,7 +32,7 @@ pub(crate) struct Printer<'a> {
     form: LineForm,
     has_colour: bool,
     hides_common: bool,
-    /// Columns of each half, and where the second begins.
+    /// Width of each half, and the column where the second begins.
     half: usize,
     second: usize,
     out: &'a mut dyn Write,
@@ -42,7 +42,7 @@ pub(crate) struct Printer<'a> {
 impl<'a> Printer<'a> {
     pub(crate) fn new(form: LineForm, options: &DiffOptions, out: &'a mut dyn Write) -> Self {
         let &DiffOptions { has_colour, hides_common, width, .. } = options;
-        // As GNU sdiff divides the width: halves as wide as can be, the second at a stop of the tabulator.
+        // Divides the width like GNU sdiff: halves as wide as possible, the second at a tab stop.
         let middle = width / 2 + (TAB + GUTTER) / 2 + (width & (TAB + GUTTER) & 1);
         let middle = middle - middle % TAB;
         let half = middle.saturating_sub(GUTTER).min(width.saturating_sub(middle));
@@ -73,7 +73,7 @@ impl<'a> Printer<'a> {
         self.end()
     }
 
-    /// Lines that stand across from each other and differ.
+    /// Lines that correspond to each other and differ.
     pub(crate) fn differ(&mut self, removed: &[&[u8]], added: &[&[u8]]) -> Result<(), Error> {
         if self.form == LineForm::Below {
             for (lines, sign, colour) in [(removed, b"- ", STRUCK), (added, b"+ ", GREEN)] {
@@ -135,7 +135,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Tabulators and blanks from a column to another.
+    /// Writes tabs and blanks from one column to another.
     fn tab(&mut self, from: usize, to: usize) -> usize {
         let mut at = from;
         let mut stop = from + TAB - from % TAB;
@@ -148,7 +148,7 @@ impl<'a> Printer<'a> {
         to
     }
 
-    /// As much of a line as fits a half. Returns the column after it.
+    /// Writes as much of a line as fits a half. Returns the column after it.
     fn half_line(&mut self, line: &[u8], indent: usize) -> usize {
         let (mut wanted, mut written) = (0, 0);
         for char in
@@ -182,7 +182,7 @@ impl<'a> Printer<'a> {
         indent + written
     }
 
-    /// One line of the words of both.
+    /// Writes one line with the words of both.
     fn words(&mut self, old: &[u8], new: &[u8]) {
         let words = |line: &[u8]| {
             let words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -239,11 +239,11 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Texts of so many lines are compared exactly.
+/// Texts of up to this many lines are compared exactly.
 const SHORT_LINES: usize = 20_000;
 
-/// Compares two short texts as GNU diff does: a shortest difference, each run of changes moved as far down as it
-/// goes, unless it stands across from one of the other text.
+/// Compares two short texts as GNU diff does: a shortest difference, with each run of changes moved down as far as
+/// possible, unless it can be aligned with a run of the other text.
 pub(crate) fn compare(a: &[&[u8]], b: &[&[u8]], printer: &mut Printer<'_>) -> Result<DiffTotals, Error> {
     let hashes = [a, b].map(|lines| lines.iter().map(|line| hash(line)).collect::<Vec<_>>());
     let [hashes_a, hashes_b] = &hashes;
@@ -280,7 +280,7 @@ pub(crate) fn compare(a: &[&[u8]], b: &[&[u8]], printer: &mut Printer<'_>) -> Re
     Ok(totals)
 }
 
-/// For long texts: not the shortest difference, but soon found.
+/// For long texts: not the shortest difference, but found quickly.
 fn aligned(a: &[u64], b: &[u64]) -> [Vec<bool>; 2] {
     let mut changed = [vec![false; a.len()], vec![false; b.len()]];
     let place = |hashes: &[u64]| hashes.iter().map(|hash| Placed(*hash)).collect::<Vec<_>>().into_iter();
@@ -343,7 +343,7 @@ fn shift(lines: &[u64], changed: &mut [bool], other: &[bool]) {
         let mut across;
         loop {
             let length = i - start;
-            // Up, as long as the line before the run is its last one; runs that touch become one.
+            // Up, as long as the line before the run equals its last one. Runs that touch are merged.
             while start > 0 && lines.get(start - 1) == lines.get(i - 1) {
                 (start, i) = (start - 1, i - 1);
                 set(changed, start, true);
@@ -388,22 +388,22 @@ fn shift(lines: &[u64], changed: &mut [bool], other: &[bool]) {
 }
 
 /// Shows calls as lines; of long traces, aligned by frames.
-pub(crate) struct Lines<'a> {
+pub(crate) struct LineDiff<'a> {
     printer: Printer<'a>,
     removed: Vec<u8>,
     added: Vec<u8>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineDiff<'a> {
     pub(crate) fn new(form: LineForm, options: &DiffOptions, out: &'a mut dyn Write) -> Self {
         Self { printer: Printer::new(form, options, out), removed: Vec::new(), added: Vec::new() }
     }
 }
 
-/// Text gathered before it is shown.
+/// Text buffered before it is shown.
 const GATHERED_BYTES: usize = 4 << 20;
 
-impl Show for Lines<'_> {
+impl Show for LineDiff<'_> {
     fn properties(&mut self, a: &[Property], b: &[Property]) -> Result<(), Error> {
         let text = |properties: &[Property]| properties.first().map(|(text, _)| text.clone()).unwrap_or_default();
         let (a, b) = (text(a), text(b));

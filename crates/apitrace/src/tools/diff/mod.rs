@@ -1,11 +1,11 @@
 //! The difference of two traces: aligned by frames, then by calls, with old and new of each argument.
 //!
-//! Two passes: the first leaves some numbers a frame, by which frames are aligned; the second compares the calls of
-//! frames that differ. Each trace is read by a thread of its own. Memory is bounded by windows of calls and by the
-//! number of frames, not by the traces.
+//! There are two passes: the first computes a few numbers per frame, by which frames are aligned; the second compares
+//! the calls of frames that differ. Each trace is read by its own thread. Memory is bounded by windows of calls and by
+//! the number of frames, not by the traces.
 //!
-//! The forms of the peer ([`DiffForm::Python`], [`DiffForm::Lines`]) are aligned as it aligns them while both traces
-//! are short, see [`PEER_CALLS_MAX`].
+//! The forms of the peer ([`DiffForm::Python`], [`DiffForm::Lines`]) are aligned by the peer's method while both traces
+//! are short; see [`PEER_CALLS_MAX`].
 
 mod engine;
 mod entry;
@@ -33,12 +33,12 @@ pub use side::{Open, Source};
 
 use entry::{Form, MakeOptions};
 
-/// Appends a number as Python's `repr` has it.
+/// Appends a number as printed by Python's `repr`.
 pub(crate) fn push_python_f64(out: &mut Vec<u8>, value: f64) {
     number::push_f64(out, value, number::Digits::Python);
 }
 
-/// The peer's forms are aligned with the peer's own method up to so many calls a side, and by frames beyond.
+/// The peer's forms are aligned by the peer's own method up to this many calls per side, and by frames beyond.
 pub const PEER_CALLS_MAX: usize = 16_384;
 
 /// What is printed.
@@ -73,19 +73,19 @@ pub struct DiffOptions {
     pub form: DiffForm,
     /// Call numbers.
     pub has_numbers: bool,
-    /// Leave out what both traces have.
+    /// Omit what both traces have.
     pub hides_common: bool,
     /// For [`DiffForm::Text`]: calls shown around differences.
     pub context_calls: usize,
-    /// Calls on other threads are others.
+    /// Calls on different threads are different.
     pub has_threads: bool,
-    /// Pointers that differ in the same way everywhere do not count.
+    /// Ignore pointers that differ consistently.
     pub ignores_pointers: bool,
-    /// Colours for terminals.
+    /// Colors for terminals.
     pub has_colour: bool,
     /// Columns, for [`LineForm::Beside`].
     pub width: usize,
-    /// What the traces are called.
+    /// The names of the traces.
     pub names: [String; 2],
 }
 
@@ -129,7 +129,7 @@ impl DiffOptions {
     }
 }
 
-/// How much of two traces is the same.
+/// Counts of what is the same and what differs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiffTotals {
     /// Calls both have.
@@ -142,7 +142,7 @@ pub struct DiffTotals {
     pub changed: u64,
     /// Properties that differ. The peer's forms count lines that differ.
     pub properties: u64,
-    /// Frames: same, only in the first, only in the second, changed. Not counted where the peer's method is used.
+    /// Frames: same, only in the first, only in the second, changed. Not counted if the peer's method is used.
     pub frames: [u64; 4],
 }
 
@@ -172,7 +172,7 @@ pub fn diff(
         DiffForm::Text => engine::run(a, b, options, &mut text::Text::new(options, out)),
         DiffForm::Json => engine::run(a, b, options, &mut json::Json::new(options, out)),
         DiffForm::Python => engine::run(a, b, options, &mut python::Python::new(options, out)),
-        DiffForm::Lines(form) => engine::run(a, b, options, &mut lines::Lines::new(form, options, out)),
+        DiffForm::Lines(form) => engine::run(a, b, options, &mut lines::LineDiff::new(form, options, out)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Floating point numbers with as many digits as tell them apart, and no more.
+//! Floating-point numbers with the fewest digits that distinguish them.
 
 use std::io::Write;
 
@@ -30,7 +30,7 @@ pub(crate) fn push_f64(out: &mut Vec<u8>, value: f64, digits: Digits) {
     push_scientific(out, &format!("{value:e}"), digits);
 }
 
-/// Small whole numbers, which most are.
+/// Small integers, as most numbers are.
 fn push_short(out: &mut Vec<u8>, value: f64) -> bool {
     let is_short = value == value.trunc() && value.abs() < 1e6;
     if is_short {
@@ -42,14 +42,14 @@ fn push_short(out: &mut Vec<u8>, value: f64) -> bool {
     is_short
 }
 
-/// Appends what `{:e}` made: the shortest digits, written with an exponent only where it is large or small.
+/// Appends the output of `{:e}`: the shortest digits, with an exponent only if it is large or small.
 fn push_scientific(out: &mut Vec<u8>, text: &str, digits: Digits) {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", text),
     };
     let Some((mantissa, exponent)) = text.split_once('e') else {
-        // Infinity and what is no number.
+        // Infinity and NaN.
         out.extend_from_slice(if text == "NaN" { "" } else { sign }.as_bytes());
         return out.extend_from_slice(text.to_ascii_lowercase().as_bytes());
     };
@@ -68,15 +68,15 @@ fn push_scientific(out: &mut Vec<u8>, text: &str, digits: Digits) {
         out.resize(out.len() + exponent.unsigned_abs() as usize - 1, b'0');
         return out.extend_from_slice(bare.as_bytes());
     }
-    let whole = exponent.unsigned_abs() as usize + 1;
-    if bare.len() > whole {
-        let (whole, rest) = bare.split_at(whole);
-        out.extend_from_slice(whole.as_bytes());
+    let length = exponent.unsigned_abs() as usize + 1;
+    if bare.len() > length {
+        let (integer, rest) = bare.split_at(length);
+        out.extend_from_slice(integer.as_bytes());
         out.push(b'.');
         out.extend_from_slice(rest.as_bytes());
     } else {
         out.extend_from_slice(bare.as_bytes());
-        out.resize(out.len() + whole - bare.len(), b'0');
+        out.resize(out.len() + length - bare.len(), b'0');
         if digits == Digits::Python {
             out.extend_from_slice(b".0");
         }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn python_s_numbers_come_out_the_same() {
-        // What Python 3.11 prints.
+        // The output of Python 3.11.
         for (value, text) in [
             (0.0, "0.0"),
             (-0.0, "-0.0"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_numbers_are_short_and_tell_neighbours_apart() {
+    fn plain_numbers_are_short_and_distinguish_neighbors() {
         assert_eq!(
             [0.0, -0.0, 1.0, -2.5, 1e6, 1e20].map(|v| double(v, Digits::Plain)),
             ["0", "-0", "1", "-2.5", "1000000", "1e+20"]

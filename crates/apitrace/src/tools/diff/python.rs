@@ -119,13 +119,13 @@ impl<'a> Python<'a> {
         self.paint(NORMAL);
     }
 
-    /// Arguments, each with the last one's value where a side has fewer, as the peer has it.
+    /// Writes the arguments. If a side has fewer, its last one is repeated, as in the peer.
     fn arguments<'e>(&mut self, a: &'e Entry, b: &'e Entry, forced: &[u32]) {
         let last = |entry: &Entry, index: usize| index.min(entry.arguments().saturating_sub(1));
         for index in 0..a.arguments().max(b.arguments()) {
             let (i, j) = (last(a, index), last(b, index));
             let has = |entry: &Entry| entry.arguments() > 0;
-            // The peer fails where a side has no arguments at all.
+            // The peer fails if a side has no arguments at all.
             let old = a.part(i).filter(|_| has(a));
             let new = b.part(j).filter(|_| has(b));
             let none = |other: Option<(&'e [u8], &'e [u8])>| (other.map_or(&b""[..], |(name, _)| name), &b"None"[..]);

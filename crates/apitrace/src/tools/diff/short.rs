@@ -18,7 +18,7 @@ use crate::tools::diff::{DiffForm, DiffOptions, DiffTotals, PEER_CALLS_MAX};
 /// Most bytes of calls kept of a side.
 const KEPT_BYTES: usize = 12 << 20;
 
-/// Keeps calls while there are few.
+/// Keeps calls as long as there are few.
 #[derive(Default)]
 struct Few {
     properties: Vec<Property>,
@@ -51,7 +51,7 @@ fn few(open: &Open<'_>, calls: &CallSet, options: MakeOptions) -> Result<(Few, C
     Ok((few, damage))
 }
 
-/// Compares two short traces. `None` when one is not: nothing was printed or reported then.
+/// Compares two short traces. Returns `None`, without printing or reporting anything, if one is not short.
 pub(crate) fn diff(
     a: &mut Source<'_>,
     b: &mut Source<'_>,
@@ -88,7 +88,7 @@ fn lines(few: &Few) -> Vec<&[u8]> {
     texts.flat_map(crate::tools::diff::lines::split).collect()
 }
 
-/// What the peer's matcher holds for noise: errors asked for and not found.
+/// What the peer's matcher ignores: error queries that found no error.
 fn is_noise(entry: &Entry) -> bool {
     let returned = entry.part(entry.arguments()).map(|(_, value)| value);
     entry.name() == b"glGetError"
@@ -106,13 +106,13 @@ fn python(a: Vec<Entry>, b: Vec<Entry>, options: &DiffOptions, out: &mut dyn Wri
         let removed: Vec<Entry> = a.by_ref().take(in_a.len()).collect();
         let added: Vec<Entry> = b.by_ref().take(in_b.len()).collect();
         if operation != Operation::Replace {
-            tell(operation, removed, added, &mut show, &mut totals)?;
+            show_operation(operation, removed, added, &mut show, &mut totals)?;
             continue;
         }
         let inner = operations(&names(&removed), &names(&added), &|_| false);
         let (mut removed, mut added) = (removed.into_iter(), added.into_iter());
         for (operation, in_a, in_b) in inner {
-            // What is the same here are the names alone.
+            // Only the names are equal here.
             let operation = match operation {
                 Operation::Equal => Operation::Replace,
                 Operation::Replace if in_b.len() < in_a.len() => Operation::Insert,
@@ -121,7 +121,7 @@ fn python(a: Vec<Entry>, b: Vec<Entry>, options: &DiffOptions, out: &mut dyn Wri
             };
             let removed = removed.by_ref().take(in_a.len()).collect();
             let added = added.by_ref().take(in_b.len()).collect();
-            tell(operation, removed, added, &mut show, &mut totals)?;
+            show_operation(operation, removed, added, &mut show, &mut totals)?;
         }
     }
     show.finish(&totals)?;
@@ -129,7 +129,7 @@ fn python(a: Vec<Entry>, b: Vec<Entry>, options: &DiffOptions, out: &mut dyn Wri
 }
 
 /// Shows calls: pairs that are equal, pairs of the same name (replace), or one side's after the other's.
-fn tell(
+fn show_operation(
     operation: Operation,
     removed: Vec<Entry>,
     added: Vec<Entry>,

@@ -1,4 +1,4 @@
-//! One side of a comparison: its calls, one after the other, made text by a thread of their own.
+//! One side of a comparison: its calls, formatted one by one in a separate thread.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -10,17 +10,17 @@ use crate::tools::calls::{Call, CallOptions, CallVisitor, read_calls};
 use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Named};
 use crate::tools::diff::entry::{Entry, Form, MakeOptions, Maker};
-use crate::tools::dump::{DumpOptions, Press, Selector};
+use crate::tools::dump::{CallPrinter, DumpOptions, Selector};
 use crate::tools::flags::CallFlags;
 
-/// Calls handed over at once, and bytes of their text.
+/// Calls passed on at once, and bytes of their text.
 const BATCH_CALLS: usize = 256;
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Batches on their way.
+/// Batches in flight.
 const BATCHES: usize = 4;
 
-/// Functions the peer's Python passes over: they only ask, and every run asks differently.
+/// Functions that the peer's Python skips: they only query, and differ from run to run.
 const UNASKED: [&[u8]; 8] = [
     b"glGetString",
     b"glXGetClientString",
@@ -35,13 +35,13 @@ const UNASKED: [&[u8]; 8] = [
 /// Opens a trace from its start.
 pub type Open<'a> = dyn Fn() -> Result<Reader, Error> + Sync + 'a;
 
-/// A trace to compare. It is opened anew for each pass.
+/// A trace to compare. It is opened again for each pass.
 pub struct Source<'a> {
     /// Opens it from its start.
     pub open: &'a Open<'a>,
     /// Which of its calls.
     pub calls: CallSet,
-    /// Where its damage is told, once.
+    /// Receives its diagnostics, once.
     pub sink: &'a mut (dyn Sink + Send),
 }
 
@@ -56,17 +56,17 @@ pub(crate) trait Consumer {
         Ok(())
     }
 
-    /// True when the calls of a frame are to be made text; otherwise only their number is of interest.
+    /// True when the calls of a frame must be formatted; otherwise only their number matters.
     fn wants(&mut self, frame: u64) -> bool {
         let _ = frame;
         true
     }
 
-    /// Takes the call that was made. False when no more are wanted.
+    /// Takes the formatted call. Returns false when no more are needed.
     fn call(&mut self, maker: &Maker) -> Result<bool, Error>;
 }
 
-/// What is known of a function as far as selecting goes.
+/// What selection needs to know about a function.
 #[derive(Debug, Clone, Copy, Default)]
 struct Chosen {
     flags: CallFlags,
@@ -79,7 +79,7 @@ struct Walk<'a, C> {
     functions: Vec<Chosen>,
     maker: Maker,
     consumer: &'a mut C,
-    /// How many calls with numbers up to the last of the set were given.
+    /// How many calls numbered up to the last of the set were passed on.
     up_to_last: u64,
     is_done: bool,
 }
@@ -115,7 +115,7 @@ impl<C: Consumer> CallVisitor for Walk<'_, C> {
             self.is_done = !self.consumer.call(&self.maker)?;
         }
         self.maker.frame += u64::from(chosen.flags.has(CallFlags::END_FRAME));
-        // Numbers have no gaps, so it is known when all up to the last of the set were left, in whatever order.
+        // Numbers have no gaps, so the count shows when all up to the last of the set were left, in whatever order.
         self.up_to_last += u64::from(call.number <= self.calls.last());
         self.is_done |= self.up_to_last > self.calls.last();
         Ok(())
@@ -126,7 +126,7 @@ impl<C: Consumer> CallVisitor for Walk<'_, C> {
     }
 }
 
-/// Of equal names the last counts.
+/// Of equal names the last one applies.
 fn sorted(header: &Header) -> Vec<Property> {
     let mut properties: Vec<_> = header.properties.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     properties.sort_by(|a, b| a.0.cmp(&b.0));
@@ -136,7 +136,7 @@ fn sorted(header: &Header) -> Vec<Property> {
     properties.into_iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect()
 }
 
-/// Calls as `apitrace dump` chooses and prints them.
+/// Calls as selected and printed by `apitrace dump`.
 struct Dumped<'a, C> {
     options: &'a DumpOptions,
     maker: Maker,
@@ -144,10 +144,10 @@ struct Dumped<'a, C> {
     is_done: bool,
 }
 
-impl<C: Consumer> Press for Dumped<'_, C> {
+impl<C: Consumer> CallPrinter for Dumped<'_, C> {
     fn begin(&mut self, version: u64, text: Vec<u8>) -> Result<(), Error> {
         self.maker.dictionary = crate::tools::dictionary::Dictionary::new(version);
-        // The text is that of the properties already; it has lines and no names.
+        // The text is that of the properties already formatted as lines, so there are no names.
         self.consumer.properties(vec![(text, Vec::new())])
     }
 
@@ -166,7 +166,7 @@ impl<C: Consumer> Press for Dumped<'_, C> {
     }
 }
 
-/// Not an error of the user's: how the reading of a dump is ended early.
+/// Not a user's error: it ends the reading of a dump early.
 const ENOUGH: &str = "no more calls are wanted";
 
 /// Reads all calls of a side.
@@ -192,7 +192,7 @@ pub(crate) fn read<C: Consumer>(
         let dumped = Dumped { options: &dump, maker, consumer, is_done: false };
         let mut selector = Selector::new(dumped.options, dumped);
         return match read_calls(&mut reader, call_options, &mut selector, sink) {
-            Err(_) if selector.press.is_done => Ok(()),
+            Err(_) if selector.printer.is_done => Ok(()),
             result => result.map(drop),
         };
     }
@@ -201,7 +201,7 @@ pub(crate) fn read<C: Consumer>(
     read_calls(&mut reader, call_options, &mut walk, sink).map(drop)
 }
 
-/// Hands calls to another thread.
+/// Sends calls to another thread.
 pub(crate) struct Sender<'a> {
     wanted: &'a (dyn Fn(u64) -> bool + Sync),
     channel: SyncSender<Vec<Entry>>,
@@ -210,14 +210,14 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// Both ends. `wanted` says of which frames calls are sent.
+    /// Returns both ends. `wanted` selects the frames whose calls are sent.
     pub(crate) fn new(wanted: &'a (dyn Fn(u64) -> bool + Sync)) -> (Self, Calls) {
         let (channel, receiver) = sync_channel(BATCHES);
         let sender = Self { wanted, channel, batch: Vec::new(), bytes: 0 };
         (sender, Calls { receiver, batch: Vec::new().into_iter() })
     }
 
-    /// Hands over what is left. False when nobody takes it.
+    /// Sends what is buffered. Returns false if the receiver is gone.
     pub(crate) fn flush(&mut self) -> bool {
         self.bytes = 0;
         self.batch.is_empty() || self.channel.send(std::mem::take(&mut self.batch)).is_ok()
@@ -237,7 +237,7 @@ impl Consumer for Sender<'_> {
     }
 }
 
-/// Calls as they come from another thread.
+/// Calls received from another thread.
 pub(crate) struct Calls {
     receiver: Receiver<Vec<Entry>>,
     batch: std::vec::IntoIter<Entry>,
@@ -251,7 +251,7 @@ impl Calls {
         self.batch.as_slice().first()
     }
 
-    /// The calls of the frames up to that one.
+    /// The calls of the frames up to this one.
     pub(crate) fn up_to(&mut self, frame: u64) -> UpTo<'_> {
         UpTo { calls: self, frame }
     }

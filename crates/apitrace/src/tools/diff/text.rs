@@ -17,7 +17,7 @@ const CYAN: &[u8] = b"\x1b[36m";
 const BOLD: &[u8] = b"\x1b[1m";
 const NORMAL: &[u8] = b"\x1b[0m";
 
-/// Columns a line of numbers takes at least.
+/// Minimum width of the columns for numbers.
 const NUMBER_COLUMNS: usize = 6;
 
 /// Writes differences.
@@ -26,13 +26,13 @@ pub(crate) struct Text<'a> {
     options: &'a DiffOptions,
     line: Vec<u8>,
     frames: (Option<u64>, Option<u64>),
-    /// The frame's head stands there already.
+    /// The frame's head was written already.
     has_head: bool,
-    /// Calls both have that may come to stand before a difference.
+    /// Equal calls that may be shown before the next difference.
     before: VecDeque<(Entry, Entry)>,
     /// How many more calls are shown after the last difference.
     after: usize,
-    /// Calls passed over since the last that was shown.
+    /// Calls were skipped since the last one shown.
     has_gap: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Text<'a> {
         Ok(())
     }
 
-    /// What stands before a difference.
+    /// Writes what precedes a difference.
     fn lead(&mut self) -> Result<(), Error> {
         if !std::mem::replace(&mut self.has_head, true) {
             self.paint(CYAN);
@@ -162,7 +162,7 @@ fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
     push_text(out, text, Quoting { escape: Escape::C, line_end: b"\\n" });
 }
 
-/// Appends a call as it stands in one trace.
+/// Appends a call of one trace.
 pub(crate) fn push_call(out: &mut Vec<u8>, entry: &Entry) {
     out.extend_from_slice(entry.name());
     out.push(b'(');
@@ -183,13 +183,13 @@ pub(crate) fn push_call(out: &mut Vec<u8>, entry: &Entry) {
     out.extend_from_slice(entry.tail());
 }
 
-/// Old and new of a part: name of the argument, value; nothing where a side has none.
+/// Old and new of a part: name of the argument, value; `None` if a side lacks it.
 pub(crate) type PartPair<'e> = (Option<(&'e [u8], &'e [u8])>, Option<(&'e [u8], &'e [u8])>);
 
-/// The arguments of two calls, index by index, and what both returned; whether they are equal.
+/// The arguments of two calls, index by index, and their return values, with whether they are equal.
 pub(crate) fn pairs<'e>(a: &'e Entry, b: &'e Entry, forced: &[u32]) -> Vec<(PartPair<'e>, bool)> {
     let arguments = a.arguments().max(b.arguments());
-    // Where in a call a part stands, if it has it.
+    // The position of a part in a call, if it has that part.
     let place = |entry: &Entry, index: usize| {
         let is_return = index == arguments;
         let exists = if is_return { entry.has_return } else { index < entry.arguments() };

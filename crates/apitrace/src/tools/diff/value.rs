@@ -1,4 +1,4 @@
-//! Values as text for comparison: bounded, and with a key that is equal where the values are.
+//! Formats values for comparison: text of bounded length, and a key that is equal if the values are.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -10,13 +10,13 @@ use crate::tools::print::until_nul;
 use crate::tools::text::{Escape, Quoting, push_text, push_wide};
 use crate::tools::wire::{Value, Wire};
 
-/// Longest text kept of one value; what is longer is compared by its key.
+/// Longest text kept of one value; longer ones are compared by their keys.
 pub(crate) const VALUE_TEXT_MAX: usize = 64 << 10;
 
 /// Text is passed on in pieces of about this size.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// What is open around the value to come.
+/// What is open around the next value.
 #[derive(Debug, Clone, Copy)]
 enum Level {
     Array {
@@ -35,28 +35,28 @@ enum Level {
 /// Makes the text and the key of values.
 pub(crate) struct Values {
     pub(crate) digits: Digits,
-    /// Pointers count as equal; their values are kept apart.
+    /// Treat pointers as equal; their values are kept separately.
     pub(crate) ignores_pointers: bool,
     /// Pointers of the value, where they are ignored.
     pub(crate) pointers: Vec<u64>,
-    /// Something no other value is equal to: Python's numbers that are none.
+    /// A seed for values that are equal to nothing: Python's NaN.
     unequal: u64,
     hasher: DefaultHasher,
     piece: Vec<u8>,
-    /// How much of the piece is part of the key already, or is not to be.
+    /// How much of the piece is part of the key already, or must not be.
     hashed: usize,
     levels: Vec<Level>,
 }
 
 impl Values {
-    /// `unequal`: a start for what is equal to nothing, another one for each side.
+    /// `unequal`: the seed for values that are equal to nothing, different on each side.
     pub(crate) fn new(digits: Digits, ignores_pointers: bool, unequal: u64) -> Self {
         let (hasher, pointers) = (DefaultHasher::new(), Vec::new());
         let (piece, levels) = (Vec::new(), Vec::new());
         Self { digits, ignores_pointers, pointers, unequal, hasher, piece, hashed: 0, levels }
     }
 
-    /// Appends the text of a value and all it holds; returns its key.
+    /// Appends the text of a value and everything nested in it; returns its key.
     pub(crate) fn push(&mut self, out: &mut Vec<u8>, wire: &mut Wire<'_>, dictionary: &Dictionary) -> u64 {
         self.hasher = DefaultHasher::new();
         self.pointers.clear();
@@ -102,7 +102,7 @@ impl Values {
                 }
             }
             if wire.rest().is_empty() {
-                // Cut values do not come here; a loop over a hostile count must end all the same.
+                // Cut values do not get here, but a loop over a hostile count must end regardless.
                 break;
             }
             self.any(out, start, wire, dictionary);
@@ -129,13 +129,13 @@ impl Values {
         self.hashed = 0;
     }
 
-    /// Makes what was written so far part of the key.
+    /// Adds what was written so far to the key.
     fn settle(&mut self) {
         self.hasher.write(self.piece.get(self.hashed..).unwrap_or_default());
         self.hashed = self.piece.len();
     }
 
-    /// A value, or the beginning of one that holds others.
+    /// A value, or the beginning of a compound one.
     fn any(&mut self, out: &mut Vec<u8>, start: usize, wire: &mut Wire<'_>, dictionary: &Dictionary) {
         if self.piece.len() > PIECE_BYTES {
             self.emit(out, start);
@@ -196,23 +196,23 @@ impl Values {
         }
     }
 
-    /// As the peer's Python shows it; numbers of any type that Python holds for equal have one key.
+    /// As shown by the peer's Python. Numbers of any type that Python considers equal have one key.
     fn python(&mut self, value: Value<'_>, dictionary: &Dictionary) {
         match value {
-            Value::Null => self.whole(0),
+            Value::Null => self.integer(0),
             Value::Bool(value) => {
                 self.settle();
                 self.hasher.write_i64(i64::from(value));
                 self.piece.extend_from_slice(if value { b"True" } else { b"False" });
                 self.hashed = self.piece.len();
             }
-            Value::Negative(magnitude) => self.whole((magnitude as i64).wrapping_neg()),
-            Value::Unsigned(value) => self.whole(value as i64),
+            Value::Negative(magnitude) => self.integer((magnitude as i64).wrapping_neg()),
+            Value::Unsigned(value) => self.integer(value as i64),
             Value::Float(value) => self.real(f64::from(value)),
             Value::Double(value) => self.real(value),
             Value::Enum(id, value) => match dictionary.enumeration(id).and_then(|names| names.name(value)) {
                 Some(name) => push_python_string(&mut self.piece, name),
-                None => self.whole(value.map_or(0, number)),
+                None => self.integer(value.map_or(0, number)),
             },
             Value::Bitmask(id, value) => {
                 self.piece.push(b'(');
@@ -228,7 +228,7 @@ impl Values {
                     if !is_first {
                         self.piece.extend_from_slice(b", ");
                     }
-                    self.whole(rest as i64);
+                    self.integer(rest as i64);
                 }
                 self.piece.push(b')');
             }
@@ -236,7 +236,7 @@ impl Values {
         }
     }
 
-    fn whole(&mut self, value: i64) {
+    fn integer(&mut self, value: i64) {
         self.settle();
         self.hasher.write_i64(value);
         text::push_dec(&mut self.piece, value);
@@ -269,7 +269,7 @@ impl Values {
         } else if value == 0 {
             self.piece.extend_from_slice(b"NULL");
         } else {
-            // Python's numbers have a sign, and the peer writes addresses as such.
+            // Python's numbers are signed, and the peer prints addresses as signed numbers.
             let signed = value as i64;
             if signed < 0 {
                 self.piece.push(b'-');
@@ -324,7 +324,7 @@ impl Values {
     }
 }
 
-/// Appends a name. What is no text is escaped, but for Python's sake.
+/// Appends a name. Bytes that are not text are escaped, except in the Python form.
 pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8], digits: Digits) {
     let name = until_nul(name);
     if digits == Digits::Python || name.iter().all(u8::is_ascii_graphic) {
@@ -334,14 +334,14 @@ pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8], digits: Digits) {
     }
 }
 
-/// Tells the names of the flags that are set, as apitrace picks them; returns what no name stands for.
-fn flags(dictionary: &Dictionary, id: u64, value: u64, tell: &mut dyn FnMut(&[u8])) -> u64 {
+/// Passes the names of the flags that are set, as chosen by apitrace, to the callback. Returns the bits without a name.
+fn flags(dictionary: &Dictionary, id: u64, value: u64, visit: &mut dyn FnMut(&[u8])) -> u64 {
     let mut rest = value;
     let Some(mask) = dictionary.bitmask(id) else { return rest };
     for (name, flag) in mask.flags() {
         let is_set = if flag == 0 { rest == 0 } else { rest & flag == flag };
         if is_set {
-            tell(until_nul(name));
+            visit(until_nul(name));
             rest &= !flag;
         }
         if rest == 0 {
@@ -351,7 +351,7 @@ fn flags(dictionary: &Dictionary, id: u64, value: u64, tell: &mut dyn FnMut(&[u8
     rest
 }
 
-/// Appends a string as the peer's Python has it: what is no ASCII was lost on the way, identifiers are bare.
+/// Appends a string as in the peer's Python, where characters that are not ASCII were lost. Identifiers have no quotes.
 pub(crate) fn push_python_string(out: &mut Vec<u8>, text: &[u8]) {
     let text: Vec<u8> = until_nul(text).iter().map(|byte| if byte.is_ascii() { *byte } else { b'?' }).collect();
     // Python's `$` matches before a line end, too.

@@ -1,6 +1,6 @@
-//! Two sets of snapshots compared, pixel by pixel, and a page that shows where they differ.
+//! Compares two sets of snapshots pixel by pixel, and writes a page that shows where they differ.
 //!
-//! Two images are in memory at a time, four bytes a pixel, of at most [`PIXELS_MAX`] pixels.
+//! Two images are in memory at a time, at four bytes per pixel, of at most [`PIXELS_MAX`] pixels.
 
 mod page;
 mod picture;
@@ -13,20 +13,21 @@ use std::path::{Path, PathBuf};
 pub use page::{Cell, Row, write_page};
 pub use picture::{PIXELS_MAX, Picture};
 
-/// Thumbnails have at most so many columns and rows.
+/// Thumbnails have at most this many columns and rows.
 pub const THUMBNAIL: u32 = 320;
 
-/// Deepest folder looked into.
+/// Deepest folder searched.
 const DEPTH_MAX: usize = 64;
 
 /// Options of [`compare`].
 #[derive(Debug, Clone, Copy)]
 pub struct ImageOptions {
-    /// Which part of the full range a pixel may differ by. Default 0.05.
+    /// The share of the full range by which a pixel may differ. Default 0.05.
     pub fuzz: f64,
-    /// Compare how opaque pixels are, too.
+    /// Also compare the opacity of pixels.
     pub has_alpha: bool,
-    /// Make differences grey before they are measured, as apitrace does: a pixel whose blue alone differs passes.
+    /// Convert differences to gray before they are measured, as apitrace does. A pixel that differs only in blue passes
+    /// then.
     pub is_grey: bool,
 }
 
@@ -39,10 +40,10 @@ impl Default for ImageOptions {
 /// How much two images differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// Pixels that differ by more than the fuzz; `None` for images of other sizes.
+    /// Pixels that differ by more than the fuzz; `None` for images of different sizes.
     pub pixels: Option<u64>,
-    /// Bits of each channel that are right, on average: 0 for images of other sizes, about 16 and more for equal ones,
-    /// the larger the image the more.
+    /// Correct bits of each channel, on average: 0 for images of different sizes, about 16 or more for equal ones,
+    /// increasing with the size of the image.
     pub precision_bits: f64,
 }
 
@@ -55,7 +56,7 @@ impl Comparison {
 
 /// The level of difference from which on a pixel counts.
 fn threshold(fuzz: f64) -> u32 {
-    // A saturating cast: what is negative or no number counts from the first level on.
+    // A saturating cast: with a negative fuzz or NaN, every difference counts.
     (255.0 * fuzz) as u32
 }
 
@@ -71,7 +72,7 @@ pub fn compare(a: &Picture, b: &Picture, options: ImageOptions) -> Comparison {
         squares += difference.iter().map(|level| u64::from(*level).pow(2)).sum::<u64>();
         let [red, green, blue, alpha] = difference.map(u32::from);
         let level = if options.is_grey {
-            // The weights of ITU-R 601, as Pillow has them.
+            // The weights of ITU-R 601, as in Pillow.
             (red * 19_595 + green * 38_470 + blue * 7_471 + 0x8000) >> 16
         } else {
             red.max(green).max(blue).max(alpha)
@@ -92,7 +93,8 @@ fn difference(x: [u8; 4], y: [u8; 4], has_alpha: bool) -> [u8; 4] {
     [red, green, blue, if has_alpha { alpha } else { 0 }]
 }
 
-/// The second image made pale, with pixels that differ by more than the fuzz in red; `None` for images of other sizes.
+/// The second image in pale colors, with pixels that differ by more than the fuzz in red; `None` for images of
+/// different sizes.
 pub fn marked(a: &Picture, b: &Picture, options: ImageOptions) -> Option<Picture> {
     const RED: [u8; 3] = [0xf1, 0x00, 0x1e];
     if a.size() != b.size() {
@@ -116,8 +118,8 @@ pub fn marked(a: &Picture, b: &Picture, options: ImageOptions) -> Option<Picture
     Picture::new(width, height, rgba)
 }
 
-/// Finds the images whose paths begin with a prefix (a folder, or a folder and how names begin), by what follows it.
-/// Images that an earlier comparison made are left out.
+/// Finds the images whose paths begin with a prefix (a folder, or a folder and the start of a name), keyed by what
+/// follows it. Images made by an earlier comparison are omitted.
 ///
 /// # Errors
 /// Folders that cannot be read.
@@ -129,7 +131,7 @@ pub fn find_images(prefix: &str) -> io::Result<BTreeMap<String, PathBuf>> {
     let mut todo = vec![(folder.to_path_buf(), 0)];
     while let Some((folder, depth)) = todo.pop() {
         let readable = if folder.as_os_str().is_empty() { Path::new(".") } else { folder.as_path() };
-        // A link to a folder above must not lead round for ever.
+        // A link to a parent folder must not cause an endless loop.
         if depth > DEPTH_MAX || !seen.insert(fs::canonicalize(readable)?) {
             continue;
         }
@@ -147,14 +149,14 @@ pub fn find_images(prefix: &str) -> io::Result<BTreeMap<String, PathBuf>> {
     Ok(found)
 }
 
-/// True for images that are no differences and no thumbnails.
+/// True for images that are neither differences nor thumbnails.
 fn is_image(path: &Path) -> bool {
     let is_png = path.extension().is_some_and(|extension| extension == "png");
     let inner = path.file_stem().map(Path::new).and_then(Path::extension);
     is_png && inner.is_none_or(|extension| extension != "diff" && extension != "thumb")
 }
 
-/// The name with something put before its extension: `a.png` becomes `a.diff.png`.
+/// The name with something inserted before its extension: `a.png` becomes `a.diff.png`.
 pub fn with_inner_extension(path: &Path, inner: &str) -> PathBuf {
     path.with_extension(format!("{inner}.png"))
 }

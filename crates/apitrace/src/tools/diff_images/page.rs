@@ -26,14 +26,14 @@ pub struct Row {
     pub name: String,
     /// Address of the first.
     pub address: String,
-    /// How much they differ; `None` when one is missing or cannot be read.
+    /// How much they differ; `None` if one is missing or cannot be read.
     pub comparison: Option<Comparison>,
     /// The first, the second and the difference; none for pairs that are not shown.
     pub cells: Option<[Cell; 3]>,
 }
 
 impl Row {
-    /// True when the images are there and match.
+    /// True when both images exist and match.
     pub fn is_match(&self) -> bool {
         self.comparison.is_some_and(|comparison| comparison.is_match())
     }

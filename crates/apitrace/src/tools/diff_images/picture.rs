@@ -18,7 +18,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// `None` unless there are as many bytes as pixels ask for.
+    /// `None` unless the number of bytes matches the number of pixels.
     pub fn new(width: u32, height: u32, rgba: Vec<u8>) -> Option<Self> {
         let pixels = u64::from(width) * u64::from(height);
         (pixels <= PIXELS_MAX && rgba.len() as u64 == pixels * 4).then_some(Self { width, height, rgba })
@@ -27,7 +27,7 @@ impl Picture {
     /// Reads a PNG. Channels of 16 bits are cut to 8.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason it cannot be read.
     pub fn read(input: impl BufRead + Seek) -> Result<Self, String> {
         let mut decoder = png::Decoder::new(input);
         decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
@@ -51,7 +51,7 @@ impl Picture {
         Self::new(width, height, rgba).ok_or_else(|| "pixels are missing".to_owned())
     }
 
-    /// Writes a PNG; without opacity when all of it is opaque.
+    /// Writes a PNG, without an alpha channel if all of it is opaque.
     ///
     /// # Errors
     /// What the writer returns.
@@ -85,8 +85,8 @@ impl Picture {
         self.rgba.as_chunks::<4>().0.iter().copied()
     }
 
-    /// A smaller image of at most [`THUMBNAIL`] columns and rows; each pixel is the mean of those it stands for.
-    /// `None` when it is small enough.
+    /// A smaller image of at most [`THUMBNAIL`] columns and rows; each pixel is the mean of those it represents. `None`
+    /// if the image is small enough.
     pub fn thumbnail(&self) -> Option<Self> {
         let most = self.width.max(self.height);
         if most <= THUMBNAIL {
@@ -120,7 +120,7 @@ impl Picture {
     }
 }
 
-/// Which of the pixels of a length a pixel of a shorter one stands for.
+/// The range of source pixels that one pixel of the smaller image represents.
 fn span(at: u32, shorter: u32, length: u32) -> std::ops::Range<usize> {
     let edge = |at: u32| (u64::from(at) * u64::from(length) / u64::from(shorter.max(1))) as usize;
     edge(at)..edge(at + 1).max(edge(at) + 1)
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_images_are_read_back() {
         for alpha in [255, 7] {
             let picture = gradient(17, 5, alpha);
             let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! The difference of two dumps of the state of GL (`glretrace -D CALL`): JSON against JSON.
 //!
-//! Both are held in memory, about four times their size without images.
+//! Both are kept in memory, taking about four times their size without images.
 
 mod tree;
 mod words;
@@ -20,16 +20,16 @@ use words::{Tag, compare, lines};
 /// Options of [`diff_state`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StateOptions {
-    /// What only the second has does not count.
+    /// Ignore what only the second has.
     pub ignores_added: bool,
 }
 
 /// Two values that differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateChange<'a> {
-    /// Where they stand: a JSON pointer (RFC 6901).
+    /// Where they are: a JSON pointer (RFC 6901).
     pub path: String,
-    /// The first's value; `None` where it has none.
+    /// The first's value; `None` if it has none.
     pub old: Option<&'a Node>,
     /// The second's value.
     pub new: Option<&'a Node>,
@@ -74,7 +74,7 @@ fn collect<'a>(
     }
 }
 
-/// True when two values are the same, numbers but for the last bit of a 32-bit float.
+/// True when two values are the same. Numbers may differ in the last bit of a 32-bit float.
 fn are_equal(a: &Node, b: &Node, options: StateOptions) -> bool {
     match (a, b) {
         (Node::Map(x), Node::Map(y)) => {
@@ -129,12 +129,12 @@ fn as_json(node: &Node) -> Value {
     match node {
         Node::Null => Value::Null,
         Node::Bool(value) => json!(value),
-        Node::Whole(digits) => match (digits.parse::<i64>(), digits.parse::<u64>()) {
+        Node::Integer(digits) => match (digits.parse::<i64>(), digits.parse::<u64>()) {
             (Ok(value), _) => json!(value),
             (_, Ok(value)) => json!(value),
             _ => json!(digits),
         },
-        // JSON has no infinite numbers.
+        // JSON cannot represent infinite numbers.
         Node::Real(value) if value.is_finite() => json!(value),
         Node::Real(value) => json!(value.to_string()),
         Node::Text(text) => json!(text),
@@ -268,7 +268,7 @@ impl Text {
             }
             Node::Null => self.put("null"),
             Node::Bool(value) => self.put(if *value { "true" } else { "false" }),
-            Node::Whole(digits) => self.put(digits),
+            Node::Integer(digits) => self.put(digits),
             Node::Real(value) => self.put(&real(*value)),
             Node::Text(text) => self.put(&quoted(text)),
         }
@@ -287,7 +287,7 @@ fn real(value: f64) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A string in JSON of ASCII alone.
+/// A JSON string in pure ASCII.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for char in text.chars() {
@@ -307,7 +307,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// What Python's `str` makes of a value that stands across from a text of several lines.
+/// A value as formatted by Python's `str`, for comparison with a text of several lines.
 fn as_python(node: &Node) -> String {
     match node {
         Node::Text(text) => text.clone(),
@@ -322,7 +322,7 @@ fn as_python(node: &Node) -> String {
             "-inf"
         }
         .to_owned(),
-        Node::Whole(digits) => digits.clone(),
+        Node::Integer(digits) => digits.clone(),
         Node::List(_) | Node::Map(_) => {
             let mut out = String::new();
             push_repr(&mut out, node);
@@ -331,7 +331,7 @@ fn as_python(node: &Node) -> String {
     }
 }
 
-/// Appends what Python's `repr` makes of a value, but for the order of members, which is that of their names.
+/// Appends a value as formatted by Python's `repr`, except that members are sorted by name.
 fn push_repr(out: &mut String, node: &Node) {
     match node {
         Node::Text(text) => push_repr_text(out, text),

@@ -1,11 +1,11 @@
-//! JSON as Python reads it: comments, `NaN`, whole numbers of any length, control characters in strings.
+//! Parses JSON as Python does: comments, `NaN`, integers of any length, control characters in strings.
 
 use anytrace_core::Error;
 
 /// Deepest nesting read.
 const DEPTH_MAX: u32 = 256;
 
-/// Longest whole number read, in digits.
+/// Longest integer read, in digits.
 const DIGITS_MAX: usize = 4300;
 
 /// A value.
@@ -15,15 +15,15 @@ pub enum Node {
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// A whole number: its digits, without needless zeros, and its sign.
-    Whole(String),
-    /// A number with a point or an exponent, or what is no number.
+    /// An integer: its sign and its digits, without leading zeros.
+    Integer(String),
+    /// A number with a point or an exponent, infinity or NaN.
     Real(f64),
     /// A string.
     Text(String),
     /// An array.
     List(Vec<Node>),
-    /// An object, sorted by names; of equal names the last of the file stays.
+    /// An object, sorted by names; of equal names the last one in the file remains.
     Map(Vec<(String, Node)>),
 }
 
@@ -35,11 +35,11 @@ impl Node {
         members.get(at).map(|(_, value)| value)
     }
 
-    /// As Python sees it: truth values are numbers, too.
-    fn as_whole(&self) -> Option<&str> {
+    /// As in Python, Booleans are numbers too.
+    fn as_integer(&self) -> Option<&str> {
         match self {
             Self::Bool(value) => Some(if *value { "1" } else { "0" }),
-            Self::Whole(digits) => Some(digits),
+            Self::Integer(digits) => Some(digits),
             _ => None,
         }
     }
@@ -48,14 +48,14 @@ impl Node {
         match self {
             Self::Real(value) => Some(*value),
             // Longer numbers become infinite.
-            _ => self.as_whole().map(|digits| digits.parse().unwrap_or(f64::NAN)),
+            _ => self.as_integer().map(|digits| digits.parse().unwrap_or(f64::NAN)),
         }
     }
 
-    /// Numbers that are as good as equal are: they differ by less than the last bit of a 32-bit float.
+    /// True for numbers that differ by less than the last bit of a 32-bit float.
     pub(crate) fn is_close(&self, other: &Self) -> bool {
         const TOLERANCE: f64 = 1.0 / 16_777_216.0;
-        if let (Some(a), Some(b)) = (self.as_whole(), other.as_whole()) {
+        if let (Some(a), Some(b)) = (self.as_integer(), other.as_integer()) {
             return a == b;
         }
         match (self.as_real(), other.as_real()) {
@@ -68,10 +68,11 @@ impl Node {
     }
 }
 
-/// Reads a text. Images are left out unless they are kept, as are members whose names begin and end with `__`.
+/// Reads a text. Images are omitted unless `keeps_images`. Members whose names begin and end with `__` are always
+/// omitted.
 ///
 /// # Errors
-/// [`anytrace_core::Kind::Usage`]: what is no JSON, with line and column.
+/// [`anytrace_core::Kind::Usage`]: text that is not JSON, with line and column.
 pub fn parse(text: &str, keeps_images: bool) -> Result<Node, Error> {
     let mut parser = Parser { text, at: 0, keeps_images };
     let node = parser.value(0)?;
@@ -214,8 +215,8 @@ impl Parser<'_> {
     fn number(&mut self) -> Result<Node, Error> {
         let start = self.at;
         self.take("-");
-        let whole = self.digits();
-        if whole == 0 || whole > 1 && self.text.get(self.at - whole..).is_some_and(|text| text.starts_with('0')) {
+        let digits = self.digits();
+        if digits == 0 || digits > 1 && self.text.get(self.at - digits..).is_some_and(|text| text.starts_with('0')) {
             return Err(self.expected("a number"));
         }
         let mut is_real = false;
@@ -239,7 +240,7 @@ impl Parser<'_> {
         if text.len() > DIGITS_MAX {
             return Err(self.expected("a shorter number"));
         }
-        Ok(Node::Whole(if text == "-0" { "0" } else { text }.to_owned()))
+        Ok(Node::Integer(if text == "-0" { "0" } else { text }.to_owned()))
     }
 
     fn digits(&mut self) -> usize {
@@ -284,7 +285,7 @@ impl Parser<'_> {
                     }
                     _ => high,
                 };
-                // Half a pair is no character.
+                // Half of a surrogate pair is not a character.
                 out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                 return Ok(());
             }
@@ -326,8 +327,8 @@ mod tests {
         let Node::Map(members) = node(text) else { panic!("no object") };
         assert_eq!(members[1].1, Node::Text("é🦀\n\t//".to_owned()));
         let Node::List(list) = &members[0].1 else { panic!("no array") };
-        assert_eq!(list[..3], [Node::Whole("1".to_owned()), Node::Whole("0".to_owned()), Node::Real(1500.0)]);
-        assert_eq!(node("{\"a\": 1, \"a\": 2}").get("a"), Some(&Node::Whole("2".to_owned())));
+        assert_eq!(list[..3], [Node::Integer("1".to_owned()), Node::Integer("0".to_owned()), Node::Real(1500.0)]);
+        assert_eq!(node("{\"a\": 1, \"a\": 2}").get("a"), Some(&Node::Integer("2".to_owned())));
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! Lines compared as Python's `difflib.Differ` does: lines that are alike are pairs, with guides to what differs.
+//! Compares lines like Python's `difflib.Differ`: similar lines are paired, with guides that point out what differs.
 
 use std::collections::HashMap;
 
 use anytrace_analysis::matching::{Operation, matching_blocks, operations};
 
-/// Lines as likely pairs, at most; longer runs of lines that differ are not looked at for pairs.
+/// Most candidate pairs of lines. Longer runs of lines that differ are not paired.
 const PAIRS_MAX: usize = 250_000;
 
-/// Lines are pairs from this likeness on.
+/// Lines are paired from this similarity on.
 const CUTOFF: f64 = 0.75;
 
-/// What is told of a line.
+/// The result for a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {
     Same,
@@ -20,8 +20,8 @@ pub(crate) enum Tag {
     Guide,
 }
 
-/// Lines and what becomes of them.
-pub(crate) type Told = Vec<(Tag, String)>;
+/// Lines and their tags.
+pub(crate) type TaggedLines = Vec<(Tag, String)>;
 
 fn keys(lines: &[String]) -> (HashMap<&str, u64>, Vec<u64>) {
     let mut known = HashMap::new();
@@ -35,44 +35,44 @@ fn number<'a>(known: &mut HashMap<&'a str, u64>, line: &'a str) -> u64 {
 }
 
 /// Compares two texts.
-pub(crate) fn compare(a: &[String], b: &[String]) -> Told {
+pub(crate) fn compare(a: &[String], b: &[String]) -> TaggedLines {
     let (mut known, in_a) = keys(a);
     let in_b: Vec<u64> = b.iter().map(|line| number(&mut known, line)).collect();
-    let mut told = Told::new();
+    let mut tagged = TaggedLines::new();
     for (operation, i, j) in operations(&in_a, &in_b, &|_| false) {
         let (a, b) = (a.get(i).unwrap_or_default(), b.get(j).unwrap_or_default());
         match operation {
-            Operation::Equal => push(&mut told, Tag::Same, a),
-            _ => differ(&mut told, a, b),
+            Operation::Equal => push(&mut tagged, Tag::Same, a),
+            _ => differ(&mut tagged, a, b),
         }
     }
-    told
+    tagged
 }
 
-fn push(told: &mut Told, tag: Tag, lines: &[String]) {
-    told.extend(lines.iter().map(|line| (tag, line.clone())));
+fn push(tagged: &mut TaggedLines, tag: Tag, lines: &[String]) {
+    tagged.extend(lines.iter().map(|line| (tag, line.clone())));
 }
 
-/// Lines of both that have none in common between them, without recursion.
-fn differ(told: &mut Told, a: &[String], b: &[String]) {
+/// Compares runs of lines that have none in common, without recursion.
+fn differ(tagged: &mut TaggedLines, a: &[String], b: &[String]) {
     let mut todo = vec![(a, b, None)];
     while let Some((a, b, pair)) = todo.pop() {
         if let Some((old, new)) = pair {
-            guided(told, old, new);
+            guided(tagged, old, new);
         }
         if a.is_empty() || b.is_empty() {
-            push(told, Tag::Removed, a);
-            push(told, Tag::Added, b);
+            push(tagged, Tag::Removed, a);
+            push(tagged, Tag::Added, b);
             continue;
         }
         let Some((i, j)) = most_alike(a, b) else {
-            // The shorter part first, which is easier to see.
+            // The shorter part first, which is easier to read.
             if b.len() < a.len() {
-                push(told, Tag::Added, b);
-                push(told, Tag::Removed, a);
+                push(tagged, Tag::Added, b);
+                push(tagged, Tag::Removed, a);
             } else {
-                push(told, Tag::Removed, a);
-                push(told, Tag::Added, b);
+                push(tagged, Tag::Removed, a);
+                push(tagged, Tag::Added, b);
             }
             continue;
         };
@@ -86,7 +86,7 @@ fn differ(told: &mut Told, a: &[String], b: &[String]) {
     }
 }
 
-/// The pair of lines that are most alike, or the first that are equal where none are alike enough.
+/// The most similar pair of lines, or the first equal pair if none are similar enough.
 fn most_alike(a: &[String], b: &[String]) -> Option<(usize, usize)> {
     if a.len().saturating_mul(b.len()) > PAIRS_MAX {
         return None;
@@ -112,7 +112,7 @@ fn most_alike(a: &[String], b: &[String]) -> Option<(usize, usize)> {
     if best < CUTOFF { equal } else { found }
 }
 
-/// How many characters both have, in any order.
+/// The number of characters in common, in any order.
 fn in_common(a: &[u64], b: &[u64]) -> usize {
     let mut counts: HashMap<u64, usize> = HashMap::new();
     for char in b {
@@ -128,10 +128,10 @@ fn in_common(a: &[u64], b: &[u64]) -> usize {
     common
 }
 
-/// A pair of lines and guides to what differs in them.
-fn guided(told: &mut Told, old: &str, new: &str) {
+/// Adds a pair of lines and guides that point out what differs in them.
+fn guided(tagged: &mut TaggedLines, old: &str, new: &str) {
     if old == new {
-        return told.push((Tag::Same, old.to_owned()));
+        return tagged.push((Tag::Same, old.to_owned()));
     }
     let chars = |line: &str| line.chars().map(u64::from).collect::<Vec<_>>();
     let (mut under_old, mut under_new) = (String::new(), String::new());
@@ -145,8 +145,8 @@ fn guided(told: &mut Told, old: &str, new: &str) {
         under_new.extend(j.map(|_| sign_new));
     }
     for (tag, line, under) in [(Tag::Removed, old, under_old), (Tag::Added, new, under_new)] {
-        told.push((tag, line.to_owned()));
-        // White space stays as it is, so that columns stand below one another.
+        tagged.push((tag, line.to_owned()));
+        // White space is kept, so that columns align.
         let guide: String = line
             .chars()
             .zip(under.chars())
@@ -154,12 +154,12 @@ fn guided(told: &mut Told, old: &str, new: &str) {
             .collect();
         let guide = guide.trim_end();
         if !guide.is_empty() {
-            told.push((Tag::Guide, guide.to_owned()));
+            tagged.push((Tag::Guide, guide.to_owned()));
         }
     }
 }
 
-/// Lines as Python cuts them.
+/// Lines as split by Python.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     let ends = ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! What `glPushAttrib` saves: its groups, and those of what `glEnable` switches (OpenGL 2.1, tables 6.5 ff., and the
-//! extensions that came later).
+//! The attribute groups that `glPushAttrib` saves, and those of `glEnable`'s capabilities (OpenGL 2.1, tables 6.5 ff.,
+//! and later extensions).
 
 pub(crate) const CURRENT: u32 = 0x1;
 pub(crate) const POINT: u32 = 0x2;
@@ -75,7 +75,7 @@ const CAPABILITIES: &[(u32, &str, u32)] = &[
     (0x8e51, "GL_SAMPLE_MASK", MULTISAMPLE),
 ];
 
-/// Capabilities that are many of a kind: the first and the last number, how names begin, the group.
+/// Numbered capabilities: the first and the last number, prefixes of their names, the group.
 const NUMBERED: &[(u32, u32, &[&str], u32)] = &[
     (0x0d90, 0x0d98, &["GL_MAP1_"], EVAL),
     (0x0db0, 0x0db8, &["GL_MAP2_"], EVAL),
@@ -93,13 +93,13 @@ pub(crate) fn of_capability(number: u32) -> u32 {
     ENABLE | own.unwrap_or(0)
 }
 
-/// The same by name; `None` where none of that name is known.
+/// The same by name; `None` if the name is unknown.
 pub(crate) fn of_capability_named(name: &str) -> Option<u32> {
     let one = CAPABILITIES.iter().find(|(_, known, _)| *known == name).map(|row| row.2);
     let own = one.or_else(|| {
         let is_of = |start: &&str| {
             let rest = name.strip_prefix(*start);
-            // `GL_LIGHT0`, and neither `GL_LIGHT_MODEL_AMBIENT` nor `GL_LIGHT0 GL_AMBIENT`.
+            // `GL_LIGHT0`, but neither `GL_LIGHT_MODEL_AMBIENT` nor `GL_LIGHT0 GL_AMBIENT`.
             rest.is_some_and(|rest| start.ends_with('_') || rest.parse::<u8>().is_ok())
         };
         NUMBERED.iter().find(|(_, _, starts, _)| starts.iter().any(is_of)).map(|row| row.3)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_saved_as_all_capabilities_are() {
+    fn unknown_capabilities_are_saved_like_all_others() {
         assert_eq!(of_capability(0xffff), ENABLE);
         for name in ["GL_LIGHT_MODEL_AMBIENT", "GL_LIGHT0 GL_AMBIENT", "GL_VIEWPORT", "GL_CLIP_ORIGIN", ""] {
             assert_eq!(of_capability_named(name), None, "{name}");

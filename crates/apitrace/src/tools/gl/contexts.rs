@@ -1,16 +1,16 @@
-//! Contexts: which thread has which, and which share their objects.
+//! Contexts: which is current on which thread, and which share objects.
 //!
-//! GLX, EGL, WGL and CGL. What a trace does not tell (calls before the first context, traces cut out of others) goes
-//! to one context of its own, [`UNKNOWN`].
+//! GLX, EGL, WGL and CGL. Calls whose context the trace does not show (before the first context, in traces cut out of
+//! others) are assigned to a separate context, [`UNKNOWN`].
 
 use std::collections::HashMap;
 
 use crate::tools::gl::values::{Values, integer};
 
-/// The context of calls for which no context is known; its group is 0.
+/// The context of calls without a known context; its group is 0.
 pub const UNKNOWN: u32 = 0;
 
-/// Most contexts told apart; the calls of further ones go to [`UNKNOWN`].
+/// Most contexts tracked; the calls of further ones are assigned to [`UNKNOWN`].
 const CONTEXTS_MAX: usize = 1 << 14;
 
 /// Threads below this are found by index.
@@ -29,28 +29,28 @@ pub enum System {
     Cgl,
 }
 
-/// What a function does to contexts. Numbers are arguments' indexes.
+/// What a function does to contexts. Numbers are argument indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ContextVerb {
-    /// Makes a context and returns it, or puts it at an argument.
+    /// Makes a context and returns it, or stores it through an argument.
     Create {
         /// The context it shares with.
         share: Option<usize>,
         /// The list of attributes.
         attributes: Option<usize>,
-        /// Where the handle is put.
+        /// The argument through which the handle is stored.
         into: Option<usize>,
     },
     /// Destroys the context of this argument.
     Destroy(usize),
-    /// Gives the context of this argument to the thread.
+    /// Makes the context of this argument current on the thread.
     MakeCurrent(usize),
     /// `wglShareLists`: the second joins the first.
     Share,
     /// `eglReleaseThread`: the thread has none.
     ReleaseThread,
-    /// `eglTerminate`: all of the display are destroyed.
+    /// `eglTerminate`: all contexts of the display are destroyed.
     Terminate,
 }
 
@@ -96,23 +96,23 @@ pub fn context_action(name: &[u8]) -> Option<(System, ContextVerb)> {
 pub struct Context {
     /// Its system; `None` for [`UNKNOWN`].
     pub system: Option<System>,
-    /// Its handle; handles are used again after a context's end.
+    /// Its handle; handles are reused after a context's end.
     pub handle: u64,
     /// The contexts of a group share their objects.
     pub group: u32,
-    /// The call that made it; `None` when that is not in the trace.
+    /// The call that made it; `None` if that is not in the trace.
     pub created: Option<u64>,
-    /// The call that destroyed it. It goes on as long as a thread has it.
+    /// The call that destroyed it. It continues to exist while it is current on a thread.
     pub destroyed: Option<u64>,
-    /// It is neither destroyed nor in use.
+    /// It no longer exists: it was destroyed and is not current anywhere.
     pub has_ended: bool,
     /// It is of the core profile: only generated names may be bound.
     pub is_core: bool,
-    /// Threads that have it.
+    /// The number of threads on which it is current.
     users: u32,
 }
 
-/// The context of which nothing is known.
+/// The context about which nothing is known.
 const NOBODY: Context = Context {
     system: None,
     handle: 0,
@@ -124,25 +124,25 @@ const NOBODY: Context = Context {
     users: 0,
 };
 
-/// What became of contexts with a call.
+/// What a call changed about contexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// A context is made.
     Created(u32),
-    /// The thread of the call has this context now.
+    /// This context is now current on the thread of the call.
     Current(Option<u32>),
-    /// All of the first group is now of the second.
+    /// The first group is now part of the second.
     Joined {
-        /// The group that is no more.
+        /// The group that no longer exists.
         from: u32,
-        /// The group that goes on.
+        /// The group that remains.
         to: u32,
     },
-    /// A context is gone; its group too when it was the last.
+    /// A context ended, and with it its group if it was the last.
     Ended {
         /// The context.
         context: u32,
-        /// The group that went with it.
+        /// The group that ended with it.
         group: Option<u32>,
     },
 }
@@ -150,13 +150,13 @@ pub enum Change {
 /// The contexts of a trace.
 #[derive(Debug)]
 pub struct Contexts {
-    /// Without thread numbers, a thread that gave its context back is not known to be the one that calls next.
+    /// Without thread numbers, it is unknown whether the next call comes from the thread that released its context.
     has_threads: bool,
     contexts: Vec<Context>,
     by_handle: HashMap<(System, u64), u32>,
     /// Contexts of EGL's displays, until those are terminated.
     by_display: HashMap<u64, Vec<u32>>,
-    /// Contexts that go on, by group.
+    /// The number of contexts that still exist, by group.
     live: Vec<u32>,
     dense: Vec<Option<u32>>,
     sparse: HashMap<u64, Option<u32>>,
@@ -165,7 +165,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// For a trace. `has_threads`: from version 4 on.
+    /// The contexts of a trace. `has_threads`: from version 4 on.
     pub fn new(has_threads: bool) -> Self {
         Self {
             has_threads,
@@ -180,7 +180,7 @@ impl Contexts {
         }
     }
 
-    /// A context; [`UNKNOWN`] where there is none of that number.
+    /// A context; [`UNKNOWN`] if there is none with this number.
     pub fn get(&self, context: u32) -> &Context {
         self.contexts.get(context as usize).unwrap_or(&NOBODY)
     }
@@ -190,17 +190,17 @@ impl Contexts {
         &self.contexts
     }
 
-    /// How many groups there were.
+    /// The number of groups.
     pub fn groups(&self) -> usize {
         self.live.len()
     }
 
-    /// True when there were more contexts than are told apart.
+    /// True when there were more contexts than are tracked.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// The context a thread has; [`UNKNOWN`] when none is known.
+    /// The current context of a thread; [`UNKNOWN`] if none is known.
     #[inline]
     pub fn current(&self, thread: u64) -> u32 {
         let known = match self.dense.get(usize::try_from(thread).unwrap_or(usize::MAX)) {
@@ -270,7 +270,7 @@ impl Contexts {
         changes
     }
 
-    /// A context by its handle; one whose making is not in the trace is a group of its own.
+    /// A context by its handle. One whose creation is not in the trace forms its own group.
     fn find(&mut self, system: System, handle: u64, changes: &mut Vec<Change>) -> Option<u32> {
         if handle == 0 {
             return None;
@@ -310,7 +310,7 @@ impl Contexts {
             return;
         };
         context.destroyed = Some(number);
-        // GLX and EGL let it go on while a thread has it; Windows and macOS do not.
+        // With GLX and EGL it continues to exist while current on a thread; with WGL and CGL it does not.
         let ends = context.users == 0 || matches!(context.system, Some(System::Wgl | System::Cgl));
         if let Some(system) = context.system {
             self.by_handle.remove(&(system, context.handle));
@@ -383,9 +383,9 @@ impl Contexts {
     }
 }
 
-/// True when a list of attributes asks for the core profile: version 3.2 or later, and the profile's bit. The bit is
-/// the default with GLX and WGL, whose numbers are the same; EGL makes contexts of OpenGL ES by the same list, which
-/// have no profiles, so there it must stand.
+/// True when a list of attributes requests the core profile: version 3.2 or later, and the profile's bit. The bit is
+/// the default with GLX and WGL, whose numbers are the same. EGL uses the same list for contexts of OpenGL ES, which
+/// have no profiles, so there it must be explicit.
 fn is_core(system: System, values: &Values<'_>, index: usize) -> bool {
     let (mut version, mut profile) = ((1, 0), i64::from(system != System::Egl));
     let mut list = values.array(index).map(|mut wire| integer(wire.value(), values.dictionary()));
@@ -447,14 +447,14 @@ mod tests {
         assert_eq!(it.call(7, "glXMakeCurrent", &[1, 5, 11], Some(1)), [Change::Current(Some(2))]);
         assert_eq!(it.call(7, "glXMakeCurrent", &[1, 5, 10], Some(0)), []);
         assert_eq!((it.contexts.current(0), it.contexts.current(7), it.contexts.current(8)), (1, 2, UNKNOWN));
-        // The context goes on while thread 7 has it.
+        // The context continues to exist while it is current on thread 7.
         assert_eq!(it.call(0, "glXDestroyContext", &[1, 11], None), []);
         let ended = Change::Ended { context: 2, group: None };
         assert_eq!(it.call(7, "glXMakeCurrent", &[1, 0, 0], Some(1)), [Change::Current(None), ended]);
         assert_eq!(it.call(0, "glXDestroyContext", &[1, 10], None), []);
         let ended = Change::Ended { context: 1, group: Some(1) };
         assert_eq!(it.call(0, "glXMakeCurrent", &[1, 0, 0], Some(1)), [Change::Current(None), ended]);
-        // The handle is used again.
+        // The handle is reused.
         assert_eq!(it.call(0, "glXCreateContext", &[1, 2, 0, 1], Some(10)), [Change::Created(3)]);
         assert_eq!(it.contexts.get(3).group, 2);
     }

@@ -34,7 +34,7 @@ pub enum Kind {
     Memory,
     /// Semaphore (`GL_EXT_semaphore`).
     Semaphore,
-    /// Assembly program (`GL_ARB_vertex_program` and its like).
+    /// Assembly program (`GL_ARB_vertex_program` and similar).
     AssemblyProgram,
     /// Fragment shader of `GL_ATI_fragment_shader`.
     FragmentShaderAti,
@@ -56,10 +56,10 @@ pub enum Kind {
     State,
 }
 
-/// Who sees an object's name.
+/// Which contexts see an object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// All contexts that share.
+    /// All contexts of the share group.
     Group,
     /// The context it was made in.
     Context,
@@ -95,12 +95,12 @@ impl Kind {
         Self::State,
     ];
 
-    /// Place in [`Kind::ALL`].
+    /// Index in [`Kind::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The word for messages; buffers and textures as apitrace calls them.
+    /// The name for messages; for buffers and textures as in apitrace.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buffer => "buffer",
@@ -131,9 +131,9 @@ impl Kind {
         }
     }
 
-    /// Who sees its names: OpenGL 4.6, chapter 5: objects that hold others, and queries, are not shared.
+    /// Which contexts see its names (OpenGL 4.6, chapter 5): container objects and queries are not shared.
     ///
-    /// Framebuffers of `GL_EXT_framebuffer_object` are shared; [`super::lifecycle::Action::scope`] says so.
+    /// Framebuffers of `GL_EXT_framebuffer_object` are shared, as [`super::lifecycle::Action::scope`] indicates.
     pub fn scope(self) -> Scope {
         match self {
             Self::Framebuffer
@@ -150,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// The kind whose names these are too: shaders and programs have one name space.
+    /// The kind that identifies the name space: shaders and programs share one.
     #[must_use]
     pub fn namespace(self) -> Self {
         if self == Self::Shader { Self::Program } else { self }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_stands_in_its_place_and_has_its_own_name() {
+    fn every_kind_has_its_index_and_a_unique_name() {
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!(kind.index(), at);
             assert_eq!(Kind::ALL.iter().filter(|other| other.name() == kind.name()).count(), 1);

@@ -1,6 +1,6 @@
 //! Which functions make, delete and bind objects, by name.
 //!
-//! Arguments are those of the Khronos registry's prototypes, which apitrace records in their order.
+//! Argument indexes are those of the Khronos registry's prototypes, whose order apitrace keeps.
 
 use crate::tools::gl::kind::{Kind, Scope};
 
@@ -8,7 +8,7 @@ use crate::tools::gl::kind::{Kind, Scope};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
-    /// Makes `n` objects: their number and the array of their names are these arguments (`glGenTextures`,
+    /// Makes several objects: these arguments are their number and the array of their names (`glGenTextures`,
     /// `glCreateTextures`).
     MakeMany {
         /// Argument with the number of names.
@@ -18,14 +18,14 @@ pub enum Verb {
     },
     /// Makes the object it returns (`glCreateShader`, `glFenceSync`).
     Make,
-    /// Makes as many objects in a row as the argument says and returns the first's name (`glGenLists`).
+    /// Makes as many consecutive objects as the argument specifies and returns the first name (`glGenLists`).
     MakeRange {
         /// Argument with the number of names.
         count: usize,
     },
-    /// Makes the object whose name is put at this argument (`glCreatePerfQueryINTEL`).
+    /// Makes the object whose name is stored through this argument (`glCreatePerfQueryINTEL`).
     MakeInto(usize),
-    /// Deletes those objects of an array (`glDeleteTextures`).
+    /// Deletes the objects in an array (`glDeleteTextures`).
     DeleteMany {
         /// Argument with the number of names.
         count: usize,
@@ -34,45 +34,45 @@ pub enum Verb {
     },
     /// Deletes the object of this argument (`glDeleteShader`).
     Delete(usize),
-    /// Deletes objects in a row (`glDeleteLists`).
+    /// Deletes consecutive objects (`glDeleteLists`).
     DeleteRange {
         /// Argument with the first name.
         first: usize,
         /// Argument with the number of names.
         count: usize,
     },
-    /// Uses the object of this argument as the current one, and makes it where the name is new and the context
-    /// allows that (`glBindTexture`, `glBeginQuery`, `glNewList`).
+    /// Makes the object of this argument current, and creates it if the name is new and the context allows that
+    /// (`glBindTexture`, `glBeginQuery`, `glNewList`).
     Bind {
         /// Argument with the name.
         name: usize,
         /// Argument with the target it is bound to.
         target: Option<usize>,
     },
-    /// Ties the second to the first, which keeps it alive (`glAttachShader`).
+    /// Attaches the second to the first, which keeps it alive (`glAttachShader`).
     Attach {
-        /// Argument with the name of what holds.
+        /// Argument with the name of the container.
         holder: usize,
-        /// Argument with the name of what is held.
-        held: usize,
+        /// Argument with the name of the attached object.
+        attached: usize,
     },
-    /// Unties the second from the first (`glDetachShader`).
+    /// Detaches the second from the first (`glDetachShader`).
     Detach {
-        /// Argument with the name of what holds.
+        /// Argument with the name of the container.
         holder: usize,
-        /// Argument with the name of what is held.
-        held: usize,
+        /// Argument with the name of the attached object.
+        attached: usize,
     },
 }
 
 /// What a function does to objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Action {
-    /// The kind; for [`Verb::Attach`] and [`Verb::Detach`] that of what is held.
+    /// The kind; for [`Verb::Attach`] and [`Verb::Detach`] that of the attached object.
     pub kind: Kind,
     /// What is done.
     pub verb: Verb,
-    /// Who sees the names made.
+    /// Which contexts see the names made.
     pub scope: Scope,
 }
 
@@ -113,7 +113,7 @@ pub fn action(name: &[u8]) -> Option<Action> {
         return Some(Action { kind, verb: Verb::DeleteMany { count: 0, names: 1 }, scope: scope(kind) });
     }
     if let Some(kind) = base.strip_prefix("glCreate").and_then(many) {
-        // Textures and queries are made for a target, which comes first.
+        // Textures and queries are created for a target, which is the first argument.
         let first = usize::from(matches!(kind, Kind::Texture | Kind::Query));
         return Some(Action { kind, verb: Verb::MakeMany { count: first, names: first + 1 }, scope: scope(kind) });
     }
@@ -121,7 +121,7 @@ pub fn action(name: &[u8]) -> Option<Action> {
     Some(Action { kind: *kind, verb: *verb, scope: scope(*kind) })
 }
 
-/// Kinds whose objects are made and deleted by the array.
+/// Kinds whose objects are made and deleted in arrays.
 const MANY: [(&str, Kind); 17] = [
     ("Buffers", Kind::Buffer),
     ("Textures", Kind::Texture),
@@ -142,7 +142,7 @@ const MANY: [(&str, Kind); 17] = [
     ("States", Kind::State),
 ];
 
-/// Functions whose suffix tells them from others.
+/// Functions that differ from others only by their suffix.
 const EXACT: [(&str, Kind, Verb); 8] = [
     ("glGenVertexShadersEXT", Kind::VertexShaderExt, Verb::MakeRange { count: 0 }),
     ("glDeleteVertexShaderEXT", Kind::VertexShaderExt, Verb::Delete(0)),
@@ -154,7 +154,7 @@ const EXACT: [(&str, Kind, Verb); 8] = [
     ("glImportSyncEXT", Kind::Sync, Verb::Make),
 ];
 
-/// Functions of one object, without suffix.
+/// Functions for a single object, without suffix.
 const STEMS: [(&str, Kind, Verb); 22] = [
     ("glCreateShader", Kind::Shader, Verb::Make),
     ("glCreateShaderObject", Kind::Shader, Verb::Make),
@@ -164,12 +164,12 @@ const STEMS: [(&str, Kind, Verb); 22] = [
     ("glCreateShaderProgramv", Kind::Program, Verb::Make),
     ("glDeleteShader", Kind::Shader, Verb::Delete(0)),
     ("glDeleteProgram", Kind::Program, Verb::Delete(0)),
-    // Shaders and programs; which it is the name tells.
+    // Shaders and programs; the name determines which it is.
     ("glDeleteObject", Kind::Program, Verb::Delete(0)),
-    ("glAttachShader", Kind::Shader, Verb::Attach { holder: 0, held: 1 }),
-    ("glAttachObject", Kind::Shader, Verb::Attach { holder: 0, held: 1 }),
-    ("glDetachShader", Kind::Shader, Verb::Detach { holder: 0, held: 1 }),
-    ("glDetachObject", Kind::Shader, Verb::Detach { holder: 0, held: 1 }),
+    ("glAttachShader", Kind::Shader, Verb::Attach { holder: 0, attached: 1 }),
+    ("glAttachObject", Kind::Shader, Verb::Attach { holder: 0, attached: 1 }),
+    ("glDetachShader", Kind::Shader, Verb::Detach { holder: 0, attached: 1 }),
+    ("glDetachObject", Kind::Shader, Verb::Detach { holder: 0, attached: 1 }),
     ("glFenceSync", Kind::Sync, Verb::Make),
     ("glDeleteSync", Kind::Sync, Verb::Delete(0)),
     ("glGenLists", Kind::List, Verb::MakeRange { count: 0 }),
@@ -202,10 +202,10 @@ const BINDS: [(&str, Kind, Verb); 17] = [
 ];
 
 impl Action {
-    /// True when binding a new name makes an object, where the context is not of the core profile.
+    /// True when binding a new name makes an object, unless the context has the core profile.
     pub fn makes_when_bound(&self) -> bool {
         match self.kind {
-            // Lists in any context that has them.
+            // Lists, in any context that supports them.
             Kind::Buffer | Kind::Texture | Kind::Framebuffer | Kind::Renderbuffer | Kind::Query => true,
             Kind::AssemblyProgram | Kind::List => true,
             _ => false,

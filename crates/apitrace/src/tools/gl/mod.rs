@@ -1,9 +1,9 @@
-//! OpenGL's objects and contexts, as far as calls tell of them.
+//! OpenGL's objects and contexts, as far as calls reveal them.
 //!
-//! [`kind`] has the kinds of objects, [`lifecycle`] the functions that make, delete and bind them, [`references`]
-//! says which arguments of a function name objects, [`contexts`] follows which thread has which context and which
-//! contexts share their objects, [`objects`] keeps books of what there is. [`values`] reads the arguments of an assembled call by index,
-//! `attribute_groups` says what `glPushAttrib` saves.
+//! [`kind`] lists the kinds of objects, [`lifecycle`] the functions that make, delete and bind them, and [`references`]
+//! the arguments of functions that name objects. [`contexts`] tracks which context is current on which thread and which
+//! contexts share objects, and [`objects`] tracks the objects that exist. [`values`] reads the arguments of an
+//! assembled call by index. `attribute_groups` lists what `glPushAttrib` saves.
 
 pub(crate) mod attribute_groups;
 pub mod contexts;

@@ -10,7 +10,7 @@ use crate::tools::gl::kind::{Kind, Scope};
 struct Names<T> {
     /// By name space and name.
     single: HashMap<(Kind, u64), T>,
-    /// Objects made in a row, by the first name: how many, and what they are.
+    /// Consecutive objects, by the first name: how many, and their value.
     rows: BTreeMap<(Kind, u64), (u64, T)>,
 }
 
@@ -20,20 +20,20 @@ impl<T> Default for Names<T> {
     }
 }
 
-/// An object, or several in a row, that goes out of the books.
+/// A removed object, or several consecutive ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed<T> {
     /// Name space: shaders are [`Kind::Program`] here.
     pub namespace: Kind,
     /// The name, or the first.
     pub name: u64,
-    /// How many names in a row.
+    /// How many consecutive names.
     pub count: u64,
-    /// What was kept of it.
+    /// The caller's value for it.
     pub object: T,
 }
 
-/// The objects of a trace that are there, each with what the caller keeps of it.
+/// The objects of a trace that exist, each with a value of the caller.
 #[derive(Debug)]
 pub struct Objects<T> {
     groups: Vec<Names<T>>,
@@ -44,17 +44,17 @@ pub struct Objects<T> {
 }
 
 impl<T> Objects<T> {
-    /// For at most so many objects at a time; further ones are not taken.
+    /// Tracks at most this many objects at a time; further ones are ignored.
     pub fn new(count_max: usize) -> Self {
         Self { groups: Vec::new(), contexts: Vec::new(), count: 0, count_max, is_full: false }
     }
 
-    /// True when there were more objects than are kept.
+    /// True when there were more objects than are tracked.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// How many there are; objects in a row count once.
+    /// How many exist; consecutive objects count once.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -78,7 +78,7 @@ impl<T> Objects<T> {
         all.get_mut(at)
     }
 
-    /// Which of the two books has a name: framebuffers may stand in either.
+    /// Which of the two tables contains a name: framebuffers may be in either.
     fn scope_of(&self, kind: Kind, name: u64, context: u32, contexts: &Contexts) -> Option<Scope> {
         let key = (kind.namespace(), name);
         let has = |scope| self.names(scope, context, contexts).is_some_and(|names| names.has(key));
@@ -92,20 +92,20 @@ impl<T> Objects<T> {
         self.scope_of(kind, name, context, contexts).is_some()
     }
 
-    /// An object as a context knows it. One of several in a row is what all of them are.
+    /// The object that a name denotes in a context. Consecutive objects have one common value.
     pub fn get(&self, kind: Kind, name: u64, context: u32, contexts: &Contexts) -> Option<&T> {
         let scope = self.scope_of(kind, name, context, contexts)?;
         let names = self.names(scope, context, contexts)?;
         names.single.get(&(kind.namespace(), name)).or_else(|| names.row((kind.namespace(), name)).map(|row| row.2))
     }
 
-    /// As [`Objects::get`], to change; not those in a row.
+    /// As [`Objects::get`], mutable; not for consecutive objects.
     pub fn get_mut(&mut self, kind: Kind, name: u64, context: u32, contexts: &Contexts) -> Option<&mut T> {
         let scope = self.scope_of(kind, name, context, contexts)?;
         self.names_mut(scope, context, contexts)?.single.get_mut(&(kind.namespace(), name))
     }
 
-    /// Takes a new object. One of the same name that is there already is returned.
+    /// Adds a new object. Returns the existing one with the same name, if any.
     pub fn insert(
         &mut self,
         (kind, scope): (Kind, Scope),
@@ -124,7 +124,7 @@ impl<T> Objects<T> {
         before
     }
 
-    /// All names there are, context's and group's books apart, in no order.
+    /// All names, separately for contexts and groups, in arbitrary order.
     pub fn all<'a>(&'a self) -> impl Iterator<Item = (Scope, u32, Kind, u64, u64, &'a T)> {
         let of = |scope, names: &'a [Names<T>]| {
             names.iter().enumerate().flat_map(move |(at, names)| {
@@ -141,7 +141,7 @@ impl<T> Objects<T> {
         of(Scope::Group, &self.groups).chain(of(Scope::Context, &self.contexts))
     }
 
-    /// Takes out an object that a context deletes.
+    /// Removes an object that a context deletes.
     pub fn remove(&mut self, kind: Kind, name: u64, context: u32, contexts: &Contexts) -> Option<T> {
         let scope = self.scope_of(kind, name, context, contexts)?;
         let removed = self.names_mut(scope, context, contexts)?.single.remove(&(kind.namespace(), name));
@@ -149,19 +149,19 @@ impl<T> Objects<T> {
         removed
     }
 
-    /// All objects of a context, which is gone.
+    /// Removes all objects of a context that ended.
     pub fn end_context(&mut self, context: u32) -> Vec<Removed<T>> {
         let names = self.contexts.get_mut(context as usize).map(std::mem::take);
-        self.drain(names)
+        self.remove_all(names)
     }
 
-    /// All objects of a group, which is gone.
+    /// Removes all objects of a group that ended.
     pub fn end_group(&mut self, group: u32) -> Vec<Removed<T>> {
         let names = self.groups.get_mut(group as usize).map(std::mem::take);
-        self.drain(names)
+        self.remove_all(names)
     }
 
-    fn drain(&mut self, names: Option<Names<T>>) -> Vec<Removed<T>> {
+    fn remove_all(&mut self, names: Option<Names<T>>) -> Vec<Removed<T>> {
         let Some(names) = names else { return Vec::new() };
         self.count = self.count.saturating_sub(names.single.len() + names.rows.len());
         let single = names.single.into_iter().map(|((namespace, name), object)| (namespace, name, 1, object));
@@ -170,7 +170,7 @@ impl<T> Objects<T> {
         all.map(|(namespace, name, count, object)| Removed { namespace, name, count, object }).collect()
     }
 
-    /// All of a group are of another now.
+    /// Moves all objects of a group to another one.
     pub fn join(&mut self, from: u32, to: u32) {
         let Some(moved) = self.groups.get_mut(from as usize).map(std::mem::take) else { return };
         let at = to as usize;
@@ -186,7 +186,7 @@ impl<T> Objects<T> {
 }
 
 impl<T: Clone> Objects<T> {
-    /// Takes several new objects in a row. Returns what lost a name or more to them.
+    /// Adds consecutive objects. Returns the objects that lost one or more names to them.
     pub fn insert_row(
         &mut self,
         (kind, scope): (Kind, Scope),
@@ -211,14 +211,14 @@ impl<T: Clone> Objects<T> {
         removed
     }
 
-    /// Takes out several in a row, of whatever rows they are. Returns what lost a name or more.
+    /// Removes consecutive objects, from whatever rows they belong to. Returns the objects that lost one or more names.
     pub fn remove_row(&mut self, kind: Kind, (first, count): (u64, u64), context: u32, contexts: &Contexts) -> Vec<T> {
         let kind = kind.namespace();
         let end = first.saturating_add(count);
         let mut removed = Vec::new();
         let Some(names) = self.names_mut(kind.scope(), context, contexts) else { return removed };
         let before = names.rows.len();
-        // The row that begins before the first name, and those that begin behind it.
+        // The row that begins before the first name, and those that begin after it.
         let reaching = names.row((kind, first)).map(|(start, ..)| start).filter(|start| *start < first);
         let inside = names.rows.range((kind, first)..(kind, end)).map(|((_, start), _)| *start);
         let starts: Vec<u64> = reaching.into_iter().chain(inside).collect();
@@ -240,7 +240,7 @@ impl<T: Clone> Objects<T> {
 }
 
 impl<T> Names<T> {
-    /// The row that has a name: its first name, its length and what it is.
+    /// The row that contains a name: its first name, its length and its value.
     fn row(&self, (kind, name): (Kind, u64)) -> Option<(u64, u64, &T)> {
         let ((of, first), (count, object)) = self.rows.range(..=(kind, name)).next_back()?;
         (*of == kind && name - first < *count).then_some((*first, *count, object))
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn rows_behave_as_single_names() {
-        // An independent slow book: a map of every name.
+        // An independent slow model: a map of every name.
         let contexts = Contexts::new(true);
         let mut random = 1_u64;
         let mut next = |below: u64| {

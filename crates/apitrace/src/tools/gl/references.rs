@@ -1,8 +1,8 @@
 //! Which arguments of a function name objects.
 //!
-//! Told by the arguments' names, which apitrace takes from the Khronos registry: `texture` is a texture wherever it is
-//! a number. Where it is an enumeration (`glActiveTexture(texture)`) the value on the wire is one too, and
-//! [`Reference::name`] finds nothing.
+//! Determined by the arguments' names, which apitrace takes from the Khronos registry: `texture` is a texture wherever
+//! it is a number. Where it is an enumeration (`glActiveTexture(texture)`), so is the value on the wire, and
+//! [`Reference::name`] returns `None`.
 
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
@@ -24,7 +24,7 @@ pub fn references<'a>(function: &[u8], arguments: impl Iterator<Item = &'a [u8]>
     let Some(function) = std::str::from_utf8(function).ok().filter(|name| name.starts_with("gl")) else {
         return Vec::new();
     };
-    // Glyphs, windows and the drawables of window systems have names of their own, and glX is not gl.
+    // Glyphs, windows and the drawables of window systems have separate names, and glX is not gl.
     if function.starts_with("glX") {
         return Vec::new();
     }
@@ -83,7 +83,7 @@ fn kind(function: &str, argument: &str) -> Option<(Kind, bool)> {
     }
 }
 
-/// The kind of an argument that is only called `id`.
+/// The kind of an argument that is just called `id`.
 fn by_function(function: &str) -> Option<Kind> {
     let has = |part: &str| function.contains(part);
     if has("TransformFeedback") {
@@ -97,7 +97,7 @@ fn by_function(function: &str) -> Option<Kind> {
 }
 
 impl Reference {
-    /// The name in a call, where it is a single one, a number and not zero.
+    /// The name in a call, if it is a single number and not zero.
     pub fn name(&self, values: &Values<'_>) -> Option<u64> {
         name(values.argument(self.argument)?.value())
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_arguments_tell_the_kind() {
+    fn argument_names_determine_the_kind() {
         assert_eq!(of("glBindTexture", &["target", "texture"]), [(1, Kind::Texture, false)]);
         assert_eq!(
             of("glNamedFramebufferTexture", &["framebuffer", "attachment", "texture", "level"]),

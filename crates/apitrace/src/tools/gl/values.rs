@@ -1,19 +1,19 @@
-//! The arguments of an assembled call by index, read when they are asked for.
+//! The arguments of an assembled call by index, read on demand.
 
 use crate::tools::calls::Call;
 use crate::tools::dictionary::{Dictionary, number};
 use crate::tools::wire::{Detail, Value, Wire};
 
-/// Most numbers of an array that are looked at: four for each of the viewports of any driver.
+/// Most numbers read of an array: four for each viewport of any driver.
 const FLOATS_MAX: usize = 256;
 
-/// Arguments beyond these are not looked at; no function of OpenGL or its window systems has more
-/// (`glCopyImageSubData` has 15).
+/// Arguments beyond these are ignored; no function of OpenGL or its window systems has more (`glCopyImageSubData` has
+/// 15).
 const ARGUMENTS_MAX: usize = 16;
 
-/// Where the arguments and the return value of a call stand.
+/// The positions of the arguments and the return value of a call.
 ///
-/// Nothing here fails: what is missing is `None`, as are values of types that nobody expects there.
+/// Nothing here fails: missing values are `None`, and so are values of unexpected types.
 #[derive(Clone, Copy)]
 pub struct Values<'a> {
     dictionary: &'a Dictionary,
@@ -26,7 +26,7 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Finds the values of a call. Of an argument given twice the last counts, as in apitrace.
+    /// Finds the values of a call. If an argument occurs twice, the last one counts, as in apitrace.
     pub fn new(call: &Call<'a>, dictionary: &'a Dictionary) -> Self {
         let nothing = dictionary.wire(&[]);
         let mut this = Self {
@@ -74,7 +74,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The argument of that index.
+    /// The argument with this index.
     #[inline]
     pub fn argument(&self, index: usize) -> Option<Wire<'a>> {
         let wire = self.arguments.get(index)?;
@@ -92,17 +92,17 @@ impl<'a> Values<'a> {
         (0..count).map(move |_| wire.uint())
     }
 
-    /// True when the call was made up by the tracer.
+    /// True when the call was inserted by the tracer.
     pub fn is_fake(&self) -> bool {
         self.is_fake
     }
 
-    /// What ids stand for.
+    /// What ids denote.
     pub fn dictionary(&self) -> &'a Dictionary {
         self.dictionary
     }
 
-    /// An argument as a whole number: integers, enumerations, masks, pointers (null is 0), truth.
+    /// An argument as an integer: integers, enumerations, masks, pointers (null is 0), Booleans.
     #[inline]
     pub fn integer(&self, index: usize) -> Option<i64> {
         integer(self.argument(index)?.value(), self.dictionary)
@@ -119,25 +119,25 @@ impl<'a> Values<'a> {
         integer(self.returned?.value(), self.dictionary).map(|number| number as u64)
     }
 
-    /// An argument as a number with a fraction.
+    /// An argument as a floating-point number.
     pub fn float(&self, index: usize) -> Option<f64> {
         float(self.argument(index)?.value(), self.dictionary)
     }
 
-    /// Numbers with fractions: those of an array argument, or so many arguments from that index on.
+    /// Floating-point numbers: those of an array argument, or this many arguments from that index on.
     pub fn floats(&self, index: usize, count: usize) -> Vec<f64> {
         let array: Vec<f64> =
             self.array(index).map_while(|mut wire| float(wire.value(), self.dictionary)).take(FLOATS_MAX).collect();
         if array.is_empty() { (index..index + count).map_while(|index| self.float(index)).collect() } else { array }
     }
 
-    /// The whole numbers of an array argument; none where it is no array.
+    /// The integers of an array argument; empty if it is not an array.
     pub fn integers(&self, index: usize) -> impl Iterator<Item = i64> + 'a {
         let dictionary = self.dictionary;
         self.array(index).map_while(move |mut wire| integer(wire.value(), dictionary))
     }
 
-    /// The elements of an array argument, each where it stands; none where it is no array.
+    /// The elements of an array argument, each at its position; empty if it is not an array.
     pub fn array(&self, index: usize) -> Elements<'a> {
         let (wire, count) = match self.argument(index).map(|mut wire| (wire.value(), wire)) {
             Some((Value::Array(count), wire)) => (wire, count),
@@ -172,7 +172,7 @@ impl<'a> Iterator for Elements<'a> {
         }
         self.left -= 1;
         let element = self.wire;
-        // Most are plain; only what holds others needs more than one step.
+        // Most are simple; only compound ones need more than one step.
         let mut after = element;
         if matches!(after.value(), Value::Array(_) | Value::Struct(_) | Value::Repr) {
             self.wire.skip_value(&|id| self.dictionary.members(id));
@@ -183,7 +183,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// A value as a whole number.
+/// A value as an integer.
 #[inline]
 pub fn integer(value: Value<'_>, dictionary: &Dictionary) -> Option<i64> {
     Some(match value {
@@ -197,7 +197,7 @@ pub fn integer(value: Value<'_>, dictionary: &Dictionary) -> Option<i64> {
     })
 }
 
-/// A value as a number with a fraction.
+/// A value as a floating-point number.
 pub fn float(value: Value<'_>, dictionary: &Dictionary) -> Option<f64> {
     match value {
         Value::Float(number) => Some(f64::from(number)),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_found_wherever_they_stand_and_the_last_counts() {
+    fn arguments_are_found_in_any_order_and_the_last_counts() {
         let dictionary = Dictionary::new(6);
         // A backtrace of two frames, n = 1, n = 2, then a fake flag; names = {7, {8}, 9} and the return value.
         let enter = [4, 2, 5, 6, 1, 0, 4, 1, 1, 0, 4, 2, 5, 1, 0];
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(values.backtrace().collect::<Vec<_>>(), [5, 6]);
         assert_eq!(values.array(1).count(), 3);
         assert_eq!(values.array(1).nth(2).map(|mut wire| wire.value()), Some(Value::Unsigned(9)));
-        // What is no number ends the numbers.
+        // A value that is not a number ends the numbers.
         assert_eq!(values.integers(1).collect::<Vec<_>>(), [7]);
         assert_eq!(values.integers(0).count(), 0);
     }

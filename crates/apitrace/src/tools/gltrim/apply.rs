@@ -1,4 +1,4 @@
-//! From a function's rule to what a call of it does.
+//! Applies a function's rule to a call of it.
 
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::lifecycle::{Action, Verb};
@@ -10,7 +10,7 @@ use crate::tools::gltrim::rules::Rule;
 use crate::tools::gltrim::states::STATES;
 
 impl Model {
-    /// What a call does.
+    /// Applies the effects of a call.
     pub(super) fn apply(&mut self, rule: Rule, values: &Values<'_>, at: At) {
         let name = values.dictionary().function(at.function).map_or(&b""[..], |function| function.name());
         match rule {
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// Functions of what is stored: buffers, textures, framebuffers, programs.
+    /// Functions that affect stored data: buffers, textures, framebuffers, programs.
     fn apply_stored(&mut self, rule: Rule, values: &Values<'_>, at: At, name: &[u8]) {
         match rule {
             Rule::BindIndexed => self.bind_indexed(values),
@@ -146,7 +146,7 @@ impl Model {
         self.draw(at);
     }
 
-    /// Objects are made, deleted and bound.
+    /// Follows a call that makes, deletes or binds objects.
     fn object_call(&mut self, action: Action, values: &Values<'_>, at: At, name: &[u8]) {
         let Action { kind, verb, scope } = action;
         match verb {
@@ -231,7 +231,7 @@ impl Model {
         }
     }
 
-    /// The vertex array of name 0.
+    /// The vertex array with name 0.
     fn nameless_array(&mut self) -> Id {
         let ctx = self.ctx;
         if let Some(known) = self.arrays.get(&ctx) {
@@ -242,7 +242,7 @@ impl Model {
         first
     }
 
-    /// An object goes, and with it what was bound of it.
+    /// Deletes an object and its bindings.
     fn delete_one(&mut self, action: Action, name: u64) {
         let Action { kind, scope, .. } = action;
         if name == 0 {
@@ -293,7 +293,7 @@ impl Model {
             Kind::List => self.drop_list(id),
             _ => {}
         }
-        // Only what was bound before is bound no more.
+        // Only bindings that exist are removed.
         let is_binding = |node: Node| matches!(self.nodes.label(node), Label::Binding(_));
         let kills = self.record.effects.iter().filter_map(|effect| match effect {
             Effect::Kill(node) if is_binding(*node) => Some(Effect::Read(*node)),

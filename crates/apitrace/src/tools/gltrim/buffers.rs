@@ -19,16 +19,16 @@ pub(super) const SHADER_STORAGE: u32 = 0x90d2;
 pub(super) const ATOMIC: u32 = 0x92c0;
 const BUFFER: u64 = 3 << 32;
 
-/// The place of a vertex array that says which buffer holds the indexes.
+/// The link of a vertex array to its index buffer.
 pub(super) const INDEX_LINK: u32 = u32::MAX;
 
 impl Model {
-    /// The key of what is bound to a target.
+    /// The key of a target's binding.
     pub(super) fn buffer_key(target: u32) -> u64 {
         key(&[BUFFER, u64::from(target)])
     }
 
-    /// The buffer a call is about; what is bound is read, too.
+    /// The buffer that a call refers to. If it is the bound one, the binding is read too.
     fn buffer(&mut self, values: &Values<'_>, index: usize, is_named: bool) -> Option<Id> {
         if is_named {
             let id = self.find(Kind::Buffer, values.name(index))?;
@@ -39,7 +39,7 @@ impl Model {
         self.bound_buffer(values.integer(index)? as u32)
     }
 
-    /// What is bound to a target, which is read.
+    /// The object bound to a target; marks the binding as read.
     pub(super) fn bound_buffer(&mut self, target: u32) -> Option<Id> {
         if target == ELEMENTS {
             let array = self.state().array;
@@ -75,10 +75,10 @@ impl Model {
         self.set_range(id, number(1), number(2), true);
     }
 
-    /// Bytes of a buffer are set, all of them or some.
-    fn set_range(&mut self, id: Id, start: u64, length: u64, is_whole: bool) {
+    /// Sets bytes of a buffer, all or some of them.
+    fn set_range(&mut self, id: Id, start: u64, length: u64, is_entire: bool) {
         let content = self.content(id);
-        self.effect(if is_whole {
+        self.effect(if is_entire {
             Effect::Range(content, start, length)
         } else {
             Effect::Touch(content, start, length)
@@ -109,7 +109,7 @@ impl Model {
         self.reads(storage);
     }
 
-    /// What says that a buffer is mapped.
+    /// The node for the mapping of a buffer.
     fn map_node(&mut self, id: Id) -> Node {
         let marks = self.state().levels.first().map_or(0, |level| level.pushed);
         self.nodes.child(marks, key(&[5, u64::from(id)]), Label::Map)
@@ -132,12 +132,12 @@ impl Model {
         self.effect(Effect::Open);
     }
 
-    /// The program writes to memory that is mapped.
+    /// The program writes to mapped memory.
     pub(super) fn memcpy(&mut self, values: &Values<'_>) {
         let (Some(to), Some(length)) = (values.name(0), values.name(2)) else { return self.effect(Effect::Always) };
         let region = self.regions.range(..=to).next_back().map(|(_, region)| *region);
         let Some((_, id)) = region.filter(|(end, _)| to < *end) else {
-            // Memory of which nothing is known: pointers to it may be anywhere.
+            // Unknown memory: pointers to it may be anywhere.
             return self.effect(Effect::Always);
         };
         let Some(mapped) = self.object_mut(id).and_then(|object| object.map.as_mut()) else { return };
@@ -171,7 +171,7 @@ impl Model {
         self.close(mapped.call, mapped.is_forced);
     }
 
-    /// `glBindBufferBase` and its like: an indexed place, and the target itself.
+    /// `glBindBufferBase` and similar: an indexed binding point, and the target itself.
     pub(super) fn bind_indexed(&mut self, values: &Values<'_>) {
         let (target, index) = (values.integer(0).unwrap_or(0) as u32, values.integer(1).unwrap_or(0) as u32);
         let id = self.find(Kind::Buffer, values.name(2));
@@ -207,7 +207,7 @@ impl Model {
         }
     }
 
-    /// A vertex array takes a buffer.
+    /// Links a buffer to a vertex array.
     pub(super) fn link_buffer(&mut self, array: Id, place: u32, id: Option<Id>) {
         if let Some(object) = self.object_mut(array) {
             object.links.retain(|(known, _)| *known != place);
@@ -221,7 +221,7 @@ impl Model {
         self.touch();
     }
 
-    /// An object is bound: what made it must stand before.
+    /// An object is bound, so the call that made it must come before.
     pub(super) fn read_birth(&mut self, id: Option<Id>) {
         if let Some(id) = id {
             let birth = self.birth(id);
@@ -229,7 +229,7 @@ impl Model {
         }
     }
 
-    /// Several places at once.
+    /// Binds several binding points at once.
     pub(super) fn bind_many(&mut self, what: &'static str, values: &Values<'_>) {
         let (first, names) = match what {
             "buffers" => (1, 3),
@@ -283,14 +283,14 @@ impl Model {
         self.link_buffer(array, INDEX_LINK, id);
     }
 
-    /// Attributes of a vertex array: their formats, and that they are in use.
+    /// Attributes of a vertex array: their formats, and whether they are enabled.
     pub(super) fn attribute(&mut self, rule: Rule, values: &Values<'_>, function: u32, name: &[u8]) {
         let Rule::Attribute { is_named } = rule else { return };
         let first = usize::from(is_named);
         let array = if is_named { self.find(Kind::VertexArray, values.name(0)) } else { None };
         let array = array.unwrap_or(self.state().array);
         let index = values.integer(first).unwrap_or(0) as u64;
-        // What switches an attribute on and off is one state; every other function is one of its own.
+        // Switching an attribute on and off is one state; every other function is a separate one.
         let is_switch = name.windows(12).any(|part| part == b"VertexAttrib")
             && (name.starts_with(b"glEnable") || name.starts_with(b"glDisable"))
             || name.starts_with(b"glEnableVertexArrayAttrib")
@@ -324,7 +324,7 @@ impl Model {
         self.read_client_unit();
     }
 
-    /// The buffer that is bound becomes an attribute's.
+    /// Links the bound buffer to an attribute.
     fn take_pointer(&mut self, array: Id, place: u32) {
         let id = self.bound_buffer(ARRAY);
         let Some(object) = self.object_mut(array) else { return };
@@ -340,7 +340,7 @@ impl Model {
         let capability = values.integer(0).unwrap_or(0) as u64;
         let (array, unit) = (self.state().array, u64::from(self.state().client_unit));
         let made = self.made(array);
-        // 0x8078 is the array of texture coordinates, of which each unit has one.
+        // 0x8078 is the array of texture coordinates; each unit has one.
         let unit = if capability == 0x8078 { unit } else { 0 };
         let node = self.nodes.child(
             made,

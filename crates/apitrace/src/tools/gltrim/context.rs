@@ -1,4 +1,4 @@
-//! A context: its state, what is bound in it, its stacks; and how contexts change hands.
+//! A context: its state, bindings and stacks; and how contexts become current.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::tools::gltrim::log::Effect;
 use crate::tools::gltrim::model::{At, Id, Model};
 use crate::tools::gltrim::nodes::{Label, Node, Nodes};
 
-/// What decides how much a clear overwrites and what drawing changes.
+/// The masks that determine how much a clear overwrites and what drawing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Masks {
     pub(super) has_scissor: bool,
@@ -44,7 +44,7 @@ pub(super) struct Entry {
 }
 
 /// A context.
-pub(super) struct State {
+pub(super) struct ContextState {
     pub(super) levels: Vec<Level>,
     pub(super) client: Node,
     pub(super) pixels: Node,
@@ -57,7 +57,7 @@ pub(super) struct State {
     /// By mode and, for textures, unit.
     pub(super) stacks: HashMap<(u32, u32), Vec<Entry>>,
     pub(super) textures: HashMap<(u32, u32), Id>,
-    /// Textures of name 0 that were ever used.
+    /// Textures with name 0 that were ever used.
     pub(super) nameless: Vec<Id>,
     pub(super) samplers: HashMap<u32, Id>,
     pub(super) buffers: HashMap<u32, Id>,
@@ -82,12 +82,12 @@ pub(super) struct State {
     pub(super) list: Option<ListBuild>,
     /// The set of what drawing reads and writes, with the version and block it was made in.
     pub(super) set: Option<(u64, usize, u32)>,
-    /// The context as an object of the window system, and that a thread has it.
+    /// The context as an object of the window system, and whether it is current on a thread.
     pub(super) made: Node,
     pub(super) holder: Node,
 }
 
-impl State {
+impl ContextState {
     pub(super) fn of(nodes: &mut Nodes, ctx: u32, window: Id, array: Id) -> Self {
         let (node, pushed) = (nodes.root(Label::Context(ctx)), nodes.root(Label::Pushed));
         let masks = Masks {
@@ -150,7 +150,7 @@ impl State {
 }
 
 impl Model {
-    /// Contexts change hands, are made and destroyed.
+    /// Follows a call that makes, destroys or changes current contexts.
     pub(super) fn follow_context(&mut self, action: (System, ContextVerb), values: &Values<'_>, at: At) {
         let before = self.ctx;
         let changes = self.contexts.take(action, values, at.thread, at.call);
@@ -165,7 +165,7 @@ impl Model {
                     }
                 }
                 Change::Current(now) => {
-                    // A thread's context matters as long as calls are kept that use it.
+                    // A thread's context is needed as long as calls that use it are kept.
                     self.record.effects.clear();
                     let (current, _) = self.current(at.thread);
                     self.kills(current);

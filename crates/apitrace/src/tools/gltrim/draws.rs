@@ -1,4 +1,4 @@
-//! Drawing: what it needs and what it changes.
+//! Effects of drawing: what it needs and what it changes.
 
 use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::Values;
@@ -9,11 +9,11 @@ use crate::tools::gltrim::model::{At, Id, Model};
 use crate::tools::gltrim::nodes::Node;
 
 impl Model {
-    /// A call that draws: the set of what drawing reads and writes goes with it.
+    /// Follows a call that draws, recording the set of what drawing reads and writes.
     pub(super) fn draw(&mut self, at: At) {
         self.read_matrices();
         if at.depth > 0 {
-            // A list's commands have an order, so each has its own.
+            // The commands of a list are ordered, so each has its own effects.
             let mut effects = self.take_scratch();
             self.draw_effects(&mut effects);
             self.record.effects.extend_from_slice(&effects);
@@ -33,7 +33,7 @@ impl Model {
         self.give_scratch(effects);
     }
 
-    /// What drawing reads and writes as things are bound now.
+    /// What drawing reads and writes with the current bindings.
     fn draw_effects(&mut self, effects: &mut Vec<Effect>) {
         self.use_state(effects);
         self.use_arrays(effects);
@@ -94,7 +94,7 @@ impl Model {
         effects.extend(programs.into_iter().map(|id| Effect::Read(self.made(id))));
     }
 
-    /// Textures of all units, samplers and images: which of them a shader looks at is not known.
+    /// Textures of all units, samplers and images: which of them a shader uses is not known.
     pub(super) fn use_textures(&mut self, effects: &mut Vec<Effect>) {
         let state = self.state();
         let mut textures: Vec<Id> =
@@ -120,7 +120,7 @@ impl Model {
         let masks = self.state().masks;
         let tested = Planes { colour: false, depth: masks.tests_depth, stencil: masks.tests_stencil, ..Planes::ALL };
         if !masks.has_discard {
-            // Without a test there is no writing either (OpenGL 4.6, section 17.3.4).
+            // Without a depth test, depth is not written either (OpenGL 4.6, section 17.3.4).
             for (node, _) in self.planes(drawn, Planes { colour: true, ..tested }) {
                 effects.push(Effect::Write(node));
             }
@@ -152,7 +152,7 @@ impl Model {
         }
     }
 
-    /// `glBegin`: what stands between it and `glEnd` stays as `glEnd` does.
+    /// `glBegin`: the calls between it and `glEnd` stay if `glEnd` does.
     pub(super) fn begin(&mut self, at: At) {
         if at.depth == 0 {
             let state = self.state();
@@ -237,7 +237,7 @@ impl Model {
         self.touch();
     }
 
-    /// That drawing hangs on a query: state, so that drawing reads it.
+    /// The node for conditional rendering: it is state, so that drawing reads it.
     fn condition(&mut self) -> Node {
         let node = self.state().levels.first().map_or(0, |level| level.node);
         self.nodes.child(node, 22 << 32, crate::tools::gltrim::nodes::Label::Pushed)
@@ -261,7 +261,7 @@ impl Model {
         self.touch();
     }
 
-    /// Groups for debuggers: they stay only where wanted frames begin or end them.
+    /// Debug groups: they stay only if selected frames begin or end them.
     pub(super) fn group(&mut self, is_end: bool, at: At) {
         if !is_end {
             if self.state().groups.len() < 1024 {

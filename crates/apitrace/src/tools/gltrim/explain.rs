@@ -12,18 +12,18 @@ use crate::tools::gltrim::numbers::{Numbers, Ranks};
 use crate::tools::gltrim::slice::unpack;
 use crate::tools::gltrim::states::STATES;
 
-/// Reasons beyond so many bytes go to a temporary file.
+/// Reasons beyond this many bytes are written to a temporary file.
 const MEMORY_BYTES: usize = 8 << 20;
 
 const REASON_BYTES: usize = 32;
 
-/// So many reasons are read at a time.
+/// This many reasons are read at a time.
 const CHUNK: u64 = 4096;
 
 /// The form of explanations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExplainForm {
-    /// A line a call.
+    /// One line per call.
     Text,
     /// One JSON document.
     Json,
@@ -32,15 +32,15 @@ pub enum ExplainForm {
 /// The kinds of reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It belongs to a frame that is wanted.
+    /// It belongs to a selected frame.
     Wanted,
-    /// Another call needs what it does.
+    /// Another call needs its effect.
     Needed,
-    /// Another call makes no sense without it.
+    /// Another call is meaningless without it.
     Pair,
-    /// It stands in a primitive that stays.
+    /// It is part of a primitive that stays.
     Primitive,
-    /// Nothing is known of it, or it belongs to the window system.
+    /// Its function is unknown, or it belongs to the window system.
     Always,
 }
 
@@ -98,7 +98,7 @@ impl Reasons {
         Ok(())
     }
 
-    /// Gives the reasons in order of the calls.
+    /// Passes on the reasons in the order of the calls.
     fn each(&mut self, mut take: impl FnMut(Reason) -> Result<(), Error>) -> Result<(), Error> {
         self.flush()?;
         let mut end = self.count;
@@ -138,7 +138,7 @@ fn failed(error: std::io::Error) -> Error {
 }
 
 /// What the JSON form has besides the reasons.
-pub(super) struct Told<'a> {
+pub(super) struct Extent<'a> {
     /// Frames with most calls, where they were asked for: number and calls.
     pub(super) top: &'a [(u64, u64)],
     /// How far the trace was read.
@@ -147,8 +147,8 @@ pub(super) struct Told<'a> {
     pub(super) lost: u64,
 }
 
-/// What reasons are told with.
-pub(super) struct Teller<'a> {
+/// Writes the reasons as text or JSON.
+pub(super) struct Explainer<'a> {
     pub(super) nodes: &'a Nodes,
     pub(super) objects: &'a [Object],
     pub(super) dictionary: &'a Dictionary,
@@ -156,12 +156,12 @@ pub(super) struct Teller<'a> {
     pub(super) setup: &'a Numbers,
 }
 
-impl Teller<'_> {
-    pub(super) fn tell(
+impl Explainer<'_> {
+    pub(super) fn write(
         &self,
         reasons: &mut Reasons,
         form: ExplainForm,
-        told: &Told<'_>,
+        told: &Extent<'_>,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let wrong = |error| Error::io("cannot write the explanation", error);
@@ -230,7 +230,7 @@ impl Teller<'_> {
             let label = self.nodes.label(node);
             at = self.nodes.parent(node);
             match (label, at) {
-                // What is saved hangs below a mark that means nothing by itself.
+                // Saved state is below a mark that has no meaning by itself.
                 (Label::Pushed, None) if !parts.is_empty() => {}
                 (Label::Object(id), _) => parts.push(match parts.is_empty() {
                     true => format!("definition of {}", self.object(id)),

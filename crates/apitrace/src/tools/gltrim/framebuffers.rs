@@ -44,20 +44,20 @@ const CLEAR_STATE: &[&str] = &[
 /// State that reading pixels depends on.
 const READ_STATE: &[&str] = &["ClampColor", "Enable", "PixelMap", "PixelTransfer", "PixelZoom", "Viewport"];
 
-/// Where below a window the node of its size stands.
+/// The key of the size node below a window.
 const SIZE_KEY: u64 = 6;
 
 /// Planes of a window's framebuffer.
 const PLANES: [&str; 4] = ["colours", "depths", "stencil", "accumulation buffer"];
 
-/// What of a framebuffer a call is about.
+/// Which parts of a framebuffer a call refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Planes {
     pub(super) colour: bool,
     pub(super) depth: bool,
     pub(super) stencil: bool,
     pub(super) accumulation: bool,
-    /// One of the buffers drawn to; all of them without.
+    /// One of the buffers drawn to; `None`: all of them.
     pub(super) only: Option<u32>,
 }
 
@@ -84,7 +84,7 @@ impl Model {
         self.touch();
     }
 
-    /// The framebuffer a call is about.
+    /// The framebuffer that a call refers to.
     fn framebuffer(&mut self, values: &Values<'_>, is_named: bool) -> Option<Id> {
         if is_named {
             let id = self.find(Kind::Framebuffer, values.name(0));
@@ -116,7 +116,7 @@ impl Model {
         let storage = self.storage(id);
         self.reads(storage);
         let content = self.content(id);
-        let (image, is_whole) = if is_texture {
+        let (image, is_entire) = if is_texture {
             let level = values.integer(object + 1).unwrap_or(0).clamp(0, 64) as u32;
             let face = if has_target {
                 textures::target(values.integer(2).unwrap_or(0) as u32).map_or(0, |(_, face)| face)
@@ -134,7 +134,7 @@ impl Model {
             (content, true)
         };
         if let Some(object) = self.object_mut(framebuffer) {
-            object.attached.push(Attached { point, object: id, image, is_whole });
+            object.attached.push(Attached { point, object: id, image, is_entire });
         }
     }
 
@@ -182,13 +182,13 @@ impl Model {
         self.kills(node);
     }
 
-    /// What drawing to a framebuffer changes: images, and whether clearing leaves nothing of them.
+    /// What drawing to a framebuffer changes: images, and whether clearing overwrites all of each.
     pub(super) fn planes(&mut self, id: Id, planes: Planes) -> Vec<(Node, bool)> {
         let Some(object) = self.object(id) else { return Vec::new() };
         if object.name == 0 {
             let content = object.content;
             let drawn = object.drawn.first().copied();
-            // Drawing to the front only leaves what is behind.
+            // Drawing to the front buffer leaves the back buffer unchanged.
             let is_usual = drawn.is_none_or(|buffer| matches!(buffer, 0x405 | 0x402 | 0x409 | 0x408));
             let wanted = [planes.colour, planes.depth, planes.stencil, planes.accumulation];
             let mut found = Vec::new();
@@ -210,12 +210,14 @@ impl Model {
             let both = planes.depth && planes.stencil;
             match attached.point {
                 DEPTH_POINT if planes.depth => {
-                    found.push((attached.image, attached.is_whole && (both || !has_stencil)))
+                    found.push((attached.image, attached.is_entire && (both || !has_stencil)))
                 }
-                STENCIL_POINT if planes.stencil => found.push((attached.image, attached.is_whole && both)),
-                BOTH_POINT if planes.depth || planes.stencil => found.push((attached.image, attached.is_whole && both)),
+                STENCIL_POINT if planes.stencil => found.push((attached.image, attached.is_entire && both)),
+                BOTH_POINT if planes.depth || planes.stencil => {
+                    found.push((attached.image, attached.is_entire && both))
+                }
                 DEPTH_POINT | STENCIL_POINT | BOTH_POINT => {}
-                point if planes.colour && drawn.contains(&point) => found.push((attached.image, attached.is_whole)),
+                point if planes.colour && drawn.contains(&point) => found.push((attached.image, attached.is_entire)),
                 _ => {}
             }
         }
@@ -228,7 +230,7 @@ impl Model {
         state.draw.unwrap_or(state.window)
     }
 
-    /// A framebuffer is used: how it is made, and what is attached.
+    /// Adds what using a framebuffer reads: its definition and its attachments.
     pub(super) fn use_framebuffer(&self, id: Id, effects: &mut Vec<Effect>) {
         let Some(object) = self.object(id) else { return };
         effects.push(Effect::Read(object.made));
@@ -259,13 +261,13 @@ impl Model {
             || planes.depth && !masks.is_depth_whole
             || planes.stencil && !masks.is_stencil_whole;
         let is_open = !masks.has_scissor;
-        for (node, is_whole) in self.planes(id, planes) {
-            // Masks are looked at together; a clear behind one of them counts as a part.
-            if is_whole && is_open && !is_masked { self.kills(node) } else { self.writes(node) }
+        for (node, is_entire) in self.planes(id, planes) {
+            // Masks are not distinguished; a clear with any mask counts as partial.
+            if is_entire && is_open && !is_masked { self.kills(node) } else { self.writes(node) }
         }
     }
 
-    /// Programs that replay give a window its size when it is first shown: what is drawn before may be lost.
+    /// Replayers give a window its size when it is first shown, so what was drawn before may be lost.
     fn read_shown(&mut self, id: Id) {
         if self.object(id).is_some_and(|object| object.name == 0) {
             let shown = self.shown(id);
@@ -312,7 +314,7 @@ impl Model {
         self.record.effects.append(&mut effects);
         self.give_scratch(effects);
         let planes = Planes::of_mask(values.integer(mask).unwrap_or(0x4500));
-        // The rectangle that is written stands before the mask.
+        // The destination rectangle precedes the mask.
         let edge = |low: usize, high: usize| values.integer(low).max(values.integer(high)).unwrap_or(0);
         self.grow_window(to, edge(mask - 4, mask - 2), edge(mask - 3, mask - 1));
         self.read_shown(to);
@@ -320,7 +322,7 @@ impl Model {
         self.read_content(from);
     }
 
-    /// The pixels of a framebuffer are read.
+    /// Marks the pixels of a framebuffer as read.
     fn read_content(&mut self, id: Id) {
         let Some(object) = self.object(id) else { return };
         let images: Vec<Node> = if object.name == 0 {
@@ -333,7 +335,7 @@ impl Model {
         }
     }
 
-    /// The framebuffer that is read from is read.
+    /// Marks the read framebuffer as read.
     pub(super) fn read_framebuffer(&mut self) {
         let state = self.state();
         let id = state.read.unwrap_or(state.read_window);
@@ -346,7 +348,7 @@ impl Model {
         self.read_content(id);
     }
 
-    /// Pixels go to the program, or to a buffer.
+    /// Pixels are written to the program's memory, or to a buffer.
     pub(super) fn read_pixels(&mut self, at: At) {
         let to = self.bound_buffer(super::buffers::PIXEL_PACK);
         if to.is_none() && !at.is_forced {
@@ -367,7 +369,7 @@ impl Model {
         self.reads(pixels);
     }
 
-    /// That a window was shown.
+    /// The node for the showing of a window.
     pub(super) fn shown(&mut self, window: Id) -> Node {
         if let Some((shown, _)) = self.shown.get(&window) {
             return *shown;
@@ -377,9 +379,9 @@ impl Model {
         shown
     }
 
-    /// Programs that replay open windows as small as they can and make them as large as the largest viewport that is set
-    /// while they are drawn to, be it the program's or one that the tracer made up. What was drawn is lost then: so all
-    /// that draws to a window depends on each call that made it larger, whatever was set after it.
+    /// Replayers open windows as small as possible and enlarge them to the largest viewport set while they are drawn
+    /// to, whether by the program or inserted by the tracer. What was drawn before is lost then. So everything that
+    /// draws to a window depends on each call that made it larger, whatever was set after it.
     fn grow_window(&mut self, window: Id, width: i64, height: i64) {
         let is_window = self.object(window).is_some_and(|object| object.name == 0);
         if !is_window || width <= 0 || height <= 0 {
@@ -396,7 +398,7 @@ impl Model {
         self.read_state(DRAW_KEY, Label::Binding("framebuffer"));
     }
 
-    /// Viewports are set, of four numbers each.
+    /// Viewports are set, with four numbers each.
     pub(super) fn grow_to_viewports(&mut self, edges: &[f64]) {
         for viewport in edges.chunks_exact(4) {
             if let [x, y, width, height] = *viewport {
@@ -414,14 +416,14 @@ impl Model {
             _ => None,
         };
         let current = self.state().window;
-        // Where the context was given to the thread before the trace begins, this is its window.
+        // If the context was made current before the trace begins, this is its window.
         let window = handle.map_or(current, |handle| *self.windows.entry(handle).or_insert(current));
         let is_first = !self.shown.get(&window).is_some_and(|shown| shown.1);
         let shown = self.shown(window);
         self.shown.insert(window, (shown, true));
         let colours = Planes { depth: false, stencil: false, ..Planes::ALL };
         if !at.is_target {
-            // Drivers may throw depths and stencil away here: where they matter later, so does this call.
+            // Drivers may discard depths and stencil here: if those are needed later, so is this call.
             for (node, _) in self.planes(window, Planes { colour: false, ..Planes::ALL }) {
                 self.writes(node);
             }
@@ -436,7 +438,7 @@ impl Model {
         self.read_rows(&["Viewport", "Scissor"]);
         self.read_state(DRAW_KEY, Label::Binding("framebuffer"));
         self.read_state(READ_KEY, Label::Binding("framebuffer"));
-        // Programs that replay take the picture from what is drawn to.
+        // Replayers take the picture from the draw framebuffer.
         let draw = self.state().draw;
         for id in [Some(window), draw].into_iter().flatten() {
             let mut effects = self.take_scratch();

@@ -5,7 +5,7 @@ use crate::tools::gltrim::rules::Rule;
 /// Where a function takes its texture from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// What is bound to a target.
+    /// The object bound to a target.
     Bound,
     /// An object: the first argument.
     Named,
@@ -18,9 +18,9 @@ pub(super) enum Way {
 /// Functions of textures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texture {
-    /// A new image of so many dimensions.
+    /// A new image with this many dimensions.
     Image(usize),
-    /// An image of samples.
+    /// A multisampled image.
     Samples(usize),
     /// A part of an image.
     Part(usize),
@@ -38,7 +38,7 @@ pub(super) enum Texture {
     Clear,
 }
 
-/// Functions of textures, by what their names are made of.
+/// Functions of textures, by the parts of their names.
 pub(super) fn texture(base: &str, is_extension: bool) -> Option<Rule> {
     let (rest, prefix) = ["Compressed", "Copy", "Generate", "Clear"]
         .iter()
@@ -82,7 +82,7 @@ pub(super) fn texture(base: &str, is_extension: bool) -> Option<Rule> {
             let kind = what.strip_prefix("Storage")?;
             let is_memory = kind.starts_with("Mem");
             dimensions(kind.strip_prefix("Mem").unwrap_or(kind)).or_else(|| samples(kind))?;
-            // The memory object stays, as all that is not known does.
+            // The memory object stays, like everything unknown.
             if is_memory {
                 return None;
             }

@@ -13,14 +13,14 @@ use crate::tools::gltrim::rules::Rule;
 use crate::tools::gltrim::states::STATES;
 use crate::tools::wire::Value;
 
-/// Lists in lists, as deep as drivers allow.
+/// Nesting of lists, as deep as drivers allow.
 const DEPTH_MAX: u8 = 64;
 
-/// Most bytes of commands that are remembered: a list's and all lists'.
+/// Most bytes of commands remembered: per list, and of all lists.
 const LIST_BYTES_MAX: usize = 1 << 20;
 const ALL_BYTES_MAX: usize = 16 << 20;
 
-/// Most that one call of a list may do, and most commands that all of them run through.
+/// Most effects of one call of a list, and most commands that all of them execute.
 const STEPS_MAX: usize = 1 << 16;
 const ALL_STEPS_MAX: u64 = 1 << 30;
 
@@ -29,7 +29,7 @@ const ALL_STEPS_MAX: u64 = 1 << 30;
 pub(super) struct List {
     commands: Vec<(u32, Box<[u8]>)>,
     bytes: usize,
-    /// There were more than are remembered: what the list does is not known.
+    /// There were more commands than are remembered, so the list's effect is unknown.
     is_cut: bool,
 }
 
@@ -40,10 +40,10 @@ pub(super) struct ListBuild {
     is_forced: bool,
     runs_too: bool,
     list: List,
-    /// Where the last command of a function that sets a vertex's value stands: only the last counts.
+    /// The index of the last command of each function that sets a vertex value: only the last one counts.
     last: HashMap<u32, usize>,
     steps: usize,
-    /// Functions that drew since something else was done.
+    /// Functions that drew since the last command of another kind.
     drawn: Vec<u32>,
 }
 
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    /// True when the call at hand becomes part of a list and does nothing else.
+    /// True when the current call is compiled into a list and has no other effect.
     pub(super) fn compile(&mut self, rule: Rule, at: At, enter: &[u8]) -> bool {
         if self.state().list.is_none() || !is_compiled(rule) {
             return false;
@@ -102,10 +102,10 @@ impl Model {
         !runs_too
     }
 
-    /// What stands in the program's memory goes into a list as its commands do, not when the list is called: arrays, and
-    /// pixels with their layout (OpenGL 2.1, section 5.4).
+    /// Data in the program's memory (arrays, and pixels with their layout) are read when a list is compiled, not when
+    /// it is called (OpenGL 2.1, section 5.4).
     fn read_client(&mut self, rule: Rule) {
-        // Elements of arrays between `glBegin` and `glEnd` count with the latter.
+        // Elements of arrays between `glBegin` and `glEnd` are counted at the latter.
         if !matches!(rule, Rule::Draw | Rule::End | Rule::Texture(..)) {
             return;
         }
@@ -131,7 +131,7 @@ impl Model {
         let Some(list) = self.lists.get(&id) else { return };
         self.list_steps += list.commands.len() as u64;
         if list.is_cut || at.depth >= DEPTH_MAX || self.list_steps > ALL_STEPS_MAX {
-            // It may do anything that calls in a list do.
+            // It may have any effect of calls in a list.
             self.read_levels();
             self.effect(Effect::Always);
             return self.draw(at);
@@ -147,7 +147,7 @@ impl Model {
                 enter: &enter,
                 ..Call::NONE
             };
-            // Lists that call lists may grow beyond all bounds.
+            // The effects of lists that call lists may grow without bound.
             if self.record.effects.len() > STEPS_MAX {
                 return self.effect(Effect::Always);
             }
@@ -169,7 +169,7 @@ impl Model {
             .take(4096)
             .collect();
         if names.is_empty() {
-            // Their numbers are not to be read here: all lists of the group may be meant.
+            // Their names cannot be read here, so any list of the group may be called.
             let bytes = match values.argument(2).map(|mut wire| wire.value()) {
                 Some(Value::Blob(_, Some(bytes))) if values.integer(1) == Some(0x1401) => bytes,
                 _ => {
@@ -204,7 +204,7 @@ impl Model {
     }
 }
 
-/// True for what goes into lists; other calls take effect at once (OpenGL 2.1, section 5.4).
+/// True for calls that are compiled into lists; other calls take effect at once (OpenGL 2.1, section 5.4).
 fn is_compiled(rule: Rule) -> bool {
     matches!(
         rule,
@@ -234,7 +234,7 @@ fn is_compiled(rule: Rule) -> bool {
     ) || is_bound(rule)
 }
 
-/// Of functions that bind, those of textures and programs go into lists.
+/// Of functions that bind, those of textures and programs are compiled into lists.
 fn is_bound(rule: Rule) -> bool {
     use crate::tools::gl::lifecycle::Verb;
     match rule {
@@ -258,9 +258,9 @@ impl ListBuild {
             }
             _ => false,
         };
-        // Drawing again does what drawing did, as long as nothing but a vertex's values is set between.
+        // Drawing again has the same effects as before, as long as only vertex values are set in between.
         if matches!(rule, Rule::Vertex | Rule::End | Rule::Draw) {
-            // One vertex is as good as another.
+            // All vertices are treated alike.
             let function = if rule == Rule::Vertex { u32::MAX } else { function };
             if self.drawn.contains(&function) {
                 return;

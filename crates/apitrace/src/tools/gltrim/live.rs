@@ -1,10 +1,10 @@
-//! Which nodes matter, going backwards through the calls.
+//! Which nodes are needed, going backwards through the calls.
 
 use std::collections::HashMap;
 
 use crate::tools::gltrim::nodes::{Node, Nodes};
 
-/// Most pieces of a buffer that are told apart; with more of them more calls stay than must.
+/// Most pieces of a buffer that are distinguished; with more of them, more calls stay than necessary.
 const PIECES_MAX: usize = 4096;
 
 /// Most pieces of all buffers together.
@@ -22,16 +22,16 @@ struct Times {
     reader_below: u64,
 }
 
-/// The pieces of a buffer's content that matter.
+/// The pieces of a buffer's content that are needed.
 #[derive(Debug, Default)]
 struct Pieces {
     /// When all of it was read.
     since: u32,
-    /// From and to, ordered and apart.
+    /// Start and end, ordered and disjoint.
     pieces: Vec<(u64, u64)>,
 }
 
-/// What matters at a point between two calls.
+/// What is needed at a point between two calls.
 #[derive(Debug)]
 pub(super) struct Live<'n> {
     nodes: &'n Nodes,
@@ -56,7 +56,7 @@ impl<'n> Live<'n> {
         self.times.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// When the node, all above it or anything below it was read and not overwritten since, and by which call.
+    /// When the node, a node above it or a node below it was read and not overwritten since, and by which call.
     fn read_at(&self, node: Node, counts_below: bool) -> Option<(u32, u64)> {
         let mut times = self.at(node);
         let (mut read, mut reader, mut killed) = (times.read, times.reader, times.killed);
@@ -72,7 +72,7 @@ impl<'n> Live<'n> {
             }
             killed = killed.max(times.killed);
         }
-        // What a call overwrites and reads it needs from before.
+        // A call that overwrites and reads something needs its earlier value.
         (read > 0 && read >= killed).then_some((read, reader))
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_matters_with_all_below_until_it_is_overwritten() {
+    fn a_read_node_is_needed_with_all_below_until_overwritten() {
         let (nodes, [root, a, b, c, d]) = tree();
         let mut live = Live::new(&nodes);
         assert_eq!(live.reader(root), None);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bytes one by one are the slow way to the same.
+        /// Tracking single bytes is the slow way to the same result.
         #[test]
         fn pieces_are_what_single_bytes_say(steps in proptest::collection::vec((0..3_u8, 0..40_u64, 0..20_u64), 0..60)) {
             let (nodes, [root, a, ..]) = tree();

@@ -1,6 +1,6 @@
-//! What each call does to the nodes, written down in order of the calls and read again backwards.
+//! Records what each call does to the nodes, in the order of the calls, to be read backwards.
 //!
-//! A record takes some ten bytes. Beyond 16 MiB they go to a temporary file, in blocks that are compressed.
+//! A record takes about ten bytes. Beyond 16 MiB they are written to a temporary file in compressed blocks.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,10 +12,10 @@ use crate::scan::push_uint;
 use crate::tools::gltrim::nodes::Node;
 use crate::tools::wire::Wire;
 
-/// A block ends after so many bytes.
+/// A block ends after this many bytes.
 const BLOCK_BYTES: usize = 1 << 18;
 
-/// So many bytes stay in memory.
+/// This many bytes stay in memory.
 const MEMORY_BYTES: usize = 16 << 20;
 
 /// What a call does to a node.
@@ -25,25 +25,25 @@ pub(super) enum Effect {
     Read(Node),
     /// It changes the node, or a part of it.
     Write(Node),
-    /// It sets the whole node anew.
+    /// It overwrites the entire node.
     Kill(Node),
-    /// It sets so many bytes of a buffer's content, from the first number on.
+    /// It sets a range of a buffer's content: first byte and length.
     Range(Node, u64, u64),
     /// It changes some of these bytes.
     Touch(Node, u64, u64),
-    /// It stands between `glBegin` and `glEnd`.
+    /// It is between `glBegin` and `glEnd`.
     Inner,
-    /// It ends what the call of this number began: the one makes no sense without the other.
+    /// It ends what the call with this number began: each is meaningless without the other.
     Close(u64),
     /// It begins what another ends.
     Open,
     /// It stays, whatever it does.
     Always,
-    /// It ends a primitive: calls before it stay as it does.
+    /// It ends a primitive: the calls before it stay if it does.
     EndPrimitive,
-    /// What comes next it does after what came before: a display list's next command.
+    /// Separates effects in time: those of a display list's next command follow.
     Then,
-    /// It shows a window, for the first time perhaps: whether that was done, and the colours shown.
+    /// It shows a window: the node for having been shown, the colors shown, and whether it is the first time.
     Show(Node, Node, bool),
 }
 
@@ -106,7 +106,7 @@ impl Log {
         number
     }
 
-    /// Writes a record down.
+    /// Writes a record.
     pub(super) fn add(&mut self, record: &Record) -> Result<(), Error> {
         let (call, thread) = self.last;
         let step = record.call.wrapping_sub(call) as i64;
@@ -210,7 +210,7 @@ fn take_effects(wire: &mut Wire<'_>, call: u64, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Where a record's effects begin, and what stands before them.
+/// Where a record's effects begin, and the fields before them.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     offset: u32,
@@ -257,7 +257,7 @@ impl Block {
         self.scratch = effects;
     }
 
-    /// How many records it has.
+    /// The number of records.
     pub(super) fn len(&self) -> usize {
         self.heads.len()
     }
@@ -278,7 +278,7 @@ impl Block {
 }
 
 impl Log {
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(super) fn blocks(&self) -> usize {
         self.places.len()
     }

@@ -1,12 +1,13 @@
-//! A part of a trace that replays as the whole does: frames, and of what stands before them all that they depend on.
+//! Extracts a part of a trace that replays like the entire trace: frames, and everything before them that they depend
+//! on.
 //!
-//! Two passes over the trace and one over notes. The first follows what is bound where and notes for each call what it
-//! reads, changes and overwrites (`model`, `log`). The notes are then gone through backwards (`slice`): a call stays
-//! when what it does is needed by one that stays and is not overwritten before that. The last pass writes the calls
-//! that stay as [`crate::tools::trim`] does, each event as it was.
+//! There are two passes over the trace and one over notes. The first tracks bindings and notes for each call what it
+//! reads, changes and overwrites (`model`, `log`). Then the notes are read backwards (`slice`): a call stays if a call
+//! that stays needs its effect, and the effect is not overwritten in between. The last pass writes the calls that stay
+//! as [`crate::tools::trim`] does, each event unchanged.
 //!
-//! Memory: notes go to a temporary file beyond 16 MiB. What grows is one bit a call, about 100 bytes for each
-//! object, state and part of a texture or buffer ever told apart, and the commands of display lists (at most 16 MiB).
+//! Memory: notes beyond 16 MiB are written to a temporary file. Memory grows by one bit per call, about 100 bytes for
+//! each tracked object, state and part of a texture or buffer, and the commands of display lists (at most 16 MiB).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +22,7 @@ use crate::tools::callset::CallSet;
 use crate::tools::dictionary::{Definition, Dictionary};
 use crate::tools::flags::CallFlags;
 use crate::tools::gl::values::Values;
-use crate::tools::gltrim::explain::{Reasons, Teller, Told};
+use crate::tools::gltrim::explain::{Explainer, Extent, Reasons};
 use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::numbers::Numbers;
 use crate::tools::gltrim::rules::{Rule, rule};
@@ -61,7 +62,7 @@ pub struct GltrimOptions {
     pub keeps_states: bool,
     /// Remember why calls are kept, for [`Plan::explain`].
     pub explains: bool,
-    /// Count the calls of so many frames, those with most.
+    /// Count the calls of this many frames, those with the most calls.
     pub top: usize,
 }
 
@@ -76,13 +77,13 @@ pub struct Plan {
     pub top: Vec<(u64, u64)>,
     /// Frames that were read, the last of them perhaps without an end.
     pub frames: u64,
-    /// Calls of the frames that were wanted.
+    /// Calls of the selected frames.
     pub wanted: u64,
-    /// What reading the trace came to.
+    /// The totals of reading the trace.
     pub totals: Totals,
 }
 
-/// Reads a trace and decides which of its calls are kept. Reads as far as the last frame wanted.
+/// Reads a trace up to the last selected frame and decides which of its calls are kept.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -122,12 +123,12 @@ impl Plan {
         self.kept.has(call)
     }
 
-    /// How many calls are kept.
+    /// The number of calls kept.
     pub fn calls(&self) -> u64 {
         self.kept.count()
     }
 
-    /// Functions that nothing is known of, and how often they are called: their calls are all kept.
+    /// Unknown functions, and how often they are called: all their calls are kept.
     pub fn unknown(&self) -> Vec<(String, u64)> {
         let name = |slot: u32| self.dictionary.function(slot).map_or(&b"?"[..], |function| function.name());
         let unknown = self.model.unknown.iter();
@@ -137,14 +138,14 @@ impl Plan {
         rows
     }
 
-    /// Says why each call is kept, in order of the calls. `lost` says, where the form is JSON, at how many places of what
-    /// was read something was lost.
+    /// Writes why each call is kept, in the order of the calls. `lost`, used in JSON, is the number of places where the
+    /// trace lost something.
     ///
     /// # Errors
-    /// When `out` does not take it, and I/O of temporary files.
+    /// When writing fails, and I/O of temporary files.
     pub fn explain(&mut self, form: ExplainForm, lost: u64, out: &mut dyn Write) -> Result<(), Error> {
         let Some(reasons) = &mut self.reasons else { return Ok(()) };
-        let teller = Teller {
+        let explainer = Explainer {
             nodes: &self.model.nodes,
             objects: &self.model.objects,
             dictionary: &self.dictionary,
@@ -152,11 +153,11 @@ impl Plan {
             setup: &self.setup,
         };
         let read = self.totals.extent();
-        teller.tell(reasons, form, &Told { top: &self.top, read: &read, lost }, out)
+        explainer.write(reasons, form, &Extent { top: &self.top, read: &read, lost }, out)
     }
 
-    /// Writes what is kept, from a reader of the same trace. Damage was reported when the plan was made and is passed
-    /// over here.
+    /// Writes what is kept, from a reader of the same trace. Damage was reported when the plan was made and is not
+    /// reported again.
     ///
     /// # Errors
     /// I/O and limits.
@@ -169,14 +170,14 @@ impl Plan {
     ) -> Result<Outcome, Error> {
         let calls = Some(CallSet::of_numbers(self.kept.words()));
         let options = TrimOptions { calls, container, level, ..TrimOptions::default() };
-        trim(reader, &options, out, &mut Silent)
+        trim(reader, &options, out, &mut Discard)
     }
 }
 
-/// Takes what was reported before.
-struct Silent;
+/// Discards diagnostics: the first pass reported them.
+struct Discard;
 
-impl Sink for Silent {
+impl Sink for Discard {
     fn report(&mut self, _: Diagnostic) -> Result<(), Error> {
         Ok(())
     }
@@ -189,7 +190,7 @@ struct Scan<'a> {
     model: Model,
     /// Calls that ended a frame so far.
     frame: u64,
-    /// Calls of the running frame.
+    /// Calls of the current frame.
     calls: u64,
     has_calls: bool,
     /// Calls that stay in any case.
@@ -279,7 +280,7 @@ impl CallVisitor for Scan<'_> {
     }
 
     fn open(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
-        // It was never left as far as the frames go that are wanted.
+        // It was not left within the selected frames.
         let _ = call;
         Ok(())
     }

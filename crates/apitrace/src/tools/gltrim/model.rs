@@ -1,7 +1,7 @@
-//! What is bound where while the calls go by, and what each of them does to the nodes.
+//! Tracks bindings from call to call, and what each call does to the nodes.
 //!
-//! Everything that only replaying would tell (which texture a shader samples, whether a draw covers all of what was
-//! there) is taken at its worst, so that more may stay than must, but nothing too little.
+//! For everything that only replaying would show (which texture a shader samples, whether a draw covers all earlier
+//! content) the worst case is assumed. So too many calls may stay, but never too few.
 
 use std::collections::HashMap;
 
@@ -10,35 +10,35 @@ use anytrace_core::Error;
 use crate::tools::gl::contexts::Contexts;
 use crate::tools::gl::kind::{Kind, Scope};
 use crate::tools::gl::values::Values;
-use crate::tools::gltrim::context::State;
+use crate::tools::gltrim::context::ContextState;
 use crate::tools::gltrim::log::{Effect, Log, Record};
 use crate::tools::gltrim::nodes::{Label, Node, Nodes};
 use crate::tools::gltrim::rules::Rule;
 
-/// An object by number. Names are used again, numbers are not.
+/// An object by number. Names are reused, numbers are not.
 pub(super) type Id = u32;
 
-/// Names of what is bound to 0: above all real ones.
+/// Names of the objects that binding 0 selects: above all real ones.
 const DEFAULT_NAMES: u64 = 1 << 40;
 
-/// An object and what it is tied to.
+/// An object and its links.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
     pub(super) kind: Kind,
     pub(super) name: u64,
-    /// What it is made of.
+    /// Its definition.
     pub(super) made: Node,
-    /// What is stored in it.
+    /// Its content.
     pub(super) content: Node,
-    /// Objects tied to it, by place: shaders of a program, buffers of a vertex array.
+    /// Objects linked to it, by place: shaders of a program, buffers of a vertex array.
     pub(super) links: Vec<(u32, Id)>,
-    /// What is attached to a framebuffer.
+    /// The attachments of a framebuffer.
     pub(super) attached: Vec<Attached>,
-    /// The attachments that are drawn to, where that is known.
+    /// The attachments that are drawn to, if known.
     pub(super) drawn: Vec<u32>,
     /// Sizes of a texture's images by level and face; a buffer's size.
     pub(super) sizes: Vec<(u32, [u64; 3])>,
-    /// It holds stencils.
+    /// It has a stencil plane.
     pub(super) has_stencil: bool,
     /// The mapping: address, first byte, length, and the span written so far.
     pub(super) map: Option<Mapped>,
@@ -60,13 +60,13 @@ pub(super) struct Mapped {
 pub(super) struct Attached {
     pub(super) point: u32,
     pub(super) object: Id,
-    /// What drawing writes.
+    /// The image that drawing writes.
     pub(super) image: Node,
-    /// Clearing it leaves nothing of what was there.
-    pub(super) is_whole: bool,
+    /// Clearing it overwrites all of the image.
+    pub(super) is_entire: bool,
 }
 
-/// The call at hand.
+/// The current call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     pub(super) call: u64,
@@ -75,11 +75,11 @@ pub(super) struct At {
     pub(super) function: u32,
     /// It stays in any case.
     pub(super) is_forced: bool,
-    /// It belongs to a frame that is wanted as a picture.
+    /// It belongs to a frame whose picture is needed.
     pub(super) is_target: bool,
     /// No call of such a frame came before.
     pub(super) is_early: bool,
-    /// How many display lists deep it stands.
+    /// The nesting depth of display lists.
     pub(super) depth: u8,
 }
 
@@ -90,9 +90,9 @@ pub(super) struct Model {
     pub(super) contexts: Contexts,
     pub(super) objects: Vec<Object>,
     pub(super) rules: Vec<Rule>,
-    states: Vec<State>,
-    /// Stands where there is no room for more contexts.
-    spare: State,
+    states: Vec<ContextState>,
+    /// Represents all contexts beyond the limit.
+    spare: ContextState,
     pub(super) names: HashMap<(Kind, u32, u64), Id>,
     freed: HashMap<(Kind, u32, u64), Node>,
     pub(super) windows: HashMap<u64, Id>,
@@ -102,22 +102,22 @@ pub(super) struct Model {
     pub(super) lists: HashMap<Id, super::lists::List>,
     pub(super) list_bytes: usize,
     pub(super) list_steps: u64,
-    /// What `glListBase` said, by context.
+    /// The value of `glListBase`, by context.
     pub(super) list_bases: HashMap<u32, u64>,
-    /// That windows were shown, by window, and whether they were yet.
+    /// The nodes for windows having been shown, by window, and whether they were.
     pub(super) shown: HashMap<Id, (Node, bool)>,
-    /// The size that replaying has given windows so far, by window.
+    /// The size of each window in a replay so far.
     pub(super) window_sizes: HashMap<Id, (i64, i64)>,
-    /// The vertex array of name 0, by context.
+    /// The vertex array with name 0, by context.
     pub(super) arrays: HashMap<u32, Id>,
-    /// What the call at hand does.
+    /// The effects of the current call.
     pub(super) record: Record,
     pub(super) ctx: u32,
-    /// Goes up when anything is bound.
+    /// Incremented when anything is bound.
     pub(super) version: u64,
     /// All functions that set state stay.
     pub(super) keeps_states: bool,
-    /// Calls met that nothing is known of, by slot of their function.
+    /// Calls of unknown functions, by slot of their function.
     pub(super) unknown: HashMap<u32, u64>,
     scratch: Vec<Effect>,
 }
@@ -125,9 +125,9 @@ pub(super) struct Model {
 impl Model {
     pub(super) fn new(has_threads: bool, keeps_states: bool) -> Self {
         let mut nodes = Nodes::default();
-        // Where there is no room for more, this one stands for all of them.
+        // Beyond the limit, this one represents all of them.
         nodes.root(Label::Client);
-        let spare = State::of(&mut nodes, 0, 0, 0);
+        let spare = ContextState::of(&mut nodes, 0, 0, 0);
         Self {
             nodes,
             log: Log::new(),
@@ -157,7 +157,7 @@ impl Model {
         }
     }
 
-    /// Follows a call and writes down what it does.
+    /// Follows a call and records its effects.
     pub(super) fn call(&mut self, rule: Rule, values: &Values<'_>, at: At, enter: &[u8]) -> Result<(), Error> {
         self.record.effects.clear();
         self.record.set = None;
@@ -178,7 +178,7 @@ impl Model {
         self.log.add(&self.record)
     }
 
-    /// The node that says which context a thread has.
+    /// The node for the current context of a thread.
     pub(super) fn current(&mut self, thread: u64) -> (Node, u64) {
         if let Some(known) = self.current.get(&thread) {
             return *known;
@@ -208,15 +208,15 @@ impl Model {
         self.record.effects.push(Effect::Kill(node));
     }
 
-    /// Something is bound elsewhere now.
+    /// Records that a binding changed.
     #[inline]
     pub(super) fn touch(&mut self) {
         self.version += 1;
     }
 
-    /// The state of the context at hand.
+    /// The state of the current context.
     #[inline]
-    pub(super) fn state(&mut self) -> &mut State {
+    pub(super) fn state(&mut self) -> &mut ContextState {
         let at = self.ctx as usize;
         while self.states.len() <= at {
             self.add_state();
@@ -228,7 +228,7 @@ impl Model {
         let ctx = self.states.len() as u32;
         let window = self.window(u64::from(ctx) | DEFAULT_NAMES);
         let array = self.add_object(Kind::VertexArray, 0);
-        let state = State::of(&mut self.nodes, ctx, window, array);
+        let state = ContextState::of(&mut self.nodes, ctx, window, array);
         self.states.push(state);
     }
 
@@ -289,7 +289,7 @@ impl Model {
         (kind.namespace(), space, name)
     }
 
-    /// The object of a name; `None` for 0. One that no call made is there all the same: the call at hand makes it.
+    /// The object with a name; `None` for 0. If no call made it, the current call does.
     pub(super) fn named(&mut self, kind: Kind, scope: Scope, name: u64) -> Option<Id> {
         if name == 0 {
             return None;
@@ -298,7 +298,7 @@ impl Model {
         if let Some(id) = self.names.get(&slot) {
             return Some(*id);
         }
-        // Programs mix framebuffers of the extension, which are shared, with those of the core.
+        // Programs mix framebuffers of the extension, which are shared, with those of core OpenGL.
         let other = if scope == Scope::Group { Scope::Context } else { Scope::Group };
         let elsewhere = self.slot(kind, other, name);
         if let Some(id) = self.names.get(&elsewhere).filter(|_| kind == Kind::Framebuffer) {
@@ -314,12 +314,12 @@ impl Model {
         Some(id)
     }
 
-    /// An object of a kind whose scope is the usual one.
+    /// An object of a kind, in its usual scope.
     pub(super) fn find(&mut self, kind: Kind, name: Option<u64>) -> Option<Id> {
         self.named(kind, kind.scope(), name?)
     }
 
-    /// What stands where 0 is bound.
+    /// The object that binding 0 selects.
     pub(super) fn nameless(&mut self, kind: Kind, target: u32) -> Id {
         let slot = (kind, self.ctx | 1 << 31, DEFAULT_NAMES | u64::from(target));
         if let Some(id) = self.names.get(&slot) {
@@ -334,7 +334,7 @@ impl Model {
         id
     }
 
-    /// The call at hand makes an object.
+    /// Creates an object by the current call.
     pub(super) fn make(&mut self, kind: Kind, scope: Scope, name: u64) -> Id {
         let id = self.add_object(kind, name);
         let slot = self.slot(kind, scope, name);
@@ -344,7 +344,7 @@ impl Model {
         id
     }
 
-    /// The call at hand deletes an object: its name is free, and it is bound nowhere any more.
+    /// Deletes an object by the current call: its name becomes free, and its bindings are removed.
     pub(super) fn delete(&mut self, kind: Kind, scope: Scope, name: u64) -> Option<Id> {
         let slot = self.slot(kind, scope, name);
         let id = self.names.remove(&slot)?;
@@ -372,5 +372,5 @@ impl Model {
     }
 }
 
-/// Keys of state that has no row in the table.
+/// Keys of state without a row in the table.
 pub(super) const UNIT: u64 = 1 << 32;

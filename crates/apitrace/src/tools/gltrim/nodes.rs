@@ -1,6 +1,6 @@
-//! What calls read and write: nodes of a forest, such as "the content of texture 5, level 0".
+//! The things that calls read and write: nodes of a forest, such as "the content of texture 5, level 0".
 //!
-//! Reading or overwriting a node is reading or overwriting all below it.
+//! Reading or overwriting a node reads or overwrites everything below it.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -11,71 +11,71 @@ use anytrace_core::hash::Key;
 /// A node by number.
 pub(super) type Node = u32;
 
-/// Most nodes told apart.
+/// Most nodes.
 const NODES_MAX: usize = 1 << 23;
 
-/// What a node stands for.
+/// What a node represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Label {
     /// All state of a context that `glPushAttrib` may save.
     Context(u32),
     /// State set since a `glPushAttrib`.
     Level,
-    /// That a `glPushAttrib`, `glPushMatrix` or their like stands.
+    /// The existence of a `glPushAttrib`, `glPushMatrix` or similar.
     Pushed,
     /// State that a function of the table sets.
     State(u16),
-    /// What is bound, by the kind of object.
+    /// A binding, by the kind of object.
     Binding(&'static str),
     /// A matrix.
     Matrix,
-    /// What an object is made of: an object's number.
+    /// The definition of an object: its number.
     Object(u32),
-    /// What is stored in an object: an object's number.
+    /// The content of an object: its number.
     Content(u32),
-    /// That an object exists.
+    /// The existence of an object.
     Birth,
-    /// That a name is free again.
+    /// A name being free.
     Freed,
     /// Sizes and formats.
     Storage,
     /// A level or face of a texture.
     Image(u32),
-    /// Levels made of the first.
+    /// Levels generated from the first.
     Mipmaps,
     /// A part of an image.
     Area,
     /// A parameter of an object.
     Parameter,
-    /// Shaders of a program, and what is said of it before it is linked.
+    /// Shaders of a program, and its settings before it is linked.
     Code,
     /// A uniform at a location.
     Uniform(i64),
     /// Where a uniform or block is.
     Location(i64),
-    /// What is attached to a framebuffer.
+    /// An attachment of a framebuffer.
     Attachment,
     /// The colours of a framebuffer, its depths, its stencil, its accumulation buffer.
     Plane(&'static str),
     /// A vertex array's attribute.
     Attribute,
-    /// That a buffer is mapped.
+    /// The mapping of a buffer.
     Map,
-    /// That a window was shown, and so has its size.
+    /// A window having been shown, and so having its size.
     Shown,
-    /// How large a window is, from the largest viewport so far.
+    /// The size of a window, from the largest viewport so far.
     WindowSize,
-    /// The context that a thread has: the thread.
+    /// The current context of a thread: the thread.
     Current(u64),
-    /// The thread that has a context.
+    /// The thread on which a context is current.
     Holder,
-    /// How pixels lie in memory.
+    /// The layout of pixels in memory.
     PixelStore,
-    /// Other state of the program's side.
+    /// Other client state.
     Client,
 }
 
-/// All nodes met so far.
+/// All nodes so far.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     parents: Vec<Node>,
@@ -85,7 +85,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// A new tree. Where there is no room any more the first node stands for all: nothing is told apart then.
+    /// A new tree. If there is no room, the first node represents everything, without any distinction.
     pub(super) fn root(&mut self, label: Label) -> Node {
         self.add(None, label)
     }
@@ -101,7 +101,7 @@ impl Nodes {
         node
     }
 
-    /// The child of that key, made when it is new.
+    /// The child with this key, created if it is new.
     #[inline]
     pub(super) fn child(&mut self, parent: Node, key: u64, label: Label) -> Node {
         if let Some(child) = self.children.get(&(parent, key)) {
@@ -112,7 +112,7 @@ impl Nodes {
         child
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub(super) fn len(&self) -> usize {
         self.parents.len()
     }
@@ -127,7 +127,7 @@ impl Nodes {
         self.labels.get(node as usize).copied().unwrap_or(Label::Client)
     }
 
-    /// Fails when there were too many to tell apart.
+    /// Fails if there were too many.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.is_full {
             return Err(Error::limit(format!("the trace has more than {NODES_MAX} objects, parts of them and states")));
@@ -136,8 +136,8 @@ impl Nodes {
     }
 }
 
-/// One number for several. Nodes are known by it alone, so it is keyed: no trace can be made in which two different
-/// states pass for one.
+/// Hashes several numbers to one. Nodes are identified by it alone, so the hash is keyed: no trace can be constructed
+/// in which two different states collide.
 #[inline]
 pub(super) fn key(parts: &[u64]) -> u64 {
     static KEY: OnceLock<Key> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Sets of call numbers: a bit a call.
+//! Sets of call numbers: one bit per call.
 
 /// A set of call numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(super) struct Numbers {
     words: Vec<u64>,
 }
 
-/// Numbers above this are not held: the set would take more than 1 GiB.
+/// Numbers above this are not stored: the set would take more than 1 GiB.
 const NUMBER_MAX: u64 = 1 << 33;
 
 impl Numbers {
@@ -32,7 +32,7 @@ impl Numbers {
         word.is_some_and(|word| word >> (number % 64) & 1 != 0)
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub(super) fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_held_counted_and_ranked() {
+    fn numbers_are_stored_counted_and_ranked() {
         let mut numbers = Numbers::default();
         assert!(numbers.add(3) && numbers.add(64) && numbers.add(1000) && !numbers.add(64) && !numbers.add(u64::MAX));
         assert!(numbers.has(1000) && !numbers.has(4) && !numbers.has(u64::MAX));

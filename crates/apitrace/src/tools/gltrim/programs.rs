@@ -9,7 +9,7 @@ use crate::tools::gltrim::nodes::{Label, Node, key};
 const PROGRAM_KEY: u64 = 18 << 32;
 const PIPELINE_KEY: u64 = 19 << 32;
 
-/// Which of a pipeline's programs uniforms go to.
+/// The link of a pipeline to its active program, which uniform calls set.
 const ACTIVE: u32 = u32::MAX;
 
 impl Model {
@@ -18,10 +18,10 @@ impl Model {
         self.nodes.child(made, 2, Label::Code)
     }
 
-    /// A function that says something of its first argument, a program or shader.
+    /// Follows a function that changes its first argument, a program or shader.
     pub(super) fn say(&mut self, values: &Values<'_>, name: &[u8]) {
         if name.starts_with(b"glShaderBinary") {
-            // Several shaders at once.
+            // Sets several shaders at once.
             for shader in values.integers(1) {
                 if let Some(id) = self.find(Kind::Shader, Some(shader as u64)) {
                     let code = self.code(id);
@@ -45,7 +45,7 @@ impl Model {
             object.links.retain(|(_, known)| *known != shader);
         }
         self.writes(code);
-        // Compiling needs the source that stands there now.
+        // Compiling needs the current source.
         self.reads(code);
     }
 
@@ -102,7 +102,7 @@ impl Model {
             if is_active {
                 object.links.retain(|link| link.0 != ACTIVE);
             }
-            // Stages overlap: what was used stays tied, which is at worst too much.
+            // Stages overlap: earlier programs stay linked, which at worst keeps too much.
             if !object.links.iter().any(|link| Some(link.1) == program && link.0 == place) {
                 object.links.extend(program.map(|program| (place, program)));
             }
@@ -118,7 +118,7 @@ impl Model {
         self.touch();
     }
 
-    /// The program that uniforms go to.
+    /// The program that uniform calls set.
     fn current_program(&mut self) -> Option<Id> {
         self.read_state(PROGRAM_KEY, Label::Binding("program"));
         if let Some(program) = self.state().program {
@@ -146,7 +146,8 @@ impl Model {
 
     fn set_uniform(&mut self, program: Id, values: &Values<'_>, at: usize, family: u64) {
         let location = values.integer(at).unwrap_or(-1);
-        // An array's count decides how much is set; for single values it is part of what is set, which does no harm.
+        // An array's count determines how much is set. For single values this is a part of the value, which is
+        // harmless.
         let count = if values.argument(at + 2).is_some() { values.integer(at + 1).unwrap_or(1) } else { 1 };
         let is_array = values.array(at + 2).next().is_some() || values.array(at + 3).next().is_some();
         let count = if is_array { count } else { 1 };
@@ -156,7 +157,8 @@ impl Model {
         let node = self.nodes.child(uniforms, key(&[family, location as u64, count as u64]), Label::Uniform(location));
         self.kills(node);
         self.reads(code);
-        // Where the location is below that of an array's element, the array's first is what was asked for.
+        // The location may be computed: for an array element, the program queried the location of the array's first
+        // element, so the locations just below are read too.
         let places = self.nodes.child(made, 4, Label::Code);
         let place = self.nodes.child(places, key(&[family, location as u64]), Label::Location(location));
         self.reads(place);
@@ -169,7 +171,7 @@ impl Model {
         }
     }
 
-    /// `glGetUniformLocation` and its like: programs that replay take the number from there.
+    /// `glGetUniformLocation` and similar: replayers map locations by these calls.
     pub(super) fn location(&mut self, values: &Values<'_>, name: &[u8], function: u32) {
         let Some(program) = self.find(Kind::Program, values.name(0)) else { return };
         let Some(location) = values.returned_name() else { return };
@@ -198,7 +200,7 @@ impl Model {
         self.touch();
     }
 
-    /// The program in assembly that is bound, or for `glLoadProgramNV` the one named.
+    /// The bound assembly program, or for `glLoadProgramNV` the one named.
     fn assembly(&mut self, values: &Values<'_>, name: &[u8]) -> Option<Id> {
         if name.starts_with(b"glLoad") {
             return self.find(Kind::AssemblyProgram, values.name(1));
@@ -219,7 +221,7 @@ impl Model {
     }
 
     pub(super) fn assembly_parameter(&mut self, values: &Values<'_>, name: &[u8], at: At) {
-        // Those that name the program are rare: they stay.
+        // Functions that name the program are rare: they stay.
         if name.starts_with(b"glNamed") || name.starts_with(b"glProgramNamed") {
             return self.effect(Effect::Always);
         }

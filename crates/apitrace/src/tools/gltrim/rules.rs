@@ -1,4 +1,4 @@
-//! What a function does, by its name.
+//! The effect of a function, by its name.
 
 use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::gl::contexts::{ContextVerb, System, context_action};
@@ -7,18 +7,18 @@ use crate::tools::gltrim::image_rules::texture;
 pub(super) use crate::tools::gltrim::image_rules::{Texture, Way};
 use crate::tools::gltrim::states;
 
-/// What a function does.
+/// The effect of a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Rule {
-    /// Nothing that any later call could see: questions, labels, waiting.
+    /// No effect that a later call could observe: queries, labels, waiting.
     Nothing,
-    /// Not known: it stays.
+    /// Unknown: the call stays.
     Unknown,
-    /// A question whose answer programs pass on (`glGetUniformLocation`).
+    /// A query whose result programs use in later calls (`glGetUniformLocation`).
     Location,
     /// Sets state: a row of the table.
     State(u16),
-    /// As the state `glEnable`, for arrays of the program's side.
+    /// Like `glEnable`, for client arrays.
     ClientState,
     PixelStore,
     ActiveTexture,
@@ -94,7 +94,7 @@ pub(super) enum Rule {
     RenderStorage {
         is_named: bool,
     },
-    /// An attachment: the index of the object's name, and whether there is a face or layer behind it.
+    /// An attachment: the index of the object's name, and whether a face or layer follows it.
     Attach {
         object: usize,
         is_texture: bool,
@@ -111,7 +111,7 @@ pub(super) enum Rule {
     FramebufferParameter {
         is_named: bool,
     },
-    /// Says something of a program or shader.
+    /// Changes a program or shader.
     Code,
     AttachShader,
     Link,
@@ -129,7 +129,7 @@ pub(super) enum Rule {
         is_end: bool,
     },
     DrawFeedback,
-    /// Begins or ends a group of calls for debuggers.
+    /// Begins or ends a debug group.
     Group {
         is_end: bool,
     },
@@ -170,13 +170,13 @@ fn of_system(name: &str) -> Rule {
     }
     let rest = ["glX", "egl", "wgl", "CGL"].iter().find_map(|prefix| name.strip_prefix(prefix));
     let Some(rest) = rest else { return Rule::Unknown };
-    // `eglGetDisplay` makes what all others need; replaying programs take it from there.
+    // `eglGetDisplay` makes the display that all others need, and replayers take it from there.
     let asks = ["Get", "Query", "Is", "Wait", "Describe"].iter().any(|word| rest.starts_with(word));
     let makes = rest.contains("Display") || rest.starts_with("GetPbuffer") || rest.starts_with("GetFBConfig");
     if asks && !makes { Rule::Nothing } else { Rule::System }
 }
 
-/// Functions that are told by their whole name.
+/// Functions that are recognized by their full name.
 fn exact(base: &str) -> Option<Rule> {
     exact_state(base)
         .or_else(|| exact_binding(base))
@@ -185,7 +185,7 @@ fn exact(base: &str) -> Option<Rule> {
         .or_else(|| exact_program(base))
 }
 
-/// Of state, stacks and drawing.
+/// Functions for state, stacks and drawing.
 fn exact_state(base: &str) -> Option<Rule> {
     let (bound, named) = (false, true);
     Some(match base {
@@ -255,7 +255,7 @@ fn exact_state(base: &str) -> Option<Rule> {
     })
 }
 
-/// Of what is bound where.
+/// Functions for bindings.
 fn exact_binding(base: &str) -> Option<Rule> {
     let (bound, named) = (false, true);
     Some(match base {
@@ -289,7 +289,7 @@ fn exact_binding(base: &str) -> Option<Rule> {
     })
 }
 
-/// Of buffers.
+/// Functions for buffers.
 fn exact_buffer(base: &str) -> Option<Rule> {
     let (bound, named) = (false, true);
     Some(match base {
@@ -315,7 +315,7 @@ fn exact_buffer(base: &str) -> Option<Rule> {
     })
 }
 
-/// Of images and framebuffers.
+/// Functions for images and framebuffers.
 fn exact_framebuffer(base: &str) -> Option<Rule> {
     let (bound, named) = (false, true);
     Some(match base {
@@ -359,7 +359,7 @@ fn exact_framebuffer(base: &str) -> Option<Rule> {
     })
 }
 
-/// Of programs, queries and what nothing depends on.
+/// Functions of programs and queries, and those that nothing depends on.
 fn exact_program(base: &str) -> Option<Rule> {
     Some(match base {
         "AttachShader" | "AttachObject" => Rule::AttachShader,
@@ -432,7 +432,7 @@ fn exact_program(base: &str) -> Option<Rule> {
 fn by_pattern(base: &str, name: &str) -> Rule {
     let starts = |words: &[&str]| words.iter().any(|word| base.starts_with(word));
     if starts(&["Get", "Is", "AreTextures", "AreProgramsResident"]) {
-        // What is bindless is used by its handle, which nothing here follows.
+        // Bindless objects are used through handles, which are not followed here.
         return if base.contains("Handle") { Rule::Unknown } else { Rule::Nothing };
     }
     if starts(&["PixelStore"]) {
@@ -486,7 +486,7 @@ mod tests {
     use crate::tools::gl::kind::Kind;
 
     #[test]
-    fn functions_are_told_by_their_names() {
+    fn functions_are_recognized_by_their_names() {
         for (name, expected) in [
             ("glTexImage2D", Rule::Texture(Texture::Image(2), Way::Bound)),
             ("glCompressedTexSubImage3D", Rule::Texture(Texture::Part(3), Way::Bound)),

@@ -1,4 +1,4 @@
-//! State: what sets it, on which level of `glPushAttrib` it stands, what reads it.
+//! State: what sets it, on which level of `glPushAttrib` it is, what reads it.
 
 use crate::tools::gl::attribute_groups::{ENABLE, TEXTURE, of_capability};
 use crate::tools::gl::values::Values;
@@ -8,8 +8,8 @@ use crate::tools::gltrim::nodes::{Label, Node, key};
 use crate::tools::gltrim::states::{self, On, STATES};
 
 impl Model {
-    /// The numbers that choose what is set.
-    fn selectors(&mut self, state: states::State, is_of_unit: bool, values: &Values<'_>) -> u64 {
+    /// The numbers that select what is set.
+    fn selectors(&mut self, state: states::StateRow, is_of_unit: bool, values: &Values<'_>) -> u64 {
         let mut parts = [0_u64; 5];
         if is_of_unit {
             parts[0] = u64::from(self.state().unit);
@@ -20,13 +20,13 @@ impl Model {
         key(&parts)
     }
 
-    /// A function of the table.
+    /// Follows a function of the table.
     pub(super) fn set_state(&mut self, row: u16, values: &Values<'_>) {
         let Some(state) = STATES.get(usize::from(row)).copied() else { return };
         let is_switch = state.groups == ENABLE;
         let switch = values.integer(0).filter(|_| is_switch).and_then(|number| u32::try_from(number).ok());
         let groups = switch.map_or(state.groups, of_capability);
-        // Texture targets and the making of coordinates are switched for each unit.
+        // Texture targets and coordinate generation are enabled for each unit.
         let is_of_unit = if is_switch { groups & TEXTURE != 0 } else { groups == TEXTURE && state.on != On::Nothing };
         if is_of_unit {
             self.read_unit();
@@ -55,7 +55,7 @@ impl Model {
         }
     }
 
-    /// The node below which state stands that groups save: that of the last push that saves it.
+    /// The node above state that groups save: that of the last push that saves it.
     fn set_level(&mut self, groups: u32) -> Option<Node> {
         let state = self.state();
         let at = state.levels.iter().rposition(|level| level.groups & groups != 0).unwrap_or(0);
@@ -66,19 +66,19 @@ impl Model {
         Some(node)
     }
 
-    /// What the functions of a row set.
+    /// The node for what the functions of a row set.
     fn family(&mut self, level: Node, row: u16) -> Node {
         self.nodes.child(level, u64::from(row), Label::State(row))
     }
 
-    /// State that groups save is set anew.
+    /// Overwrites state that groups save.
     pub(super) fn kill_state(&mut self, groups: u32, key: u64, label: Label) {
         let Some(node) = self.set_level(groups) else { return };
         let node = self.nodes.child(node, key, label);
         self.kills(node);
     }
 
-    /// State that functions of these stems set is used.
+    /// Marks the state set by functions of these stems as read.
     pub(super) fn read_rows(&mut self, stems: &[&str]) {
         for row in stems.iter().filter_map(|stem| states::place(stem)) {
             for at in 0.. {
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// State that groups save is used.
+    /// Marks state that groups save as read.
     pub(super) fn read_state(&mut self, key: u64, label: Label) {
         for at in 0.. {
             let Some(node) = self.state().levels.get(at).map(|level| level.node) else { return };
@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    /// The active texture unit is used.
+    /// Marks the active texture unit as read.
     pub(super) fn read_unit(&mut self) {
         self.read_state(key(&[UNIT]), Label::Binding("texture unit"));
     }
@@ -134,7 +134,7 @@ impl Model {
                     _ => return,
                 }
             }
-            // One of several stands for all: a clear counts as a part then.
+            // One of several represents all: a clear counts as partial then.
             "Enablei" | "EnableIndexed" if first == 0x0c11 => masks.has_scissor = true,
             "ColorMask" => masks.is_colour_whole = (0..4).all(is_true),
             "ColorMaski" | "ColorMaskIndexed" => masks.is_colour_whole &= (1..5).all(is_true),

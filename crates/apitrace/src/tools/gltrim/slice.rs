@@ -1,4 +1,4 @@
-//! Backwards through the records: a call stays when something after it needs what it does.
+//! Reads the records backwards: a call stays if a later one needs its effect.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::tools::gltrim::log::{Block, Effect, Log, Record};
 use crate::tools::gltrim::nodes::Nodes;
 use crate::tools::gltrim::numbers::Numbers;
 
-/// After so many rounds every pair stays of which one call did.
+/// After this many rounds, every pair stays of which one call stays.
 const ROUNDS: usize = 4;
 
-/// A call and its function in one number, as readers are remembered.
+/// Readers are remembered as a call and its function packed into one number; the bits for the call.
 const CALL_BITS: u32 = 40;
 
 pub(super) fn pack(call: u64, function: u32) -> u64 {
@@ -66,11 +66,11 @@ struct Slicer<'a> {
     closes: &'a Numbers,
     keeps_all_pairs: bool,
     kept: Numbers,
-    /// Ends of pairs that were left out though their beginnings stay.
+    /// Ends of pairs that were omitted although their beginnings stay.
     missing: Vec<u64>,
     /// By the beginning of a pair: its end, and whether that stays.
     pairs: HashMap<u64, (u64, bool)>,
-    /// Whether the primitive stays that a thread's calls belong to, and its end.
+    /// Whether the primitive that a thread's calls belong to stays, and its end.
     primitives: HashMap<u64, (bool, u64)>,
     reasons: Option<&'a mut Reasons>,
 }
@@ -78,7 +78,7 @@ struct Slicer<'a> {
 impl Slicer<'_> {
     fn run(&mut self, log: &mut Log) -> Result<(), Error> {
         let (mut block, mut record, mut set) = (Block::default(), Record::default(), Vec::new());
-        // The set that was read last is most often the next one's too.
+        // The next record usually has the same set as the last one.
         for at in (0..log.blocks()).rev() {
             log.read(at, &mut block)?;
             let mut known = None;
@@ -108,7 +108,7 @@ impl Slicer<'_> {
         }
         for effect in &record.effects {
             match effect {
-                // Both may stand in one display list.
+                // Both may be in one display list.
                 Effect::Close(open) if *open != record.call => {
                     self.pairs.insert(*open, (record.call, is_kept));
                 }
@@ -132,7 +132,7 @@ impl Slicer<'_> {
         Ok(())
     }
 
-    /// Why a call stays: what it does that matters and the call that needs it.
+    /// Why a call stays: its effect that is needed, and the call that needs it.
     fn why(&self, record: &Record, set: &[Effect]) -> Option<(Why, u32, u64)> {
         if self.wanted.has(record.call) {
             return Some((Why::Wanted, 0, 0));
@@ -166,7 +166,7 @@ impl Slicer<'_> {
                     found = found.or(Some((Why::Pair, 0, open)));
                     continue;
                 }
-                // Once before its picture matters, and not in the midst of what the picture is made of.
+                // Once before its picture is needed, and not among the calls that make the picture.
                 Effect::Show(shown, colours, is_first) => {
                     let reader = self.live.reader(shown);
                     (shown, reader.filter(|_| is_first || self.live.reader(colours).is_none()))
@@ -180,10 +180,10 @@ impl Slicer<'_> {
         found
     }
 
-    /// What a call that stays overwrites matters no more before it, what it reads does.
+    /// Applies a call that stays: what it overwrites is not needed before it, what it reads is.
     fn take(&mut self, record: &Record, set: &[Effect]) {
         let reader = pack(record.call, record.function);
-        // A list's commands come one after another, the last first here.
+        // A list's commands are sequential; here the last one comes first.
         for (at, part) in record.effects.rsplit(|effect| *effect == Effect::Then).enumerate() {
             self.live.step();
             for effect in part {

@@ -1,7 +1,7 @@
-//! Matrices, and what `glPushAttrib` and its like save.
+//! Matrices, and what `glPushAttrib` and similar functions save.
 //!
-//! What is set above a push is a node of its own, which the pop does away with. So a pair of push and pop stays where
-//! something between them does, and else goes with all of it.
+//! State set after a push gets a separate node, which the pop removes. So a pair of push and pop stays if a call
+//! between them does, and is dropped with all of them otherwise.
 
 use crate::tools::gl::attribute_groups::{COLOR, DEPTH, ENABLE, SCISSOR, STENCIL, TEXTURE, TRANSFORM};
 use crate::tools::gl::values::Values;
@@ -11,7 +11,7 @@ use crate::tools::gltrim::model::{At, Model};
 use crate::tools::gltrim::nodes::{Label, key};
 use crate::tools::gltrim::rules::Rule;
 
-/// More on a stack than any driver takes.
+/// More stack entries than any driver accepts.
 const DEPTH_MAX: usize = 1024;
 
 const TEXTURE_MATRIX: u32 = 0x1702;
@@ -25,7 +25,7 @@ impl Model {
         self.keep_state();
     }
 
-    /// The stack in use: texture matrices are apart by unit.
+    /// The current stack: each unit has its own for texture matrices.
     fn stack(&mut self) -> (u32, u32) {
         let state = self.state();
         (state.mode, if state.mode == TEXTURE_MATRIX { state.unit } else { 0 })
@@ -87,25 +87,25 @@ impl Model {
         self.read_mode(stack);
     }
 
-    /// The nodes above the top, the same each time for a height.
+    /// The nodes for the next entry, which are the same each time for a given height.
     fn next_entry(&mut self, stack: (u32, u32)) -> (u32, u32) {
         let root = self.state().levels.first().map_or(0, |level| level.pushed);
         let height = self.state().stacks.get(&stack).map_or(0, Vec::len) as u64;
         let parts = [u64::from(stack.0), u64::from(stack.1), height];
-        // A tree of its own below the first level's mark, which nothing reads.
+        // A separate tree below the first level's mark, which nothing reads.
         let matrix = self.nodes.child(root, key(&[parts[0], parts[1], parts[2], 0]), Label::Matrix);
         let pushed = self.nodes.child(root, key(&[parts[0], parts[1], parts[2], 1]), Label::Pushed);
         (matrix, pushed)
     }
 
-    /// A matrix is used.
+    /// Marks a matrix as read.
     pub(super) fn read_matrix(&mut self, mode: u32, unit: u32) {
         let top = self.top((mode, unit));
         self.reads(top.matrix);
         self.reads(top.pushed);
     }
 
-    /// All matrices are used.
+    /// Marks all matrices as read.
     pub(super) fn read_matrices(&mut self) {
         let tops: Vec<Entry> = self.state().stacks.values().filter_map(|stack| stack.last().copied()).collect();
         for top in tops {
@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    /// The call at hand ends what another began.
+    /// The current call ends what another began.
     pub(super) fn close(&mut self, open: u64, is_forced: bool) {
         self.effect(Effect::Close(open));
         if is_forced {
@@ -138,7 +138,7 @@ impl Model {
             Some(level) => (level.node, level.pushed),
             None => return,
         };
-        // Roots, for reading the level below must not read these.
+        // Use roots, because reading the level below must not read these.
         let marks = self.state().levels.first().map_or(0, |level| level.pushed);
         let node = self.nodes.child(marks, key(&[height as u64, 2]), Label::Level);
         let pushed = self.nodes.child(marks, key(&[height as u64, 3]), Label::Pushed);
@@ -209,7 +209,7 @@ impl Model {
         }
     }
 
-    /// State of the program's side is saved or comes back: nothing is told apart here.
+    /// Client state is saved or restored, without distinguishing its parts.
     pub(super) fn client_stack(&mut self, is_pop: bool, at: At) {
         let (client, pixels, array) = {
             let state = self.state();

@@ -1,8 +1,8 @@
 //! Functions that set state and nothing else.
 //!
-//! A row says which arguments choose what is set, so that a later call with the same ones overwrites the earlier, and
-//! which groups of `glPushAttrib` save it (OpenGL 2.1, table 6.5 ff.). Functions that set the same thing in different
-//! ways need no care: the last call of each stays, in their order.
+//! A row defines which arguments select what is set, so that a later call with equal ones overwrites the earlier, and
+//! which groups of `glPushAttrib` save it (OpenGL 2.1, table 6.5 ff.). Functions that set the same state in different
+//! ways need no special treatment: the last call of each stays, in order.
 
 use crate::tools::gl::attribute_groups::{
     ACCUM, COLOR, CURRENT, DEPTH, ENABLE, EVAL, FOG, HINT, LIGHTING, LINE, LIST, MULTISAMPLE, PIXEL, POINT, POLYGON,
@@ -11,12 +11,12 @@ use crate::tools::gl::attribute_groups::{
 
 /// Functions of one stem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct StateRow {
     /// The name without `gl`, the types of its arguments and the suffix of an extension.
     pub(super) stem: &'static str,
-    /// So many arguments choose.
+    /// The number of arguments that select what is set.
     pub(super) selectors: usize,
-    /// The groups that save it; 0: `glPushAttrib` does not. What is enabled is saved by the group of each capability too.
+    /// The groups that save it; 0: `glPushAttrib` does not. Capabilities are saved by their own groups too.
     pub(super) groups: u32,
     /// What else it depends on.
     pub(super) on: On,
@@ -27,24 +27,24 @@ pub(super) struct State {
 pub(super) enum On {
     /// Nothing.
     Nothing,
-    /// The active texture unit chooses too.
+    /// The active texture unit, which selects too.
     Unit,
-    /// The matrix of models and views is taken into account.
+    /// The modelview matrix, which is applied.
     ModelView,
-    /// All state of the context is.
+    /// All state of the context.
     Everything,
 }
 
-const fn row(stem: &'static str, selectors: usize, groups: u32) -> State {
-    State { stem, selectors, groups, on: On::Nothing }
+const fn row(stem: &'static str, selectors: usize, groups: u32) -> StateRow {
+    StateRow { stem, selectors, groups, on: On::Nothing }
 }
 
-const fn on(stem: &'static str, selectors: usize, groups: u32, on: On) -> State {
-    State { stem, selectors, groups, on }
+const fn on(stem: &'static str, selectors: usize, groups: u32, on: On) -> StateRow {
+    StateRow { stem, selectors, groups, on }
 }
 
 /// Sorted by stem.
-pub(super) const STATES: &[State] = &[
+pub(super) const STATES: &[StateRow] = &[
     row("ActiveStencilFace", 0, STENCIL),
     row("AlphaFunc", 0, COLOR),
     row("BlendBarrier", 0, 0),
@@ -172,7 +172,7 @@ pub(super) const STATES: &[State] = &[
     on("WindowPos", 0, CURRENT, On::Everything),
 ];
 
-/// The row that stands for what a function sets: switching off sets what switching on does.
+/// The row of the state that a function sets: disabling sets the same state as enabling.
 pub(super) fn subject(row: u16) -> u16 {
     let stem = STATES.get(usize::from(row)).map_or("", |state| state.stem);
     let on = match stem {
@@ -218,7 +218,7 @@ mod tests {
         assert!(STATES.is_sorted_by(|a, b| a.stem < b.stem));
     }
 
-    /// `stats` and `state` have tables of their own, for other questions; where they say the same thing they must agree.
+    /// `stats` and `state` have separate tables for other purposes. Where they overlap they must agree.
     #[test]
     fn other_tables_of_state_agree() {
         let row = |name: &str| find(name).and_then(|at| STATES.get(usize::from(at)));

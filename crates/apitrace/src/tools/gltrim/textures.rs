@@ -12,10 +12,10 @@ const TEXTURE_0: i64 = 0x84c0;
 const BASE_LEVEL: i64 = 0x813c;
 const BINDING: u64 = 10 << 32;
 
-/// Images told apart by face.
+/// Bits for the face in an image's key.
 const FACE_BITS: u32 = 3;
 
-/// A target, and the face of a cube as 1 to 6; `None` for proxies, which hold nothing.
+/// A target, and the face of a cube as 1 to 6; `None` for proxies, which store nothing.
 pub(super) fn target(target: u32) -> Option<(u32, u32)> {
     match target {
         0x8063 | 0x8064 | 0x8070 | 0x84f7 | 0x851b | 0x8c19 | 0x8c1b | 0x900b | 0x9101 | 0x9103 => None,
@@ -86,7 +86,7 @@ impl Model {
         self.touch();
     }
 
-    /// The texture a call is about, the target's face, and how many arguments stand before the level.
+    /// The texture that a call refers to, the target's face, and how many arguments precede the level.
     fn texture(&mut self, way: Way, values: &Values<'_>) -> Option<(Id, u32, usize)> {
         match way {
             Way::Named => {
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// Where an image is stored. Levels above the first stand apart, for they may be made of it.
+    /// The node of an image. Levels above the first are separate, because they may be generated from it.
     pub(super) fn image(&mut self, root: Node, level: u32, face: u32) -> Node {
         let parent = if level == 0 {
             self.nodes.child(root, 1, Label::Image(0))

@@ -1,4 +1,4 @@
-//! Reading a trace once and noting where reading can begin.
+//! Reads a trace once and records where reading can begin.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -18,20 +18,21 @@ use crate::tools::flags::{CallFlags, call_flags};
 use crate::tools::index::fit::{Digest, Digester, Pieces};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle, zstd_frames};
 
-/// Most points, calls open at all of them, and frames; of more every second is kept.
+/// Most points, open calls at all of them, and frames. If there are more, every second one is kept.
 pub(super) const POINTS_MAX: usize = 1 << 16;
 pub(super) const WAITING_MAX: usize = 1 << 18;
 pub(super) const FRAMES_MAX: usize = 1 << 20;
 
-/// Below this distance events are looked at one by one.
+/// Below this distance, events are read token by token.
 const WHOLE_FROM_BYTES: u64 = 1 << 16;
 
-/// What the calls that are open may take in a reader that puts calls together; see
-/// [`crate::tools::calls::CallOptions::open_bytes_max`]. An open call takes at most twice its bytes and a place of its own.
+/// Most memory for open calls in a reader that assembles calls; see
+/// [`crate::tools::calls::CallOptions::open_bytes_max`]. An open call takes at most twice its bytes plus one slot.
 pub(super) const OPEN_BYTES_MAX: u64 = 24 << 20;
 const OPEN_CALL_BYTES: u64 = 4608;
 
-/// Longest enter event of an open call that is kept, and most bytes of them all. Without it reading begins before the call.
+/// Longest enter event kept of an open call, and most bytes of all of them. If one is not kept, reading begins before
+/// the call.
 const ENTER_BYTES_MAX: usize = 4096;
 pub(super) const ENTERS_BYTES_MAX: usize = 8 << 20;
 
@@ -58,10 +59,10 @@ impl IndexOptions {
     }
 }
 
-/// Makes the index of a file. `None` where there is no trace in it, not even a header.
+/// Makes the index of a file. `None` if it contains no trace, not even a header.
 ///
-/// The file is read, not mapped; `watch` sees the input before, for a progress bar. What is damaged goes to the sink; the
-/// index then serves up to there.
+/// The file is read, not mapped; `watch` sees the input first, for a progress bar. Damage is reported to the sink; the
+/// index covers the part before it.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -148,17 +149,17 @@ fn read(
     Ok(Some(builder.finish(&reader, &totals, pieces, is_zstd)))
 }
 
-/// What the sink saw, for the visitor.
+/// What the sink received, for the visitor.
 #[derive(Default)]
 struct Status {
     errors: Cell<u64>,
     warnings: Cell<u64>,
-    /// What makes a reader go on in another state than before, or may hide something.
+    /// A diagnostic after which a reader continues in a different state, or which may hide something.
     disturbing: Cell<bool>,
     first_error: Cell<Option<(u64, bool)>>,
 }
 
-/// Looks at diagnostics on their way.
+/// Inspects diagnostics and passes them on.
 struct Tee<'a> {
     sink: &'a mut dyn Sink,
     status: &'a Status,
@@ -176,7 +177,7 @@ impl Sink for Tee<'_> {
             Severity::Warning => status.warnings.set(status.warnings.get() + 1),
             Severity::Note => {}
         }
-        // The header is read again wherever reading begins, and complained about again.
+        // The header is read again wherever reading begins, and its problems are reported again.
         if diagnostic.rule != &rules::SEMANTIC_VERSION {
             status.disturbing.set(true);
         }
@@ -192,20 +193,20 @@ struct Weight {
 }
 
 impl Weight {
-    /// What such a call may take while it is open.
+    /// The memory that such a call may take while it is open.
     fn open(self) -> Self {
         Self { all: self.all * 2 + OPEN_CALL_BYTES, plain: self.plain * 2 + OPEN_CALL_BYTES }
     }
 }
 
-/// A call that is open, while the index is made.
+/// An open call, while the index is built.
 #[derive(Default)]
 struct Open {
-    /// The call's number and one; 0: the place is free.
+    /// The call's number plus one; 0: the slot is free.
     call: u64,
     offset: u64,
     weight: Weight,
-    /// Its enter event without definitions, if it can be had; the index has it already.
+    /// Whether its enter event without definitions is available; whether the index has it already.
     has_bytes: bool,
     is_kept: bool,
     bytes: Vec<u8>,
@@ -227,17 +228,17 @@ struct Builder<'a> {
     frames_begun: u64,
     event: Weight,
     is_in_blob: bool,
-    /// The event that is read token by token, without definitions, and whether it is to be kept.
+    /// The event being read token by token, without definitions, and whether it is kept.
     bytes: Vec<u8>,
     has_bytes: bool,
     has_enum_sets: bool,
-    /// Open calls, their free places, and what they weigh.
+    /// Open calls, their free slots, and their weight.
     calls: Vec<Open>,
     free: Vec<u32>,
     open: Weight,
     enters: Vec<OpenEnter>,
     enter_bytes: usize,
-    /// Calls that end a frame are so to everyone.
+    /// The reader and the verbs agree on which calls end a frame.
     has_plain_frames: bool,
 }
 
@@ -271,14 +272,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// There are no points from here on.
+    /// Records that there are no points from here on.
     #[cold]
     fn close(&mut self, offset: u64, obstacle: Obstacle) {
         if self.obstacle.is_none() {
             self.obstacle = Some((offset, obstacle));
             self.next = u64::MAX;
         }
-        // A reader that gives up calls does so for what was open long before: no point is sound.
+        // A reader that gives up calls may give up calls that were open long before, so no point is reliable.
         if obstacle == Obstacle::OpenCalls {
             self.obstacle = Some((0, obstacle));
             self.points.clear();
@@ -305,7 +306,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes note of a call that stays open. Returns its mark.
+    /// Records a call that stays open. Returns its mark.
     fn open(&mut self, event: &Event, weight: Weight, bytes: Option<&[u8]>) -> u64 {
         if matches!(self.obstacle, Some((_, Obstacle::Container | Obstacle::OpenCalls))) {
             return 0;
@@ -353,7 +354,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Frames of the reader are those of the verbs as long as both agree on what ends one.
+    /// The reader and the verbs count the same frames as long as both agree on what ends one.
     fn look_at_name(&mut self, function: &SignatureRef<'_>, signatures: &Signatures) {
         if function.definition.is_some()
             && let Some(row) = signatures.function(function.slot)
@@ -362,7 +363,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The place of the frame that holds an offset.
+    /// The place of the zstd frame that contains an offset.
     fn zstd_place(&self, raw: u64) -> Option<Place> {
         let after = self.zstd_places.partition_point(|place| place.raw <= raw);
         self.zstd_places.get(after.checked_sub(1)?).copied()
@@ -422,7 +423,7 @@ fn keep_every_second<T>(rows: &mut Vec<T>) {
 }
 
 impl Visitor for Builder<'_> {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         self.every >= WHOLE_FROM_BYTES
     }
 
@@ -437,7 +438,7 @@ impl Visitor for Builder<'_> {
         if !self.zstd_places.is_empty() {
             point.place = self.zstd_place(point.raw).unwrap_or_default();
         }
-        // Points lie close behind the starts of chunks, for there decoding begins.
+        // Points lie just after the starts of chunks, because decoding begins there.
         let ahead = (point.raw - point.place.raw) / self.every + 1;
         self.next = point.place.raw.saturating_add(ahead.saturating_mul(self.every));
         self.waiting += point.waiting.len();
@@ -453,19 +454,19 @@ impl Visitor for Builder<'_> {
     }
 
     #[inline]
-    fn whole(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(&mut self, event: &Event, bytes: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         if event.kind == EventKind::Leave {
             self.leave(event);
             return Ok(0);
         }
         self.enter(event);
         let weight = Weight { all: bytes.len() as u64, plain: bytes.len() as u64 };
-        // Events of old enumerations do not come whole.
+        // Events with enumerations of the old form do not arrive here.
         Ok(self.open(event, weight, Some(bytes)))
     }
 
     #[inline]
-    fn whole_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
+    fn plain_call(&mut self, enter: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
         self.enter(enter);
         Ok(true)
     }
@@ -512,7 +513,7 @@ impl Visitor for Builder<'_> {
     }
 
     fn end(&mut self, event: &Event, _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
-        // Half of the limit, for what counts as the value's length is up to the reader.
+        // Use half of the limit, because readers differ in what counts as the value's length.
         if self.event.plain > self.record_bytes_max / 2 {
             self.close(event.offset, Obstacle::LongValue);
         }

@@ -1,4 +1,4 @@
-//! The bytes of an index file: small, checked, and believed in nothing.
+//! The bytes of an index file: small, checked, and never trusted.
 //!
 //! ```text
 //! file   = magic, number version, body, checksum of all before (XXH3, 8 bytes, little-endian)
@@ -13,7 +13,8 @@
 //!          open calls (count, (number, thread, frame, event, 1 + function)*), recent
 //! ```
 //!
-//! All are numbers of the raw stream's kind, seven bits a byte. Numbers that grow from row to row stand as differences.
+//! All numbers are encoded as in the raw stream, with seven bits per byte. Numbers that grow from row to row are stored
+//! as differences.
 
 use std::fmt;
 
@@ -29,17 +30,17 @@ use crate::tools::index::build::{ENTERS_BYTES_MAX, FRAMES_MAX, POINTS_MAX, WAITI
 use crate::tools::index::fit::{PIECES_MAX, Pieces, piece_bytes};
 use crate::tools::index::{FrameStart, Index, IndexTotals, Obstacle};
 
-/// The first bytes. The eighth bit and the line ends show when a transfer has taken the file for text.
+/// The first bytes. The eighth bit and the line ends reveal a transfer in text mode.
 const MAGIC: [u8; 8] = *b"\x89atidx\r\n";
 
 const VERSION: u64 = 1;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// Largest index file. What an index can hold takes less.
+/// Largest index file. The largest possible index is smaller.
 pub(super) const INDEX_BYTES_MAX: u64 = 96 << 20;
 
-/// Largest number of an event, call or byte: no count that begins here can overflow.
+/// Largest number of an event, call or byte, so that no count that begins here can overflow.
 const NUMBER_MAX: u64 = 1 << 60;
 
 /// Most definitions: as many as a reader keeps.
@@ -50,16 +51,16 @@ const OBSTACLES: [Obstacle; 5] =
 
 const OWN: [Container; 3] = [Container::Raw, Container::Snappy, Container::Brotli];
 
-/// Why bytes are no index.
+/// Why bytes are not an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexFault {
-    /// They do not begin as one.
+    /// They do not begin like one.
     Magic,
-    /// They are of a version that is not known.
+    /// They have an unknown version.
     Version(u64),
     /// They are cut or changed.
     Checksum,
-    /// What stands there makes no sense: the byte offset.
+    /// The content is invalid; the byte offset.
     Content(u64),
 }
 
@@ -134,7 +135,7 @@ impl Index {
     /// Reads an index file.
     ///
     /// # Errors
-    /// What is wrong with it. Nothing in it can do harm: counts are bounded, definitions parsed, numbers in order.
+    /// What is wrong with it. Hostile content is harmless: counts are bounded, definitions parsed, numbers in order.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexFault> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(IndexFault::Magic)?;
         let version = Scan::new(rest).uint().map_err(|_| IndexFault::Checksum)?;
@@ -206,14 +207,14 @@ impl Writer {
     }
 }
 
-/// The numbers of a point that never get smaller from one to the next.
+/// The numbers of a point that never decrease from one point to the next.
 fn growing(point: &SeekPoint) -> [u64; 12] {
     let [a, b, c, d, e] = point.rows.map(u64::from);
     let &SeekPoint { raw, place, seq, call, frame, thread_max, .. } = point;
     [raw, place.file, place.raw, seq, call, frame, thread_max, a, b, c, d, e]
 }
 
-/// Reads the body; `None` where it makes no sense.
+/// Reads the body; methods return `None` if it is invalid.
 struct Parser<'a> {
     scan: Scan<'a>,
 }
@@ -223,7 +224,7 @@ impl Parser<'_> {
         self.scan.uint().ok()
     }
 
-    /// A count of things that take a byte at least.
+    /// A count of items that take at least one byte each.
     fn count(&mut self, most: usize) -> Option<usize> {
         let count = usize::try_from(self.number()?).ok()?;
         (count <= most && count <= self.scan.rest().len()).then_some(count)
@@ -315,7 +316,7 @@ impl Parser<'_> {
             for _ in 0..count {
                 let id = self.number()?;
                 let definition = self.scan.string().ok()?;
-                // Those who take a definition trust its counts.
+                // Users of a definition trust its counts.
                 let mut scan = Scan::new(definition);
                 let passed: Result<(), Stop> = pass_definition(&mut scan, space, version);
                 if passed.is_err() || !scan.rest().is_empty() {
@@ -352,7 +353,7 @@ impl Parser<'_> {
         Some(points)
     }
 
-    /// The bytes are looked at where reading begins.
+    /// The bytes are checked where reading begins.
     fn enters(&mut self) -> Option<Vec<OpenEnter>> {
         let mut enters: Vec<OpenEnter> = Vec::new();
         let mut call = 0_u64;

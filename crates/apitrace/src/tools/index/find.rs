@@ -1,4 +1,4 @@
-//! Finding the index beside a trace, and beginning to read with it.
+//! Finds the index next to a trace and starts reading with it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::tools::index::{Depth, Index, Wanted};
 /// Which index to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The one beside the trace, where there is one.
+    /// The one next to the trace, if it exists.
     #[default]
     Auto,
     /// None.
@@ -22,77 +22,83 @@ pub enum Choice {
     File(PathBuf),
 }
 
-/// What came of looking for an index.
-pub enum Found {
-    /// It is used: a reader that begins close before what is wanted.
+/// The result of searching for an index.
+pub enum IndexLookup {
+    /// It is used: a reader that begins shortly before the requested part.
     Reader(Box<Reader>),
-    /// There is none, or there is nothing to gain: read from the start.
+    /// There is none, or it would not help: read from the start.
     Nothing,
-    /// There is one that cannot be used, for this reason: read from the start.
+    /// It cannot be used, for this reason: read from the start.
     Unused(String),
 }
 
-/// Where the index of a trace lies: beside it, with `.index` added to its name.
+/// The path of a trace's index: next to it, with `.index` appended to its name.
 pub fn beside(trace: &Path) -> PathBuf {
     let mut name = OsString::from(trace);
     name.push(".index");
     PathBuf::from(name)
 }
 
-/// Opens a trace close before what is wanted of it, where an index allows it.
+/// Opens a trace shortly before the requested part, if an index allows it.
 ///
-/// The index must fit the trace: size and samples of its content are compared, all of it when the trace was written to
-/// after the index was made.
+/// The index must match the trace: its size and samples of its content are compared, or all of it if the trace was
+/// modified after the index was made.
 ///
 /// ```no_run
 /// use std::path::Path;
-/// use anytrace_apitrace::tools::index::{Wanted, find::{Choice, Found, late_reader}};
+/// use anytrace_apitrace::tools::index::{Wanted, find::{Choice, IndexLookup, late_reader}};
 /// use anytrace_core::OpenOptions;
 ///
 /// let wanted = Wanted::from_call(9_000_000);
 /// match late_reader(Path::new("game.trace"), &Choice::Auto, &OpenOptions::default(), &wanted).unwrap() {
-///     Found::Reader(reader) => println!("at call {}", reader.next_call()),
-///     Found::Nothing => println!("from the start"),
-///     Found::Unused(why) => println!("from the start: {why}"),
+///     IndexLookup::Reader(reader) => println!("at call {}", reader.next_call()),
+///     IndexLookup::Nothing => println!("from the start"),
+///     IndexLookup::Unused(why) => println!("from the start: {why}"),
 /// }
 /// ```
 ///
 /// # Errors
-/// [`anytrace_core::Kind::Io`] when a file that was named is not there or cannot be read.
-pub fn late_reader(trace: &Path, choice: &Choice, options: &OpenOptions, wanted: &Wanted) -> Result<Found, Error> {
+/// [`anytrace_core::Kind::Io`] if a file that was named does not exist or cannot be read.
+pub fn late_reader(
+    trace: &Path,
+    choice: &Choice,
+    options: &OpenOptions,
+    wanted: &Wanted,
+) -> Result<IndexLookup, Error> {
     if wanted.is_all() {
-        return Ok(Found::Nothing);
+        return Ok(IndexLookup::Nothing);
     }
     let path = match choice {
-        Choice::None => return Ok(Found::Nothing),
+        Choice::None => return Ok(IndexLookup::Nothing),
         Choice::Auto => beside(trace),
         Choice::File(path) => path.clone(),
     };
-    let Some(index) = load(&path, *choice == Choice::Auto)? else { return Ok(Found::Nothing) };
+    let Some(index) = load(&path, *choice == Choice::Auto)? else { return Ok(IndexLookup::Nothing) };
     let index = match index {
         Ok(index) => index,
-        Err(why) => return Ok(Found::Unused(why)),
+        Err(why) => return Ok(IndexLookup::Unused(why)),
     };
-    // What cannot be mapped (a pipe, an empty file) cannot be sought either.
+    // An input that cannot be mapped (a pipe, an empty file) is not seekable either.
     let Ok(file) = Input::open_as_is(trace) else {
-        return Ok(Found::Unused("the trace is no file that can be mapped".to_owned()));
+        return Ok(IndexLookup::Unused("the trace is no file that can be mapped".to_owned()));
     };
     if let Err(misfit) = index.check(file.as_slice().unwrap_or_default(), depth(trace, &path)) {
-        return Ok(Found::Unused(misfit.to_string()));
+        return Ok(IndexLookup::Unused(misfit.to_string()));
     }
     if let Some(why) = index.refusal(options, wanted) {
-        return Ok(Found::Unused(why));
+        return Ok(IndexLookup::Unused(why));
     }
     if index.point_before(wanted).is_none() {
-        return Ok(Found::Nothing);
+        return Ok(IndexLookup::Nothing);
     }
     Ok(match index.reader(file, options, wanted)? {
-        Some(reader) => Found::Reader(Box::new(reader)),
-        None => Found::Unused("it names a place that the trace does not have".to_owned()),
+        Some(reader) => IndexLookup::Reader(Box::new(reader)),
+        None => IndexLookup::Unused("it names a place that the trace does not have".to_owned()),
     })
 }
 
-/// Reads an index file; the inner error says why it is none. `None` where there may be no file and there is none.
+/// Reads an index file; the inner error is the reason why it is not one. `None` if it does not exist and may be
+/// missing.
 fn load(path: &Path, may_be_missing: bool) -> Result<Option<Result<Index, String>>, Error> {
     let name = path.display();
     let failed = |error| Error::io(format_args!("cannot read {name}"), error);
@@ -106,11 +112,11 @@ fn load(path: &Path, may_be_missing: bool) -> Result<Option<Result<Index, String
     Ok(Some(Index::decode(&bytes.map_err(failed)?).map_err(|fault| fault.to_string())))
 }
 
-/// How much of a trace to look at: all of it, unless it is older than the index.
+/// How much of a trace to compare: all of it, unless it is older than the index.
 pub fn depth(trace: &Path, index: &Path) -> Depth {
     let time = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     match (time(trace), time(index)) {
         (Some(trace), Some(index)) if trace < index => Depth::Samples,
-        _ => Depth::Whole,
+        _ => Depth::Full,
     }
 }

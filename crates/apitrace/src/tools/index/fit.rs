@@ -1,8 +1,8 @@
-//! Whether an index belongs to a file: digests of its pieces.
+//! Checks whether an index belongs to a file, by digests of its pieces.
 //!
-//! The index is of use only where it saves time, so all of the file cannot be read each time: its size, its first and last
-//! piece and some between are looked at ([`Depth::Samples`]). That tells another trace, and one that was recorded again.
-//! One that was changed in place is told by its time: then every piece is looked at ([`Depth::Whole`]).
+//! The index must save time, so the file cannot be read completely each time. Its size, its first and last piece and
+//! some in between are compared ([`Depth::Samples`]). That detects a different trace, and one that was recorded again.
+//! A trace that was modified in place is detected by its time: then every piece is compared ([`Depth::Full`]).
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use twox_hash::XxHash3_64;
 
-/// Smallest piece, and most pieces: the index stays small however long the file is.
+/// Smallest piece, and most pieces, so that the index stays small however long the file is.
 const PIECE_BYTES_MIN: u64 = 1 << 16;
 pub(super) const PIECES_MAX: u64 = 1 << 16;
 
-/// How many pieces are looked at, spread over the file.
+/// How many pieces are compared, spread over the file.
 const SAMPLES: usize = 16;
 
-/// How much of a file is looked at.
+/// How much of a file is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Size, first and last piece, and some between.
+    /// Size, first and last piece, and some in between.
     Samples,
     /// All of it.
-    Whole,
+    Full,
 }
 
 /// Why an index does not belong to a file.
@@ -36,7 +36,7 @@ pub enum Misfit {
         /// Bytes now.
         found: u64,
     },
-    /// The file holds something else.
+    /// The file's content differs.
     Content {
         /// Offset of the piece.
         offset: u64,
@@ -66,7 +66,7 @@ pub(super) struct Pieces {
     pub(super) digests: Vec<u64>,
 }
 
-/// The size of pieces for a file of that size.
+/// The size of pieces for a file of this size.
 pub(super) fn piece_bytes(file_bytes: u64) -> u64 {
     file_bytes.div_ceil(PIECES_MAX).next_power_of_two().max(PIECE_BYTES_MIN)
 }
@@ -79,7 +79,7 @@ impl Pieces {
             return Err(Misfit::Size { expected: self.file_bytes, found });
         }
         let step = match depth {
-            Depth::Whole => 1,
+            Depth::Full => 1,
             Depth::Samples => self.digests.len().div_ceil(SAMPLES).max(1),
         };
         let piece = usize::try_from(self.piece_bytes).unwrap_or(usize::MAX);
@@ -95,35 +95,35 @@ impl Pieces {
     }
 }
 
-/// Passes bytes on and digests them on the way.
+/// Passes bytes on and computes their digests.
 pub(super) struct Digester {
     inner: Box<dyn Read + Send>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DigestState>>,
 }
 
-struct State {
+struct DigestState {
     piece_bytes: u64,
     left: u64,
     hash: XxHash3_64,
     pieces: Pieces,
 }
 
-/// What a [`Digester`] found so far.
+/// The digests of a [`Digester`] so far.
 #[derive(Clone)]
-pub(super) struct Digest(Arc<Mutex<State>>);
+pub(super) struct Digest(Arc<Mutex<DigestState>>);
 
 impl Digester {
     pub(super) fn new(inner: Box<dyn Read + Send>, file_bytes: u64) -> (Self, Digest) {
         let piece_bytes = piece_bytes(file_bytes);
         let pieces = Pieces { file_bytes: 0, piece_bytes, digests: Vec::new() };
-        let state = State { piece_bytes, left: piece_bytes, hash: XxHash3_64::new(), pieces };
+        let state = DigestState { piece_bytes, left: piece_bytes, hash: XxHash3_64::new(), pieces };
         let state = Arc::new(Mutex::new(state));
         (Self { inner, state: Arc::clone(&state) }, Digest(state))
     }
 }
 
 impl Digest {
-    /// The digests, of a file read to its end.
+    /// The digests of a file that was read to its end.
     pub(super) fn pieces(&self) -> Pieces {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.left < state.piece_bytes {
@@ -133,7 +133,7 @@ impl Digest {
     }
 }
 
-impl State {
+impl DigestState {
     fn add(&mut self, mut bytes: &[u8]) {
         self.pieces.file_bytes += bytes.len() as u64;
         while !bytes.is_empty() {
@@ -141,7 +141,7 @@ impl State {
             let (now, later) = bytes.split_at(length);
             bytes = later;
             if length as u64 == self.piece_bytes {
-                // A whole piece at once: without the copy that a hash in steps makes.
+                // A complete piece at once avoids the copy that an incremental hash makes.
                 self.note(XxHash3_64::oneshot(now));
                 continue;
             }
@@ -160,7 +160,7 @@ impl State {
     }
 
     fn note(&mut self, digest: u64) {
-        // A file that grows while it is read must not take memory without end.
+        // A file that grows while it is read must not take unbounded memory.
         if (self.pieces.digests.len() as u64) <= PIECES_MAX {
             self.pieces.digests.push(digest);
         }
@@ -195,8 +195,8 @@ mod tests {
         for at_once in [999, 65_536, 65_537, 131_072] {
             assert_eq!(pieces(&bytes, at_once), all);
         }
-        assert_eq!(all.check(&bytes, Depth::Whole), Ok(()));
-        assert!(pieces(b"", 10).check(b"", Depth::Whole).is_ok());
+        assert_eq!(all.check(&bytes, Depth::Full), Ok(()));
+        assert!(pieces(b"", 10).check(b"", Depth::Full).is_ok());
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         let all = pieces(&bytes, 1 << 18);
         for at in (0..bytes.len()).step_by(90_001) {
             bytes[at] ^= 1;
-            assert!(matches!(all.check(&bytes, Depth::Whole), Err(Misfit::Content { .. })), "{at}");
+            assert!(matches!(all.check(&bytes, Depth::Full), Err(Misfit::Content { .. })), "{at}");
             bytes[at] ^= 1;
         }
         for at in [0, 65_535, 2_499_999] {

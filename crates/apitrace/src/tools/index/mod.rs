@@ -1,12 +1,12 @@
-//! An index of a trace: where reading can begin, where frames begin, and what there is in all.
+//! An index of a trace: where reading can begin, where frames begin, and totals.
 //!
-//! [`build`] reads a trace once and notes about every MiB what a reader must know to begin there: where its container can
-//! be decoded from, the numbers of the next event, call and frame, the calls that are open, the signatures defined so
-//! far. [`Index::encode`] makes a small file of it and [`Index::decode`] trusts nothing in one. [`find::late_reader`]
-//! is what verbs call that want a late part of a trace only.
+//! [`build`] reads a trace once and records about every MiB what a reader must know to begin there: where its container
+//! can be decoded from, the numbers of the next event, call and frame, the calls that are open, the signatures defined
+//! so far. [`Index::encode`] writes it as a small file, and [`Index::decode`] trusts nothing in one. Verbs that need
+//! only a late part of a trace call [`find::late_reader`].
 //!
-//! What is read with an index is what is read without: so there are no points behind the first damage, nor where
-//! limits would make a reader forget or leave out something, and an index that does not fit the trace is not used.
+//! Reading with an index gives the same result as reading without. So there are no points after the first damage, nor
+//! where limits would make a reader forget or omit something, and an index that does not match the trace is not used.
 
 mod build;
 mod file;
@@ -39,14 +39,14 @@ pub struct FrameStart {
     pub raw_offset: u64,
 }
 
-/// What there is in a trace.
+/// Totals of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexTotals {
     /// Bytes of the file.
     pub file_bytes: u64,
     /// Bytes of the raw stream.
     pub raw_bytes: u64,
-    /// Whole events.
+    /// Complete events.
     pub events: u64,
     /// Calls entered.
     pub calls: u64,
@@ -67,16 +67,16 @@ pub enum Obstacle {
     Container,
     /// The trace is damaged.
     Damage,
-    /// So many calls are open, or such large ones, that readers give up some of them.
+    /// So many or such large calls are open that readers give up some of them.
     OpenCalls,
     /// A call is left that was not entered, or left twice.
     Leave,
-    /// A value is so long that readers leave it out.
+    /// A value is so long that readers omit it.
     LongValue,
 }
 
 impl Obstacle {
-    /// One line for people.
+    /// A one-line description.
     pub fn text(self) -> &'static str {
         match self {
             Self::Container => {
@@ -102,7 +102,7 @@ pub struct Index {
     is_seekable: bool,
     /// Longest record when the index was made.
     record_bytes_max: u64,
-    /// Bytes of the longest event, and of all calls open at a time as readers that keep blobs may count them.
+    /// Bytes of the longest event, and of all calls open at a time, as counted by readers that keep blobs.
     longest_event: u64,
     most_open: u64,
     /// Where the first error is, and in which stream: true for the raw one.
@@ -110,7 +110,7 @@ pub struct Index {
     obstacle: Option<(u64, Obstacle)>,
     header: Header,
     definitions: [Rows; 5],
-    /// Every so many frames have a start here.
+    /// Distance between the frames whose starts are stored.
     frame_step: u64,
     frames: Vec<FrameStart>,
     /// The reader and [`crate::tools::flags`] agree on which functions end frames.
@@ -120,15 +120,15 @@ pub struct Index {
     enters: Vec<OpenEnter>,
 }
 
-/// What is wanted of a trace. At least one of the first two must be known for an index to be of use.
+/// The requested part of a trace. An index helps only if at least one of the first two is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// No call with a lower number, unless it is left in a frame that is wanted.
+    /// No call with a lower number, unless it is left in a requested frame.
     pub first_call: Option<u64>,
-    /// No call that is left in an earlier frame, unless its number is wanted. Frames are counted from 0 as calls that end
-    /// one are left.
+    /// No call that is left in an earlier frame, unless its number is requested. Frames are counted from 0 as calls
+    /// that end one are left.
     pub first_frame: Option<u64>,
-    /// Blobs of more than 64 KiB are kept, for a call at most so many bytes; `None`: they are not.
+    /// Keep blobs of more than 64 KiB, up to this many bytes per call; `None`: do not keep them.
     pub blob_bytes_max: Option<u64>,
 }
 
@@ -151,7 +151,7 @@ impl Wanted {
 }
 
 impl Index {
-    /// What there is in the trace.
+    /// The totals of the trace.
     pub fn totals(&self) -> &IndexTotals {
         &self.totals
     }
@@ -166,22 +166,22 @@ impl Index {
         &self.points
     }
 
-    /// From where on there are no points, and why; `None` where they reach to the end.
+    /// From where on there are no points, and why; `None` if they reach the end.
     pub fn obstacle(&self) -> Option<(u64, Obstacle)> {
         self.obstacle
     }
 
-    /// Starts of frames: of every [`Self::frame_step`]-th from 0.
+    /// Starts of frames: every [`Self::frame_step`]-th from 0.
     pub fn frames(&self) -> &[FrameStart] {
         &self.frames
     }
 
-    /// 1, and more for traces of more than a million frames.
+    /// 1, or more for traces of more than a million frames.
     pub fn frame_step(&self) -> u64 {
         self.frame_step
     }
 
-    /// The first call of a frame, or of an earlier one where its start is not noted. `None` when there is no such frame.
+    /// The first call of a frame, or of an earlier one if its start is not stored. `None` if there is no such frame.
     pub fn first_call_of_frame(&self, frame: u64) -> Option<u64> {
         if frame >= self.totals.frames {
             return None;
@@ -190,7 +190,7 @@ impl Index {
         self.frames.get(at).map(|start| start.call)
     }
 
-    /// The last point from which on everything wanted can be read.
+    /// The last point from which everything requested can be read.
     pub fn point_before(&self, wanted: &Wanted) -> Option<&SeekPoint> {
         let before_call = |call| self.points.partition_point(|point| point.call <= call);
         let mut end = wanted.first_call.map_or(self.points.len(), before_call);
@@ -201,8 +201,8 @@ impl Index {
             return None;
         }
         end = end.min(self.points.partition_point(|point| self.frames_left(point) < frame));
-        // Calls open there may be wanted. One whose enter is not known must be entered later than reading begins; what is
-        // open at that earlier point is left before this one.
+        // Calls open there may be requested. If the enter of one is not known, reading must begin before it; calls open
+        // at that earlier point are left before this one.
         let point = self.points.get(end.checked_sub(1)?)?;
         let unknown = point.waiting().find(|call| self.enters.binary_search_by_key(call, |enter| enter.call).is_err());
         match unknown {
@@ -220,7 +220,7 @@ impl Index {
         point.frame.saturating_sub(open as u64)
     }
 
-    /// Compares a file, as it stands on disk, with the one the index was made of.
+    /// Compares a file on disk with the one the index was built from.
     ///
     /// # Errors
     /// The first difference.
@@ -228,7 +228,7 @@ impl Index {
         self.pieces.check(file, depth)
     }
 
-    /// Why reading from a point on would not give with these options what reading from the start gives.
+    /// Why reading from a point with these options would differ from reading from the start.
     fn refusal(&self, options: &OpenOptions, wanted: &Wanted) -> Option<String> {
         let (limit, limit_then) = (options.limits.record_bytes_max, self.record_bytes_max);
         if limit < limit_then {
@@ -239,11 +239,11 @@ impl Index {
         is_refused.then(|| "the trace has blobs that are too large to be kept".to_owned())
     }
 
-    /// A reader that begins at the last point before what is wanted. `None` where there is none, or where the
-    /// trace turns out to be another.
+    /// A reader that begins at the last point before the requested part. `None` if there is none, or if the trace turns
+    /// out to be different.
     ///
-    /// `file` is the file as it stands on disk. Calls open at the point are known to the reader; those that may be wanted
-    /// come out of it whole.
+    /// `file` is the file on disk. Calls open at the point are known to the reader; those that may be requested are
+    /// emitted complete.
     ///
     /// # Errors
     /// I/O.

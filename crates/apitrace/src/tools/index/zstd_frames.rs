@@ -1,17 +1,17 @@
-//! Where the frames of a zstd file begin: any of them can be decoded by itself.
+//! Finds where the frames of a zstd file begin. Each can be decoded independently.
 
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 use crate::stream::Place;
 
-/// Most frames remembered; of more of them every second, fourth, …
+/// Most frames remembered; if there are more, every second, fourth, …
 const FRAMES_MAX: usize = 1 << 16;
 
-/// Skippable frames hold no data (RFC 8878, 3.1.2).
+/// Skippable frames contain no data (RFC 8878, 3.1.2).
 const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 
-/// The places of frames, as far as each says how many bytes it holds. The table that may stand at the end is not
-/// believed: the frames themselves are asked.
+/// The places of frames, as long as each declares its content size. The table that may be at the end is not trusted;
+/// the frames themselves are read.
 pub(super) fn places(file: &[u8]) -> Vec<Place> {
     let mut places = Vec::new();
     let mut step = 1_u64;

@@ -1,4 +1,4 @@
-//! Who made what, and what is left of it.
+//! Tracks which calls created objects, and which objects remain.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ const STACK_BYTES_MAX: usize = 8 << 20;
 /// Most shaders attached at a time.
 const ATTACHED_MAX: usize = 1 << 16;
 
-/// What is known of an object.
+/// What is known about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) call: u64,
@@ -27,13 +27,13 @@ pub(super) struct Entry {
     pub(super) function: u32,
     pub(super) context: u32,
     pub(super) stack: u32,
-    /// Place among those the call made.
+    /// Index among the objects that the call made.
     order: u32,
     /// Programs a shader is attached to.
     holders: u32,
     pub(super) kind: Kind,
     pub(super) was_bound: bool,
-    /// It goes with the last that holds it.
+    /// It was deleted, and disappears when the last program that it is attached to does.
     is_deleted: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Ended {
     pub(super) keeps: Vec<(u64, u64)>,
 }
 
-/// The objects that are there.
+/// The objects that exist.
 pub(super) struct Book {
     contexts: Contexts,
     objects: Objects<Entry>,
@@ -59,7 +59,7 @@ pub(super) struct Book {
     stacks: Vec<Box<[u64]>>,
     stack_numbers: HashMap<Box<[u64]>, u32>,
     stack_bytes: usize,
-    /// What was bound last and is there, by kind: context and name.
+    /// The object of each kind that was bound last and exists: context and name.
     last_bound: [(u32, u64); Kind::ALL.len()],
 }
 
@@ -91,7 +91,7 @@ impl Book {
         self.stacks.get(number as usize).map_or(&[], |frames| frames)
     }
 
-    /// The number of a call's stack; 0 where there is none, or no room.
+    /// The number of a call's stack; 0 if there is none, or no room.
     fn stack_of(&mut self, values: &Values<'_>) -> u32 {
         let frames: Box<[u64]> = values.backtrace().take(FRAMES_MAX).collect();
         if frames.is_empty() {
@@ -101,7 +101,7 @@ impl Book {
             return *number;
         }
         let Ok(number) = u32::try_from(self.stacks.len()) else { return 0 };
-        // Twice in memory, and what the map takes.
+        // Stored twice, plus the overhead of the map.
         let bytes = frames.len() * 16 + 96;
         if self.stack_bytes + bytes > STACK_BYTES_MAX {
             return 0;
@@ -112,7 +112,7 @@ impl Book {
         number
     }
 
-    /// Follows a call that makes, deletes, binds or ties objects.
+    /// Follows a call that makes, deletes, binds or attaches objects.
     pub(super) fn take(&mut self, action: &Action, call: &Call<'_>, values: &Values<'_>) {
         let context = self.contexts.current(call.thread);
         if !matches!(action.verb, Verb::Bind { .. })
@@ -164,11 +164,11 @@ impl Book {
                 self.objects.remove_row(action.kind, (first, count), context, &self.contexts);
             }
             Verb::Bind { name, .. } => self.bind(action, values.name(name).unwrap_or(0), call, values, context),
-            Verb::Attach { holder, held } => {
-                self.attach(values.name(holder).unwrap_or(0), values.name(held).unwrap_or(0), context);
+            Verb::Attach { holder, attached } => {
+                self.attach(values.name(holder).unwrap_or(0), values.name(attached).unwrap_or(0), context);
             }
-            Verb::Detach { holder, held } => {
-                self.detach(values.name(holder).unwrap_or(0), values.name(held).unwrap_or(0), context);
+            Verb::Detach { holder, attached } => {
+                self.detach(values.name(holder).unwrap_or(0), values.name(attached).unwrap_or(0), context);
             }
         }
     }
@@ -199,7 +199,7 @@ impl Book {
         if name == 0 || !action.makes_when_bound() || self.contexts.get(context).is_core {
             return;
         }
-        // Programs bind the same things over and over.
+        // Programs bind the same objects repeatedly.
         let Some(last) = self.last_bound.get_mut(action.kind.index()) else { return };
         if std::mem::replace(last, (context, name)) == (context, name)
             || self.objects.has(action.kind, name, context, &self.contexts)
@@ -214,7 +214,7 @@ impl Book {
         }
     }
 
-    /// Deletes one object. Shaders go on while attached, and programs take theirs with them.
+    /// Deletes one object. Shaders remain while attached, and disappear with the program.
     fn delete(&mut self, action: &Action, name: u64, number: u64, context: u32) {
         let group = self.contexts.get(context).group;
         let Some(entry) = self.objects.get_mut(action.kind, name, context, &self.contexts) else { return };
@@ -260,7 +260,7 @@ impl Book {
         self.release(shader, context);
     }
 
-    /// A program holds a shader no more.
+    /// Detaches a shader from a program.
     fn release(&mut self, shader: u64, context: u32) {
         let Some(entry) = self.objects.get_mut(Kind::Shader, shader, context, &self.contexts) else { return };
         entry.holders = entry.holders.saturating_sub(1);
@@ -270,7 +270,7 @@ impl Book {
         }
     }
 
-    /// Follows a call that makes, destroys or changes contexts. Returns what outlived them.
+    /// Follows a call that makes, destroys or changes contexts. Returns the objects that outlived them.
     pub(super) fn take_context(
         &mut self,
         action: (System, ContextVerb),
@@ -311,7 +311,7 @@ impl Book {
     fn end_group(&mut self, group: u32, until: Option<u64>) -> Vec<Ended> {
         let (mut ended, mut gone) = (Vec::new(), Vec::new());
         for one in self.objects.end_group(group) {
-            // A shader that is deleted goes with its program, which is told of it.
+            // A deleted shader disappears with its program, and is reported with it.
             if one.object.is_deleted {
                 gone.push(one.name);
                 continue;
@@ -331,7 +331,7 @@ impl Book {
         ended
     }
 
-    /// The trace is over: all that is left, by call.
+    /// At the end of the trace: all remaining objects, by call.
     pub(super) fn end_all(&mut self) -> Vec<Ended> {
         let mut ended = Vec::new();
         for context in 0..u32::try_from(self.contexts.all().len()).unwrap_or(u32::MAX) {
@@ -340,7 +340,7 @@ impl Book {
             ended.extend(own.into_iter().map(|one| ended_of(one, until)));
         }
         for group in 0..u32::try_from(self.contexts.groups()).unwrap_or(u32::MAX) {
-            // Destroyed while a thread still had it: the trace just does not show it going.
+            // It was destroyed while current on a thread: the trace just does not show its end.
             let mut of = self.contexts.all().iter().filter(|context| context.group == group).map(|one| one.destroyed);
             let until = of.try_fold(0, |last, one| one.map(|call| last.max(call))).filter(|_| group != 0);
             ended.extend(self.end_group(group, until));

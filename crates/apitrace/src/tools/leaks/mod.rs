@@ -1,7 +1,7 @@
 //! Objects that a program makes and never deletes.
 //!
-//! All kinds of OpenGL objects, per share group and context. An object is reported when what holds it is gone (its
-//! context, or the last context of its group) or when the trace ends. [`peer`] does what `apitrace leaks` does.
+//! All kinds of OpenGL objects, per share group and context. An object is reported when its owner is destroyed (its
+//! context, or the last context of its group) or when the trace ends. [`peer`] reproduces `apitrace leaks`.
 
 mod book;
 pub mod peer;
@@ -30,7 +30,7 @@ pub struct Leak<'a> {
     pub kind: Kind,
     /// Its name, or the first.
     pub name: u64,
-    /// How many names in a row: more than 1 for display lists and their like.
+    /// How many consecutive names: more than 1 for display lists and the like.
     pub count: u64,
     /// The call that made it.
     pub call: u64,
@@ -42,13 +42,13 @@ pub struct Leak<'a> {
     pub thread: u64,
     /// The context of that call.
     pub context: &'a Context,
-    /// The call that destroyed its context, or the last of its group; `None` when the trace ended first.
+    /// The call that destroyed its context, or the last of its group; `None` if the trace ended first.
     pub until: Option<u64>,
     /// Ids of the stack frames of the call that made it, innermost first.
     pub frames: &'a [u64],
     /// For programs: shaders deleted while attached, which live as long, and the calls that deleted them.
     pub keeps: &'a [(u64, u64)],
-    /// What ids stand for.
+    /// What ids denote.
     pub dictionary: &'a Dictionary,
 }
 
@@ -59,19 +59,19 @@ impl<'a> Leak<'a> {
     }
 }
 
-/// What [`find_leaks`] found in all.
+/// Totals of [`find_leaks`].
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct LeakSummary {
     /// What was read.
     pub totals: Totals,
-    /// Objects by kind, in the order of [`Kind::ALL`]. Objects in a row count each.
+    /// Objects by kind, in the order of [`Kind::ALL`]. Consecutive objects are counted individually.
     pub by_kind: [u64; Kind::ALL.len()],
-    /// The contexts of the trace; the first stands for calls whose context is not known.
+    /// The contexts of the trace; the first represents calls whose context is not known.
     pub contexts: Vec<Context>,
 }
 
-impl Found {
-    /// All of them.
+impl LeakSummary {
+    /// The number of leaks.
     pub fn count(&self) -> u64 {
         self.by_kind.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
@@ -82,11 +82,11 @@ pub type LeakSink<'a> = &'a mut dyn FnMut(&Leak<'_>) -> Result<(), Error>;
 
 /// Finds all objects that are made and not deleted, in the order in which their contexts end, then by call.
 ///
-/// Memory grows with what is alive at a time, to 450,000 objects; more are told to the sink and not followed.
+/// Memory grows with the number of live objects, up to 450,000. More are reported to the sink and not followed.
 ///
 /// # Errors
 /// I/O, limits, and what `found` or the sink return.
-pub fn find_leaks(reader: &mut Reader, found: LeakSink<'_>, sink: &mut dyn Sink) -> Result<Found, Error> {
+pub fn find_leaks(reader: &mut Reader, found: LeakSink<'_>, sink: &mut dyn Sink) -> Result<LeakSummary, Error> {
     let options = CallOptions::default().with_limits(&reader.limits);
     let mut finder = Finder {
         dictionary: Dictionary::default(),
@@ -100,10 +100,10 @@ pub fn find_leaks(reader: &mut Reader, found: LeakSink<'_>, sink: &mut dyn Sink)
     let last = finder.book.end_all();
     finder.report(&last)?;
     let contexts = finder.book.contexts().all().to_vec();
-    Ok(Found { totals, by_kind: finder.counts, contexts })
+    Ok(LeakSummary { totals, by_kind: finder.counts, contexts })
 }
 
-/// What a function is to the finder.
+/// How a function affects objects.
 #[derive(Debug, Clone, Copy)]
 enum Role {
     Object(Action),
@@ -176,7 +176,7 @@ impl CallVisitor for Finder<'_> {
         let values = Values::new(call, &self.dictionary);
         match role {
             Role::Object(action) => self.book.take(&action, call, &values),
-            // What was never left may not have happened.
+            // A call that was never left may have had no effect.
             Role::Context(_) if call.is_incomplete => {}
             Role::Context(action) => {
                 let ended = self.book.take_context(action, call, &values);

@@ -1,8 +1,8 @@
-//! What `apitrace leaks` of apitrace 11.1 prints, with its faults.
+//! Prints what `apitrace leaks` of apitrace 11.1 prints, including its faults.
 //!
-//! It follows buffers and textures that are made by `glGen*`, all contexts as one, and says what is left when as many
-//! contexts were destroyed as were made. It would follow framebuffers and renderbuffers if its pattern did not spell
-//! them with a capital B.
+//! It follows buffers and textures that are made by `glGen*`, treating all contexts as one, and reports what is left
+//! when as many contexts were destroyed as were made. It would follow framebuffers and renderbuffers if its pattern did
+//! not spell them with a capital B.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -20,14 +20,14 @@ use crate::tools::gl::values::Values;
 pub struct PeerEnd {
     /// What was read.
     pub totals: Totals,
-    /// The call at which it would have ended with an error of its own, such as destroying more contexts than were
-    /// made; nothing is printed from there on.
+    /// The call at which it would have failed itself, such as by destroying more contexts than were made; nothing is
+    /// printed from there on.
     pub failed: Option<u64>,
 }
 
 /// Prints what `apitrace leaks` prints.
 ///
-/// Where the trace is damaged, what stands behind is read, as everywhere here; apitrace stops.
+/// If the trace is damaged, reading continues after the damage, as everywhere here; apitrace stops.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -57,7 +57,7 @@ const KINDS: [(&str, &str); 4] = [
     ("RenderBuffers", "renderbuffer"),
 ];
 
-/// What a function is to it.
+/// How a function affects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Generate(&'static str),
@@ -88,7 +88,7 @@ fn role(name: &str) -> Option<Role> {
         let is_suffix = |more: &str| more.bytes().all(|byte| byte.is_ascii_uppercase());
         KINDS.iter().find(|(plural, _)| rest.strip_prefix(plural).is_some_and(is_suffix)).map(|(_, kind)| *kind)
     };
-    // Its pattern lets a line end follow.
+    // Its pattern allows a line end to follow.
     let rest = name.strip_suffix('\n').unwrap_or(name).strip_prefix("gl")?;
     match (rest.strip_prefix("Gen"), rest.strip_prefix("Delete")) {
         (Some(rest), _) => of(rest).map(Role::Generate),
@@ -97,14 +97,14 @@ fn role(name: &str) -> Option<Role> {
     }
 }
 
-/// An object: the call that made it, and when its name was first met.
+/// An object: the call that made it, and when its name was first seen.
 type Made = (u64, u64);
 
 struct Detector<'a> {
     dictionary: Dictionary,
     roles: Vec<Option<Role>>,
     contexts: u64,
-    /// In the order in which the kinds were met.
+    /// In the order in which the kinds were first seen.
     kinds: Vec<(&'static str, HashMap<i64, Made>)>,
     order: u64,
     failed: Option<u64>,
@@ -123,14 +123,14 @@ impl Detector<'_> {
         Ok(())
     }
 
-    /// `None` where it would end with an error.
+    /// `None` if it would end with an error.
     fn take(&mut self, role: Role, values: &Values<'_>, number: u64) -> Option<()> {
         let (kind, is_made) = match role {
             Role::Generate(kind) => (kind, true),
             Role::Delete(kind) => (kind, false),
             Role::Create | Role::Destroy => return Some(()),
         };
-        // It asks for two arguments, and as many names as there are said to be.
+        // It requires two arguments, and as many names as the first argument says.
         if values.argument(1).is_none() || values.argument(2).is_some() {
             return None;
         }
@@ -144,7 +144,7 @@ impl Detector<'_> {
         for _ in 0..count {
             let name = names.next()?;
             if is_made {
-                // A name made again keeps its place.
+                // A name that is made again keeps its position.
                 let order = objects.get(&name).map_or(self.order, |made| made.1);
                 self.order += 1;
                 objects.insert(name, (number, order));
@@ -185,7 +185,7 @@ impl CallVisitor for Detector<'_> {
             return Ok(());
         }
         match role {
-            // Whether it succeeds is not asked.
+            // Whether it succeeds is not checked.
             Role::Create => self.contexts += 1,
             Role::Destroy => match self.contexts.checked_sub(1) {
                 None => self.failed = Some(call.number),

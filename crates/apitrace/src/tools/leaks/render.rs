@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::tools::dictionary::Frame;
 use crate::tools::gl::contexts::Context;
 use crate::tools::gl::kind::Kind;
-use crate::tools::leaks::{Found, Leak};
+use crate::tools::leaks::{Leak, LeakSummary};
 use crate::tools::print::push_frame;
 
-/// Writes leaks for people, each in the words of `apitrace leaks` with what it does not say behind.
+/// Writes leaks as text, each in the words of `apitrace leaks`, followed by what that does not report.
 pub struct Text<'a> {
     out: &'a mut dyn Write,
 }
@@ -22,7 +22,7 @@ impl<'a> Text<'a> {
         Self { out }
     }
 
-    /// Writes a leak: one line, and lines that begin with blanks for its stack and what it keeps alive.
+    /// Writes a leak: one line, followed by indented lines for its stack and what it keeps alive.
     ///
     /// # Errors
     /// I/O.
@@ -67,7 +67,7 @@ impl<'a> Text<'a> {
     ///
     /// # Errors
     /// I/O.
-    pub fn finish(self, found: &Found) -> Result<(), Error> {
+    pub fn finish(self, found: &LeakSummary) -> Result<(), Error> {
         let count = found.count();
         if count == 0 {
             return Ok(writeln!(self.out, "no leaks")?);
@@ -78,11 +78,11 @@ impl<'a> Text<'a> {
     }
 }
 
-fn by_kind(found: &Found) -> impl Iterator<Item = (Kind, u64)> {
+fn by_kind(found: &LeakSummary) -> impl Iterator<Item = (Kind, u64)> {
     Kind::ALL.into_iter().zip(found.by_kind).filter(|(_, count)| *count > 0)
 }
 
-/// Writes leaks for programs: an object with a version, the leaks as they are found, then sums and contexts.
+/// Writes leaks as JSON: an object with a version, the leaks as they are found, then sums and contexts.
 pub struct Json<'a> {
     out: &'a mut dyn Write,
     count: u64,
@@ -129,11 +129,11 @@ impl<'a> Json<'a> {
         Ok(write!(self.out, "{comma}\n  {row}")?)
     }
 
-    /// Ends the object. `lost` says at how many places of the trace something was lost.
+    /// Ends the object. `lost` is the number of places where the trace lost something.
     ///
     /// # Errors
     /// I/O.
-    pub fn finish(self, found: &Found, lost: u64) -> Result<(), Error> {
+    pub fn finish(self, found: &LeakSummary, lost: u64) -> Result<(), Error> {
         let kinds: Map<String, Value> =
             by_kind(found).map(|(kind, count)| (kind.name().to_owned(), count.into())).collect();
         let contexts: Vec<Value> = found.contexts.iter().filter_map(context_json).collect();

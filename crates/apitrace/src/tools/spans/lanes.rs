@@ -1,29 +1,29 @@
-//! Calls of one thread as properly nested spans: what overlaps without nesting goes to further lanes.
+//! Places the calls of one thread as properly nested spans. Calls that overlap without nesting go to further lanes.
 //!
-//! Calls of one thread nest, as long as the trace says which thread they are of. Before version 4 it does not: calls of
-//! all threads are of thread 0 there, and overlap in any way.
+//! Calls of one thread nest, as long as the trace specifies their thread. Before version 4 it does not: calls of all
+//! threads are assigned to thread 0, and overlap arbitrarily.
 
 use anytrace_core::Error;
 use anytrace_core::span::{EdgeFlags, EdgeKind, NameId, TrackId};
 
-/// Most lanes of a thread; what overlaps further is made to nest.
+/// Most lanes of a thread; further overlapping calls are shortened to nest.
 const LANES_MAX: usize = 64;
 
-/// Most groups open on a thread. Drivers take 64; what programs open beyond is an error there.
+/// Most groups open on a thread. Drivers accept 64; more is an error there.
 const GROUPS_MAX: usize = 256;
 
 /// A time that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Takes edges.
+/// Receives edges.
 pub(super) trait Out {
-    /// A new lane; gives its track.
+    /// Creates a lane; returns its track.
     fn lane(&mut self, thread: usize, lane: usize) -> Result<TrackId, Error>;
 
-    /// An edge of a call or group.
+    /// Emits an edge of a call or group.
     fn edge(&mut self, track: TrackId, kind: EdgeKind, name: NameId, time: u64, flags: EdgeFlags) -> Result<(), Error>;
 
-    /// Attributes of the call whose begin was told just now.
+    /// Emits the attributes of the call whose begin was emitted last.
     fn attributes(&mut self) -> Result<(), Error>;
 
     /// A frame ended.
@@ -34,9 +34,9 @@ pub(super) trait Out {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     Nothing,
-    /// The frame of that number ended.
+    /// The frame with this number ended.
     Frame(u64),
-    /// A group of that name begins.
+    /// A group with this name begins.
     Group(NameId),
 }
 
@@ -62,17 +62,17 @@ struct Open {
     name: NameId,
     /// Its own end, if known.
     end: u64,
-    /// The earliest end of this and of all that is around it.
+    /// The earliest end of this and of everything that encloses it.
     bound: u64,
     then: Then,
 }
 
-/// What nests on one track.
+/// The nested spans of one track.
 #[derive(Debug)]
 struct Lane {
     track: TrackId,
     stack: Vec<Open>,
-    /// Last time told.
+    /// The time of the last edge emitted.
     last: u64,
 }
 
@@ -81,7 +81,7 @@ struct Lane {
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     groups: usize,
-    /// Groups beyond the limit, whose ends are to be passed over.
+    /// Groups beyond the limit, whose ends must be skipped.
     groups_skipped: u64,
 }
 
@@ -90,7 +90,7 @@ impl Lane {
         self.stack.last().map_or(UNKNOWN, |open| open.bound)
     }
 
-    fn tell(
+    fn emit(
         &mut self,
         kind: EdgeKind,
         name: NameId,
@@ -104,7 +104,7 @@ impl Lane {
 
     fn begin(&mut self, open: Open, start: u64, out: &mut dyn Out) -> Result<(), Error> {
         self.stack.push(Open { bound: open.end.min(self.bound()), ..open });
-        self.tell(EdgeKind::Begin, open.name, start, EdgeFlags::NONE, out)
+        self.emit(EdgeKind::Begin, open.name, start, EdgeFlags::NONE, out)
     }
 }
 
@@ -135,10 +135,10 @@ impl Lanes {
         out.attributes()
     }
 
-    /// Takes note of the end of a call that was placed without.
+    /// Records the end of a call that was placed without one.
     pub(super) fn left(&mut self, number: u64, end: u64) {
         for lane in &mut self.lanes {
-            // Groups come behind the calls that began them.
+            // Groups come after the calls that began them.
             let at = lane.stack.partition_point(|open| (open.number, open.is_group) < (number, false));
             let Some(open) = lane.stack.get_mut(at).filter(|open| open.number == number && !open.is_group) else {
                 continue;
@@ -151,14 +151,14 @@ impl Lanes {
         }
     }
 
-    /// Ends everything; what has no end is unfinished.
+    /// Ends everything. Spans without an end are unfinished.
     pub(super) fn finish(&mut self, out: &mut dyn Out) -> Result<(), Error> {
         for at in 0..self.lanes.len() {
             self.settle(at, UNKNOWN - 1, out)?;
             while let Some(lane) = self.lanes.get_mut(at)
                 && let Some(open) = lane.stack.pop()
             {
-                lane.tell(EdgeKind::End, open.name, lane.last, EdgeFlags::UNFINISHED, out)?;
+                lane.emit(EdgeKind::End, open.name, lane.last, EdgeFlags::UNFINISHED, out)?;
                 if let Then::Frame(number) = open.then {
                     out.frame(lane.track, number, lane.last)?;
                 }
@@ -167,7 +167,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Tells the ends up to a time.
+    /// Emits the ends up to a time.
     #[inline]
     fn settle(&mut self, at: usize, time: u64, out: &mut dyn Out) -> Result<(), Error> {
         while let Some(lane) = self.lanes.get_mut(at)
@@ -176,7 +176,7 @@ impl Lanes {
             let Some(open) = lane.stack.pop() else { return Ok(()) };
             let is_own = open.end == open.bound;
             let flags = if is_own { EdgeFlags::NONE } else { EdgeFlags::DEDUCED };
-            lane.tell(EdgeKind::End, open.name, open.bound, flags, out)?;
+            lane.emit(EdgeKind::End, open.name, open.bound, flags, out)?;
             self.groups -= usize::from(open.is_group);
             match open.then {
                 Then::Frame(number) => out.frame(lane.track, number, lane.last)?,
@@ -205,7 +205,7 @@ impl Lanes {
                 && let Some(open) = lane.stack.pop()
             {
                 self.groups -= 1;
-                return lane.tell(EdgeKind::End, open.name, time, EdgeFlags::NONE, out);
+                return lane.emit(EdgeKind::End, open.name, time, EdgeFlags::NONE, out);
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
-//! Tells a trace as spans: calls on the tracks of their threads, in the order of the stream.
+//! Emits a trace as spans: calls on the tracks of their threads, in the order of the stream.
 //!
 //! The format has no clock. A call begins at the number of its enter event and ends at that of its leave, so that a
-//! length counts the events between: 1 for a call with nothing inside it and no other thread beside it.
+//! length counts the events in between: 1 for a call with nothing inside it and no concurrent thread.
 //!
-//! Groups of `glPushDebugGroup` and its like are spans around the calls between push and pop; the end of a frame is an
-//! instant. Calls are told in the order of their enters, with what is known when they are left; a call around more
-//! than [`HELD_CALLS_MAX`] others is told with what its enter event says.
+//! Groups of `glPushDebugGroup` and similar functions are spans around the calls between push and pop; the end of a
+//! frame is an instant. Calls are emitted in the order of their enters, with what is known when they are left. A call
+//! around more than [`WAITING_CALLS_MAX`] others is emitted with only what its enter event contains.
 
 mod lanes;
 mod values;
@@ -28,27 +28,27 @@ use lanes::{Lanes, Out, Placed, Then};
 use values::{Names, Values};
 
 /// Most calls kept while one that began before them is open, and most bytes of their values.
-pub const HELD_CALLS_MAX: usize = 4096;
-const HELD_BYTES_MAX: usize = 4 << 20;
+pub const WAITING_CALLS_MAX: usize = 4096;
+const WAITING_BYTES_MAX: usize = 4 << 20;
 
-/// Most different names of groups; those beyond have the name of the function that began them.
+/// Most different names of groups; further groups have the name of the function that began them.
 const GROUP_NAMES_MAX: usize = 1 << 14;
 
-/// Tells a trace as spans. The unit is [`TimeUnit::Order`]: numbers of events.
+/// Emits a trace as spans. The unit is [`TimeUnit::Order`]: numbers of events.
 ///
 /// # Errors
 /// I/O, limits, and what the sinks return.
-pub fn tell(mut reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
+pub fn spans(mut reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let source = SpanSource { format: "apitrace", unit: TimeUnit::Order, origin: 0, epoch_ns: None };
     out.source(&source)?;
     let options = CallOptions::default().with_limits(&reader.limits);
     let threads_max = reader.limits.distinct_max;
-    let mut teller = Teller {
-        held: VecDeque::new(),
-        held_bytes: 0,
+    let mut visitor = SpanVisitor {
+        waiting: VecDeque::new(),
+        waiting_bytes: 0,
         newest: 0,
         threads: Threads { numbers: HashMap::new(), last: None, lanes: Vec::new(), max: threads_max },
-        told: Told {
+        writer: SpanWriter {
             has_attributes: out.wants_attributes(),
             out,
             dictionary: Dictionary::default(),
@@ -63,14 +63,14 @@ pub fn tell(mut reader: Reader, out: &mut dyn SpanSink, sink: &mut dyn Sink) -> 
             process_name: None,
         },
     };
-    let totals = read_calls(&mut reader, options, &mut teller, sink)?;
-    teller.finish()?;
+    let totals = read_calls(&mut reader, options, &mut visitor, sink)?;
+    visitor.finish()?;
     Ok(Summary { records: totals.events, bytes: totals.raw_bytes })
 }
 
-/// A call that waits for its turn.
+/// A call that waits until all calls entered before it are over.
 #[derive(Debug)]
-struct Held {
+struct WaitingCall {
     call: Call<'static>,
     enter: Vec<u8>,
     leave: Vec<u8>,
@@ -78,7 +78,7 @@ struct Held {
     is_over: bool,
 }
 
-impl Held {
+impl WaitingCall {
     fn new(call: &Call<'_>, is_over: bool) -> Self {
         let (enter, leave) = (call.enter.to_vec(), call.leave.to_vec());
         Self { call: Call { enter: &[], leave: &[], ..*call }, enter, leave, is_over }
@@ -89,15 +89,15 @@ impl Held {
     }
 }
 
-/// Calls in, edges out.
-struct Teller<'a> {
-    /// Calls by number, behind the first that is open.
-    held: VecDeque<Held>,
-    held_bytes: usize,
-    /// The number after the highest that was met.
+/// Turns calls into edges. Between calls, `waiting` starts with an open call, or is empty.
+struct SpanVisitor<'a> {
+    /// The oldest open call and all calls entered after it, by number.
+    waiting: VecDeque<WaitingCall>,
+    waiting_bytes: usize,
+    /// The number after the highest seen.
     newest: u64,
     threads: Threads,
-    told: Told<'a>,
+    writer: SpanWriter<'a>,
 }
 
 /// The lanes of each thread.
@@ -108,8 +108,8 @@ struct Threads {
     max: usize,
 }
 
-/// The telling itself.
-struct Told<'a> {
+/// Names, tracks and edges on their way to the sink.
+struct SpanWriter<'a> {
     out: &'a mut dyn SpanSink,
     has_attributes: bool,
     dictionary: Dictionary,
@@ -119,7 +119,7 @@ struct Told<'a> {
     group_names: usize,
     values: Values,
     batch: EdgeBatch,
-    /// Numbers of threads; the last stands for all others where there are too many.
+    /// Numbers of threads. If there are too many, the last one represents all others.
     threads: Vec<Option<u64>>,
     tracks: TrackId,
     frame_names: Option<(NameId, NameId)>,
@@ -127,9 +127,9 @@ struct Told<'a> {
 }
 
 impl Threads {
-    /// The place of a thread.
+    /// The index of a thread.
     #[inline]
-    fn place(&mut self, thread: u64, told: &mut Told<'_>) -> usize {
+    fn place(&mut self, thread: u64, writer: &mut SpanWriter<'_>) -> usize {
         if let Some((last, at)) = self.last
             && last == thread
         {
@@ -139,11 +139,11 @@ impl Threads {
         let next = self.lanes.len();
         let at = match self.numbers.get(&thread) {
             Some(&at) => at,
-            // One place for all threads beyond the limit.
+            // One index for all threads beyond the limit.
             None if is_full && next > self.numbers.len() => next - 1,
             None => {
                 self.lanes.push(Lanes::default());
-                told.threads.push((!is_full).then_some(thread));
+                writer.threads.push((!is_full).then_some(thread));
                 if !is_full {
                     self.numbers.insert(thread, next);
                 }
@@ -155,63 +155,63 @@ impl Threads {
     }
 }
 
-impl Teller<'_> {
-    /// Tells a call; without an end when it is incomplete or still open.
-    fn tell(&mut self, call: &Call<'_>) -> Result<(), Error> {
-        let thread = self.threads.place(call.thread, &mut self.told);
-        let name = self.told.function(call.function)?;
-        let flags = self.told.dictionary.function(call.function).map_or(CallFlags::default(), |row| row.flags);
+impl SpanVisitor<'_> {
+    /// Emits a call; without an end if it is incomplete or still open.
+    fn emit(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        let thread = self.threads.place(call.thread, &mut self.writer);
+        let name = self.writer.function(call.function)?;
+        let flags = self.writer.dictionary.function(call.function).map_or(CallFlags::default(), |row| row.flags);
         let end = (!call.is_incomplete).then_some(call.end_seq);
         let then = if flags.has(CallFlags::END_FRAME) {
             Then::Frame(call.frame)
         } else if flags.has(CallFlags::MARKER_PUSH) {
-            Then::Group(self.told.group(call, name)?)
+            Then::Group(self.writer.group(call, name)?)
         } else {
             Then::Nothing
         };
         let ends_group = flags.has(CallFlags::MARKER_POP);
         let placed = Placed { number: call.number, name, start: call.seq, end, then, ends_group };
         let Some(lanes) = self.threads.lanes.get_mut(thread) else { return Ok(()) };
-        lanes.place(&placed, thread, &mut Telling { told: &mut self.told, call })
+        lanes.place(&placed, thread, &mut CallEdges { writer: &mut self.writer, call })
     }
 
-    /// Tells the calls that wait for no other. `force`: also those that do.
-    fn drain(&mut self, force: bool) -> Result<(), Error> {
-        while let Some(held) = self.held.pop_front_if(|held| held.is_over || force) {
-            self.held_bytes -= held.bytes();
-            let is_incomplete = held.call.is_incomplete || !held.is_over;
-            let call = Call { enter: &held.enter, leave: &held.leave, is_incomplete, ..held.call };
-            self.tell(&call)?;
+    /// Emits the calls that wait for no other. `force`: all of them.
+    fn emit_ready(&mut self, force: bool) -> Result<(), Error> {
+        while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.is_over || force) {
+            self.waiting_bytes -= waiting.bytes();
+            let is_incomplete = waiting.call.is_incomplete || !waiting.is_over;
+            let call = Call { enter: &waiting.enter, leave: &waiting.leave, is_incomplete, ..waiting.call };
+            self.emit(&call)?;
         }
         Ok(())
     }
 
-    fn hold(&mut self, call: &Call<'_>, is_over: bool) -> Result<(), Error> {
-        let held = Held::new(call, is_over);
-        self.held_bytes += held.bytes();
-        self.held.push_back(held);
-        if self.held.len() > HELD_CALLS_MAX || self.held_bytes > HELD_BYTES_MAX {
-            self.drain(true)?;
+    fn enqueue(&mut self, call: &Call<'_>, is_over: bool) -> Result<(), Error> {
+        let waiting = WaitingCall::new(call, is_over);
+        self.waiting_bytes += waiting.bytes();
+        self.waiting.push_back(waiting);
+        if self.waiting.len() > WAITING_CALLS_MAX || self.waiting_bytes > WAITING_BYTES_MAX {
+            self.emit_ready(true)?;
         }
         Ok(())
     }
 
     fn finish(mut self) -> Result<(), Error> {
-        self.drain(true)?;
+        self.emit_ready(true)?;
         for lanes in &mut self.threads.lanes {
-            // No call is told any more.
+            // No more calls follow.
             let call = Call::NONE;
-            lanes.finish(&mut Telling { told: &mut self.told, call: &call })?;
+            lanes.finish(&mut CallEdges { writer: &mut self.writer, call: &call })?;
         }
-        self.told.drain()
+        self.writer.flush()
     }
 }
 
-impl CallVisitor for Teller<'_> {
+impl CallVisitor for SpanVisitor<'_> {
     fn header(&mut self, header: &Header) -> Result<(), Error> {
-        self.told.dictionary = Dictionary::new(header.version);
+        self.writer.dictionary = Dictionary::new(header.version);
         let process = header.properties.iter().rev().find(|(name, _)| name == b"process.name");
-        self.told.process_name = process.map(|(_, value)| {
+        self.writer.process_name = process.map(|(_, value)| {
             let mut name = Vec::new();
             values::push_bounded(&mut name, value);
             String::from_utf8_lossy(&name).into_owned()
@@ -222,33 +222,33 @@ impl CallVisitor for Teller<'_> {
     fn define(&mut self, definition: &Definition<'_>) {
         // Stack frames are not shown.
         if definition.space != Space::Frame {
-            self.told.dictionary.define(definition);
+            self.writer.dictionary.define(definition);
         }
     }
 
     fn entered(&mut self, call: &Call<'_>) -> Result<(), Error> {
         self.newest = call.number + 1;
-        self.hold(call, false)
+        self.enqueue(call, false)
     }
 
     #[inline]
     fn call(&mut self, call: &Call<'_>, _: &mut dyn Sink) -> Result<(), Error> {
         if call.number >= self.newest {
             self.newest = call.number + 1;
-            return if self.held.is_empty() { self.tell(call) } else { self.hold(call, true) };
+            return if self.waiting.is_empty() { self.emit(call) } else { self.enqueue(call, true) };
         }
-        let at = self.held.partition_point(|held| held.call.number < call.number);
-        match self.held.get_mut(at).filter(|held| held.call.number == call.number) {
-            Some(held) => {
-                self.held_bytes += call.leave.len();
-                held.leave = call.leave.to_vec();
-                held.call = Call { enter: &[], leave: &[], ..*call };
-                held.is_over = true;
-                self.drain(false)
+        let at = self.waiting.partition_point(|waiting| waiting.call.number < call.number);
+        match self.waiting.get_mut(at).filter(|waiting| waiting.call.number == call.number) {
+            Some(waiting) => {
+                self.waiting_bytes += call.leave.len();
+                waiting.leave = call.leave.to_vec();
+                waiting.call = Call { enter: &[], leave: &[], ..*call };
+                waiting.is_over = true;
+                self.emit_ready(false)
             }
-            // It was told while it was open.
+            // It was emitted while it was open.
             None if !call.is_incomplete => {
-                let thread = self.threads.place(call.thread, &mut self.told);
+                let thread = self.threads.place(call.thread, &mut self.writer);
                 if let Some(lanes) = self.threads.lanes.get_mut(thread) {
                     lanes.left(call.number, call.end_seq);
                 }
@@ -259,7 +259,7 @@ impl CallVisitor for Teller<'_> {
     }
 }
 
-impl Told<'_> {
+impl SpanWriter<'_> {
     /// The name of a function.
     #[inline]
     fn function(&mut self, slot: u32) -> Result<NameId, Error> {
@@ -324,13 +324,13 @@ impl Told<'_> {
 
     fn push(&mut self, edge: Edge) -> Result<(), Error> {
         if self.batch.is_full() {
-            self.drain()?;
+            self.flush()?;
         }
         self.batch.push(edge);
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), Error> {
         if !self.batch.is_empty() {
             self.out.edges(&self.batch)?;
             self.batch.clear();
@@ -339,9 +339,9 @@ impl Told<'_> {
     }
 }
 
-/// A call on its way to the sink.
-struct Telling<'t, 'a, 'c> {
-    told: &'t mut Told<'a>,
+/// Emits the edges of one call.
+struct CallEdges<'t, 'a, 'c> {
+    writer: &'t mut SpanWriter<'a>,
     call: &'t Call<'c>,
 }
 
@@ -350,39 +350,39 @@ fn edge(track: TrackId, kind: EdgeKind, name: NameId, time: u64, flags: EdgeFlag
     Edge { seq: time, time, track, name, attributes: (0, 0), cpu: NO_CPU, kind, flags }
 }
 
-impl Out for Telling<'_, '_, '_> {
+impl Out for CallEdges<'_, '_, '_> {
     fn lane(&mut self, thread: usize, lane: usize) -> Result<TrackId, Error> {
-        let id = self.told.tracks;
-        self.told.tracks += 1;
-        let number = self.told.threads.get(thread).copied().flatten();
+        let id = self.writer.tracks;
+        self.writer.tracks += 1;
+        let number = self.writer.threads.get(thread).copied().flatten();
         let name = number.is_none().then(|| "other threads".to_owned());
         let lane = u32::try_from(lane).unwrap_or(u32::MAX);
-        let (thread, process_name) = (number.unwrap_or(u64::MAX), self.told.process_name.clone());
-        self.told.out.track(id, &Track { process: 0, thread, lane, name, process_name })?;
+        let (thread, process_name) = (number.unwrap_or(u64::MAX), self.writer.process_name.clone());
+        self.writer.out.track(id, &Track { process: 0, thread, lane, name, process_name })?;
         Ok(id)
     }
 
     #[inline]
     fn edge(&mut self, track: TrackId, kind: EdgeKind, name: NameId, time: u64, flags: EdgeFlags) -> Result<(), Error> {
-        self.told.push(edge(track, kind, name, time, flags))
+        self.writer.push(edge(track, kind, name, time, flags))
     }
 
     fn attributes(&mut self) -> Result<(), Error> {
-        let Told { has_attributes, values, dictionary, names, batch, out, .. } = &mut *self.told;
+        let SpanWriter { has_attributes, values, dictionary, names, batch, out, .. } = &mut *self.writer;
         if *has_attributes { values.add(self.call, dictionary, names, batch, *out) } else { Ok(()) }
     }
 
     fn frame(&mut self, track: TrackId, number: u64, time: u64) -> Result<(), Error> {
-        let (name, key) = match self.told.frame_names {
+        let (name, key) = match self.writer.frame_names {
             Some(names) => names,
             None => {
-                let Told { names, out, .. } = &mut *self.told;
+                let SpanWriter { names, out, .. } = &mut *self.writer;
                 let found = (names.get(b"end of frame", *out)?, names.get(b"frame", *out)?);
-                *self.told.frame_names.insert(found)
+                *self.writer.frame_names.insert(found)
             }
         };
-        self.told.push(edge(track, EdgeKind::Instant, name, time, EdgeFlags::NONE))?;
-        self.told.batch.attribute(key, Attribute::U64(number));
+        self.writer.push(edge(track, EdgeKind::Instant, name, time, EdgeFlags::NONE))?;
+        self.writer.batch.attribute(key, Attribute::U64(number));
         Ok(())
     }
 }

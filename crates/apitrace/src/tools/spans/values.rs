@@ -11,7 +11,7 @@ use crate::tools::print::{Printer, Style, Ways, until_nul};
 use crate::tools::text::Escape;
 use crate::tools::wire::{Detail, Value, Wire};
 
-/// Most bytes of a text; what is longer is cut and ends in `…`.
+/// Most bytes of a text; longer ones are cut and end in `…`.
 pub(super) const TEXT_BYTES_MAX: usize = 256;
 
 /// Longer arrays are only counted.
@@ -20,7 +20,7 @@ const ARRAY_MAX: u64 = 64;
 /// Most arguments of a call.
 const ARGUMENTS_MAX: usize = 64;
 
-/// Numbers of names; each is told when it is first asked for.
+/// Numbers of names; each is announced at its first use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     numbers: HashMap<Vec<u8>, NameId>,
@@ -37,7 +37,7 @@ impl Names {
         Ok(next)
     }
 
-    /// A name that is there already.
+    /// A name that was announced already.
     pub(super) fn known(&self, name: &[u8]) -> Option<NameId> {
         self.numbers.get(name).copied()
     }
@@ -64,7 +64,7 @@ impl Values {
         Self { printer: Printer::new(style), text: Vec::new(), keys: Vec::new() }
     }
 
-    /// Adds what is known of a call to the edge that was pushed last.
+    /// Adds what is known about a call to the edge that was pushed last.
     pub(super) fn add(
         &mut self,
         call: &Call<'_>,
@@ -180,9 +180,9 @@ impl Values {
     fn print(&mut self, mut wire: Wire<'_>, call: &Call<'_>, dictionary: &Dictionary) -> Result<(), Error> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        let mut drain = |_: &mut Vec<u8>| Ok(());
-        (self.printer.may_drain, self.printer.is_long) = (false, false);
-        self.printer.value(&mut text, &mut wire, call, dictionary, &mut Ways { drain: &mut drain, blobs: None })?;
+        let mut flush = |_: &mut Vec<u8>| Ok(());
+        (self.printer.may_flush, self.printer.is_long) = (false, false);
+        self.printer.value(&mut text, &mut wire, call, dictionary, &mut Ways { flush: &mut flush, blobs: None })?;
         if text.len() > TEXT_BYTES_MAX {
             text.truncate(bounded(&text));
             text.extend_from_slice("…".as_bytes());
@@ -203,7 +203,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// How much of a text is shown: no more than the limit, and whole characters.
+/// How much of a text is shown: complete characters, up to the limit.
 fn bounded(text: &[u8]) -> usize {
     let mut end = TEXT_BYTES_MAX.min(text.len());
     while end > TEXT_BYTES_MAX - 4 && text.get(end).is_some_and(|byte| is_continuation(*byte)) {

@@ -14,7 +14,8 @@ use crate::tools::wire::Value;
 
 /// Calls of display lists done for one call, and how deep lists call lists.
 const LIST_CALLS_MAX: u32 = 1 << 16;
-/// Calls of display lists done for a whole trace: lists that call lists would take as long as they like.
+/// Calls of display lists executed for one trace. Without this limit, lists that call lists could take arbitrarily
+/// long.
 const LIST_CALLS_ALL_MAX: u64 = 1 << 28;
 const LIST_DEPTH_MAX: u32 = 64;
 

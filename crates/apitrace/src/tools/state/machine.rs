@@ -1,4 +1,4 @@
-//! Follows calls: contexts, parameters, bindings, what is made and deleted, display lists.
+//! Follows calls: contexts, parameters, bindings, objects made and deleted, display lists.
 
 use std::rc::Rc;
 
@@ -20,10 +20,10 @@ use crate::tools::state::value::Val;
 /// Most objects followed at a time.
 const OBJECTS_MAX: usize = 200_000;
 
-/// Most parameters, and most bindings, of a context: what is gone through as a whole.
+/// Most parameters, and most bindings, of a context, because these tables are scanned completely.
 const TABLE_MAX: usize = 4096;
 
-/// Unknown things told apart.
+/// Most distinct notes about unknown state.
 const UNKNOWN_MAX: usize = 64;
 
 /// The call that is followed.
@@ -65,7 +65,7 @@ pub(super) struct Machine {
     pub(super) budget: Rc<Budget>,
     pub(super) list_calls: u32,
     pub(super) list_calls_all: u64,
-    /// Where there is no state: never.
+    /// Unreachable: every context has a state.
     spare: ContextState,
 }
 
@@ -179,7 +179,7 @@ impl Machine {
         }
     }
 
-    /// A parameter as a whole number; 0 where no call set it.
+    /// A parameter as an integer; 0 if no call set it.
     pub(super) fn parameter(&mut self, context: u32, name: &str) -> u64 {
         match self.state(context).parameters.get(&(name.into(), None)).map(|setting| &setting.value) {
             Some(Val::Int(number)) => *number as u64,
@@ -238,7 +238,7 @@ impl Machine {
         }
     }
 
-    /// Follows what makes, deletes, binds and ties objects.
+    /// Follows calls that make, delete, bind and attach objects.
     fn take_object(&mut self, action: &Action, at: At<'_>, values: &Values<'_>) {
         let count = |index| values.integer(index).and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         match action.verb {
@@ -275,8 +275,8 @@ impl Machine {
                 self.budget.free(gone.iter().map(Object::entries).sum());
             }
             Verb::Bind { name, target } => self.bind(action, values.name(name).unwrap_or(0), target, at, values),
-            Verb::Attach { holder, held } => self.attach(values.name(holder), values.name(held), at),
-            Verb::Detach { holder, held } => self.detach(values.name(holder), values.name(held), at),
+            Verb::Attach { holder, attached } => self.attach(values.name(holder), values.name(attached), at),
+            Verb::Detach { holder, attached } => self.detach(values.name(holder), values.name(attached), at),
         }
     }
 
@@ -325,7 +325,7 @@ impl Machine {
         }
     }
 
-    /// What is deleted is no longer bound in the context that deletes it.
+    /// Removes the bindings of a deleted object in the context that deletes it.
     fn unbind(&mut self, kind: Kind, name: u64, at: At<'_>) {
         if name == 0 {
             return;
@@ -358,7 +358,7 @@ impl Machine {
         }
     }
 
-    /// What is bound at a target.
+    /// The object bound at a target.
     pub(super) fn bound(&mut self, context: u32, target: &str, index: Option<u32>) -> Option<u64> {
         self.state(context).bindings.get(&(target.into(), index)).map(|binding| binding.name)
     }
@@ -427,7 +427,7 @@ impl Machine {
     }
 
     fn bind_buffer(&mut self, target: Rc<str>, binding: Binding, at: At<'_>, values: &Values<'_>) {
-        // glBindBuffer has two arguments; the others an index before the name and the range behind it.
+        // glBindBuffer has two arguments; the others have an index before the name and a range after it.
         if values.argument(2).is_some() {
             let index = values.integer(1).and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
             let more = at.named(values, 3..5);
@@ -446,7 +446,7 @@ impl Machine {
     }
 }
 
-/// The target of what has only one.
+/// The target of kinds that have only one.
 pub(super) fn own_target(kind: Kind) -> &'static str {
     match kind {
         Kind::VertexArray => "GL_VERTEX_ARRAY",

@@ -66,7 +66,7 @@ impl Stack {
         self.below.len() + 1
     }
 
-    /// Follows a call; what its numbers do not suffice for is left out and told by `false`.
+    /// Follows a call. Returns false, without effect, if it has too few numbers.
     pub(super) fn apply(&mut self, op: MatrixOp, numbers: &[f64], call: u64) -> bool {
         let matrix = || <Matrix>::try_from(numbers).ok();
         let factor = match (op, numbers) {

@@ -1,8 +1,8 @@
-//! The state of OpenGL at a call, as far as the calls before it tell.
+//! The state of OpenGL at a call, as far as the calls before it determine it.
 //!
-//! Nothing is replayed. Each parameter is the last value that was set, with the call that did so; objects come with the
-//! calls that made them, textures and buffers with their sizes, programs with the sources of their shaders and
-//! their uniforms. What no call told has OpenGL's initial value where the context's making is in the trace, and is
+//! Nothing is replayed. Each parameter is the last value that was set, with the call that did so; objects are listed
+//! with the calls that made them, textures and buffers with their sizes, programs with the sources of their shaders and
+//! their uniforms. State that no call set has OpenGL's initial value if the context's creation is in the trace, and is
 //! unknown otherwise.
 
 mod arrays;
@@ -56,9 +56,9 @@ pub struct Named {
     pub object: Object,
 }
 
-/// The state behind a call.
+/// The state after a call.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct StateAtCall {
     /// What was read.
     pub totals: Totals,
     /// The last call that was followed; `None` in a trace without calls.
@@ -69,22 +69,23 @@ pub struct State {
     pub thread: u64,
     /// The context of that thread.
     pub current: u32,
-    /// All contexts by number and what is known of them; the first stands for calls without one.
+    /// All contexts by number and what is known about them; the first represents calls without one.
     pub contexts: Vec<(Context, ContextState)>,
     /// All objects, by kind and name.
     pub objects: Vec<Named>,
-    /// The call that was asked for has been met.
+    /// The requested call was reached.
     pub is_met: bool,
 }
 
-/// Follows the calls of a trace in the order they are left, up to and with the one of that number; all without one.
+/// Follows the calls of a trace in the order they are left, up to and including the one with this number; all calls if
+/// there is none.
 ///
-/// Memory grows with what is alive at the call: bounded by about a million settings and 64 MiB of sources; what is
-/// beyond is told to the sink and left out.
+/// Memory grows with the state at the call, up to about a million settings and 64 MiB of sources. State beyond that is
+/// omitted and reported to the sink.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
-pub fn state_at(reader: &mut Reader, number: Option<u64>, sink: &mut dyn Sink) -> Result<State, Error> {
+pub fn state_at(reader: &mut Reader, number: Option<u64>, sink: &mut dyn Sink) -> Result<StateAtCall, Error> {
     let options = CallOptions::default().with_limits(&reader.limits);
     let mut follower = Follower {
         dictionary: Dictionary::default(),
@@ -112,7 +113,7 @@ struct Follower {
 }
 
 impl Follower {
-    fn state(self, totals: Totals) -> State {
+    fn state(self, totals: Totals) -> StateAtCall {
         let Self { dictionary, mut machine, last, is_met, .. } = self;
         let (_, thread, slot) = last.unwrap_or((0, 0, u32::MAX));
         let current = machine.contexts.current(thread);
@@ -129,7 +130,7 @@ impl Follower {
         let numbers = 0..u32::try_from(contexts.len()).unwrap_or(u32::MAX);
         let states = numbers.map(|number| std::mem::take(machine.state(number)));
         let contexts = contexts.into_iter().zip(states).collect();
-        State { totals, call: last.map(|last| last.0), function, thread, current, contexts, objects, is_met }
+        StateAtCall { totals, call: last.map(|last| last.0), function, thread, current, contexts, objects, is_met }
     }
 }
 
@@ -176,7 +177,7 @@ impl CallVisitor for Follower {
     }
 }
 
-impl State {
+impl StateAtCall {
     /// Objects of a kind.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Named> {
         self.objects.iter().filter(move |one| one.object.kind == kind)

@@ -1,4 +1,4 @@
-//! What is known of contexts and objects at a call.
+//! What is known about contexts and objects at a call.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Setting {
     }
 }
 
-/// A name of what can be set several times over, and which of them.
+/// The name of a setting, and which one if there are several.
 pub type Key = (Rc<str>, Option<u32>);
 
 /// An object at a binding point.
@@ -40,18 +40,18 @@ pub struct Binding {
     pub more: Vec<(Rc<str>, Val)>,
 }
 
-/// What is known of a context.
+/// What is known about a context.
 #[derive(Debug, Clone, Default)]
 pub struct ContextState {
     /// Parameters by the names `glGet` has for them, enables among them.
     pub parameters: BTreeMap<Key, Setting>,
-    /// What is bound, by target, with the texture unit or index where there are several.
+    /// Bindings, by target, with the texture unit or index if there are several.
     pub bindings: BTreeMap<Key, Binding>,
     /// The vertex array object 0, which core contexts do not have.
     pub vertex_array: VertexArray,
     /// Stacks of matrices by `GL_MODELVIEW` and so on, textures' with their unit.
     pub matrices: BTreeMap<Key, Stack>,
-    /// What is not known, in words.
+    /// Descriptions of what is not known.
     pub unknown: Vec<String>,
     pub(super) attributes: Vec<Saved>,
     pub(super) compiling: Option<Compiling>,
@@ -116,15 +116,15 @@ pub struct Object {
     pub function: Rc<str>,
     /// Its label, of `glObjectLabel`.
     pub label: Option<Val>,
-    /// It is deleted, and lives as long as what holds it.
+    /// The call that deleted it, if it remains because it is attached.
     pub deleted: Option<u64>,
     /// Plain properties: target, size, usage, type, format; and parameters set.
     pub properties: BTreeMap<Rc<str>, Setting>,
-    /// What its kind has besides.
+    /// Details of its kind.
     pub detail: Detail,
 }
 
-/// What a kind of object has besides properties.
+/// Details of a kind of object, besides properties.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Detail {
@@ -182,7 +182,7 @@ impl Drop for Text {
     }
 }
 
-/// What may be kept in all.
+/// What all tables use so far, to keep it below the limits.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     entries: Cell<usize>,
@@ -197,7 +197,7 @@ const ENTRIES_MAX: usize = 1 << 20;
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
 impl Budget {
-    /// Sets an entry; a new one only where there is room.
+    /// Sets an entry; adds a new one only if there is room.
     pub(super) fn put<K: Ord, V>(&self, table: &mut BTreeMap<K, V>, key: K, value: V) {
         if let Some(place) = table.get_mut(&key) {
             *place = value;
@@ -206,7 +206,7 @@ impl Budget {
         }
     }
 
-    /// True where there is room for one more.
+    /// Returns true, and counts one more entry, if there is room.
     pub(super) fn takes(&self) -> bool {
         let has_room = self.entries.get() < ENTRIES_MAX;
         if has_room {
@@ -217,7 +217,7 @@ impl Budget {
         has_room
     }
 
-    /// Takes note that something is left out.
+    /// Records that something is omitted.
     pub(super) fn leave_out(&self) {
         self.is_short.set(true);
     }
@@ -227,7 +227,7 @@ impl Budget {
         self.entries.set(self.entries.get().saturating_sub(entries));
     }
 
-    /// Keeps a text where there is room.
+    /// Keeps a text if there is room.
     pub(super) fn text(self: &Rc<Self>, bytes: Vec<u8>) -> Option<Rc<Text>> {
         if self.text_bytes.get().saturating_add(bytes.len()) > TEXT_BYTES_MAX {
             self.is_short.set(true);
@@ -274,15 +274,15 @@ pub struct Attachment {
 pub struct Program {
     /// Names of shaders attached and the calls that did so.
     pub shaders: BTreeMap<u64, u64>,
-    /// Shaders attached when it was linked, with their types and sources: what it runs.
+    /// The shaders it runs: those attached when it was linked, with their types and sources.
     pub linked: Vec<Linked>,
     /// The call that linked it last.
     pub link: Option<u64>,
     /// Uniforms by location.
     pub uniforms: BTreeMap<i64, Setting>,
-    /// Names of locations, as far as the program asked for them.
+    /// Names of locations, as far as the program queried them.
     pub locations: BTreeMap<i64, Rc<str>>,
-    /// Binding points of uniform blocks by index, and names of blocks as far as the program asked for them.
+    /// Binding points of uniform blocks by index, and names of blocks, as far as the program queried them.
     pub blocks: BTreeMap<i64, Setting>,
     /// Names of blocks.
     pub block_names: BTreeMap<i64, Rc<str>>,

@@ -1,4 +1,4 @@
-//! What a function is to the state.
+//! How functions affect the state.
 
 use crate::tools::gl::contexts::{ContextVerb, System, context_action};
 use crate::tools::gl::lifecycle::{Action, action, stem};
@@ -15,14 +15,14 @@ pub(super) enum Op {
     Special(Special),
 }
 
-/// Where the name of an object stands: its own argument, or what is bound to the target of the first.
+/// Where the name of an object comes from: its own argument, or the binding of the target in the first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Bound,
     Named,
 }
 
-/// Functions that are each a case of their own.
+/// Functions that need individual treatment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Special {
     /// Enables (true) or disables; the argument of the index, if any.
@@ -93,7 +93,7 @@ pub(super) enum Special {
     PixelStore,
 }
 
-/// What a function does; `None` when it changes nothing that is followed.
+/// What a function does; `None` if it changes nothing that is followed.
 pub(super) fn op(name: &[u8]) -> Option<Op> {
     if let Some(action) = context_action(name) {
         return Some(Op::Context(action));
@@ -274,7 +274,7 @@ fn arrays(name: &str) -> Option<Special> {
 }
 
 impl Op {
-    /// True for what goes into a display list instead of being done, while one is made.
+    /// True for calls that are compiled into a display list instead of being executed.
     pub(super) fn is_compiled(self) -> bool {
         match self {
             Self::Context(_) => false,
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_told_with_any_suffix() {
+    fn functions_are_recognized_with_any_suffix() {
         assert_eq!(op(b"glActiveTextureARB"), op(b"glActiveTexture"));
         assert_eq!(op(b"glBufferDataARB"), Some(Op::Special(Special::BufferData(Way::Bound))));
         assert_eq!(op(b"glUniformMatrix4x3fv"), Some(Op::Special(Special::Uniform(false))));

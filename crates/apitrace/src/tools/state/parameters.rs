@@ -6,7 +6,7 @@ use crate::tools::gl::attribute_groups::{
     STENCIL, TEXTURE, TRANSFORM, VIEWPORT, of_capability_named,
 };
 
-/// Where the value of a parameter stands in a call.
+/// Where the value of a parameter is in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// An argument.
@@ -24,7 +24,7 @@ pub(super) enum Of {
     Indexed(&'static str),
     /// The one that the first argument names.
     First,
-    /// The one that the second argument names, of what the first names.
+    /// The one that the second argument names, of the object or target that the first names.
     FirstSecond,
     /// As the one before, of the active texture unit.
     UnitFirstSecond,
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_function_stands_twice_and_every_initial_value_has_one_name() {
+    fn functions_are_unique_and_every_initial_value_has_one_name() {
         let mut names: Vec<_> = SETTERS.iter().flat_map(|(names, _)| names.iter()).collect();
         let count = names.len();
         names.sort_unstable();

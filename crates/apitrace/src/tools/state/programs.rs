@@ -1,4 +1,4 @@
-//! Shaders, programs and what belongs to them.
+//! Shaders, programs and related state.
 
 use std::rc::Rc;
 
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// What the program asked of compiling and linking, and was told.
+    /// The status of compiling and linking, as returned to the program.
     fn status(&mut self, kind: Kind, what: i64, at: At<'_>, values: &Values<'_>) {
         if values.integer(1) != Some(what) {
             return;
@@ -100,7 +100,7 @@ impl Machine {
         self.put_property((kind, values.name(0).unwrap_or(0)), name, setting, at);
     }
 
-    /// A program runs what its shaders were when it was linked.
+    /// A program runs its shaders as they were when it was linked.
     fn link(&mut self, name: u64, at: At<'_>) {
         let Some(program) = self.program(Some(name), at) else { return };
         let names: Vec<u64> = program.shaders.keys().copied().collect();
@@ -116,7 +116,7 @@ impl Machine {
         let Some(program) = self.program(Some(name), at) else { return };
         program.linked = linked;
         program.link = Some(at.number);
-        // Linking sets all uniforms back, and places them anew.
+        // Linking resets all uniforms and assigns new locations.
         let gone = program.uniforms.len() + program.locations.len() + program.blocks.len() + program.block_names.len();
         program.uniforms.clear();
         program.locations.clear();
@@ -189,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// A program holds a shader no more; deleted ones go with the last.
+    /// Detaches a shader from a program. Deleted shaders disappear with the last program.
     fn release_shader(&mut self, name: u64, at: At<'_>) {
         let Some(object) = self.object_mut((Kind::Shader, name), at) else { return };
         let is_deleted = object.deleted.is_some();
@@ -201,7 +201,7 @@ impl Machine {
         }
     }
 
-    /// Deletes one object: shaders go on while attached, programs while in use.
+    /// Deletes one object. Shaders continue to exist while attached, programs while in use.
     pub(super) fn delete_program(&mut self, action: &Action, name: u64, at: At<'_>) {
         if !matches!(action.kind, Kind::Shader | Kind::Program) {
             self.remove(action.kind, name, at.context);

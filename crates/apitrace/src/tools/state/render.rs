@@ -14,7 +14,7 @@ use crate::tools::state::model::{
 };
 use crate::tools::state::parameters::{INITIAL, Initial};
 use crate::tools::state::value::Val;
-use crate::tools::state::{Named, State};
+use crate::tools::state::{Named, StateAtCall};
 
 /// Lines of initial values are about as long.
 const LINE_BYTES_MAX: usize = 110;
@@ -42,11 +42,11 @@ fn parameters(context: &Context, state: &ContextState) -> BTreeMap<String, Setti
     all
 }
 
-/// Writes the state as one JSON object. `lost` says at how many places of what was read something was lost.
+/// Writes the state as one JSON object. `lost` is the number of places where the trace lost something.
 ///
 /// # Errors
 /// I/O.
-pub fn write_json(out: &mut dyn Write, file: &str, state: &State, lost: u64) -> Result<(), Error> {
+pub fn write_json(out: &mut dyn Write, file: &str, state: &StateAtCall, lost: u64) -> Result<(), Error> {
     let contexts = state.contexts.iter().enumerate().filter(|(at, _)| is_shown(state, *at));
     let contexts: Vec<Json> = contexts.map(|(at, (context, known))| context_json(state, at, context, known)).collect();
     let head = json!({ "version": 1, "file": file, "call": state.call, "function": state.function,
@@ -60,8 +60,8 @@ pub fn write_json(out: &mut dyn Write, file: &str, state: &State, lost: u64) -> 
     Ok(writeln!(out, "]}}")?)
 }
 
-/// The first stands for calls without a context: it is shown when there was something in it.
-fn is_shown(state: &State, at: usize) -> bool {
+/// The first represents calls without a context. It is shown if it contains anything.
+fn is_shown(state: &StateAtCall, at: usize) -> bool {
     let Some((context, known)) = state.contexts.get(at) else { return false };
     let is_empty = known.parameters.is_empty() && known.bindings.is_empty() && known.matrices.is_empty();
     !context.has_ended && (at != 0 || state.current == 0 || !is_empty)
@@ -83,7 +83,7 @@ fn pairs_json(all: &[(Rc<str>, Val)]) -> Map<String, Json> {
     values_json(all.iter().map(|(name, value)| (name, value)))
 }
 
-fn context_json(state: &State, at: usize, context: &Context, known: &ContextState) -> Json {
+fn context_json(state: &StateAtCall, at: usize, context: &Context, known: &ContextState) -> Json {
     let parameters = parameters(context, known);
     let matrices: Map<String, Json> = known
         .matrices
@@ -235,7 +235,7 @@ fn uniform_name(program: &Program, location: i64) -> Option<String> {
 ///
 /// # Errors
 /// I/O.
-pub fn write_text(out: &mut dyn Write, state: &State) -> Result<(), Error> {
+pub fn write_text(out: &mut dyn Write, state: &StateAtCall) -> Result<(), Error> {
     match state.call {
         Some(call) => writeln!(out, "after call {call} {}, thread {}", state.function.escape_default(), state.thread)?,
         None => writeln!(out, "no calls")?,
@@ -424,9 +424,9 @@ pub struct ShaderFile {
     pub source: Vec<u8>,
 }
 
-/// The sources that are known: of linked programs what they run, `program4-shader2.vert`; of shaders what they are,
-/// `shader2.vert`. Where there are several groups, their numbers stand before.
-pub fn shader_files(state: &State) -> Vec<ShaderFile> {
+/// The known sources: those that linked programs run, `program4-shader2.vert`, and those of shaders, `shader2.vert`. If
+/// there are several groups, their numbers come first.
+pub fn shader_files(state: &StateAtCall) -> Vec<ShaderFile> {
     let groups: BTreeSet<u32> = state.of(Kind::Program).chain(state.of(Kind::Shader)).map(|one| one.owner).collect();
     let group = |one: &Named| if groups.len() > 1 { format!("group{}-", one.owner) } else { String::new() };
     let mut files = Vec::new();

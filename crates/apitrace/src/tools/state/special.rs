@@ -1,4 +1,4 @@
-//! Functions that are each a case of their own: enables, faces, images, buffers, framebuffers.
+//! Functions that need individual treatment: enables, faces, images, buffers, framebuffers.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -137,7 +137,7 @@ impl Machine {
         true
     }
 
-    /// What is drawn to.
+    /// Renderbuffers and framebuffer attachments.
     fn special_target(&mut self, special: Special, at: At<'_>, values: &Values<'_>) -> bool {
         match special {
             Special::RenderbufferStorage(way, is_multisampled) => {
@@ -212,7 +212,7 @@ impl Machine {
         true
     }
 
-    /// Where a texture goes, its own target tells; 0 takes all of the unit away.
+    /// A texture is bound to its own target; 0 removes all bindings of the unit.
     fn bind_to_unit(&mut self, name: u64, unit: u32, at: At<'_>) {
         let binding = Binding { kind: Kind::Texture, name, call: at.number, more: Vec::new() };
         if name == 0 {
@@ -359,7 +359,7 @@ impl Machine {
     fn buffer_data(&mut self, way: Way, at: At<'_>, values: &Values<'_>) {
         let Some(object) = self.buffer(way, 0, at, values) else { return };
         for (label, given) in at.named(values, 1..4) {
-            // The data are told by their number.
+            // The data are shown by their size.
             let label = if &*label == "data" { "given" } else { &*label };
             self.put_property(object, label, Setting::new(given, at.number), at);
         }
@@ -458,7 +458,7 @@ impl Machine {
     }
 }
 
-/// How many bytes an argument gives.
+/// The number of bytes in an argument.
 fn blob_bytes(values: &Values<'_>, argument: usize) -> u64 {
     match values.argument(argument).map(|mut wire| wire.value()) {
         Some(Value::Blob(bytes, _)) => bytes,

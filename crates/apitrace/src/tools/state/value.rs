@@ -1,4 +1,4 @@
-//! Values of the state: copies of what calls gave, with the names the trace has for them.
+//! Values of the state: copies of arguments, with their names in the trace.
 
 use std::fmt;
 use std::rc::Rc;
@@ -109,7 +109,7 @@ impl Val {
         self.to_string()
     }
 
-    /// What it takes in memory, about, in bytes.
+    /// Its approximate memory use, in bytes.
     pub fn weight(&self) -> usize {
         match self {
             Self::Name(text) | Self::Text(text) => text.len() + 40,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_or_deep_is_only_counted() {
+    fn long_or_deep_values_are_only_counted() {
         let dictionary = Dictionary::new(6);
         let many = [vec![11, 0x81, 0x20], vec![0; 4097], vec![4, 9]].concat();
         let mut wire = dictionary.wire(&many);

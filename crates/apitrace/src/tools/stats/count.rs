@@ -1,11 +1,11 @@
-//! Counting calls.
+//! Counts calls.
 
 use std::collections::{BTreeMap, HashMap};
 
 use anytrace_core::{Error, Sink};
 
 use super::frames::Frames;
-use super::state::{Arguments, Role, State, Verdict};
+use super::state::{Arguments, Role, StateTracker, Verdict};
 use super::sums::Sums;
 use super::{Figures, Label, Row, Rows, Statistics, StatsOptions};
 use crate::reader::{RAW, Totals};
@@ -18,19 +18,19 @@ use crate::tools::flags::CallFlags;
 use crate::tools::print::until_nul;
 use crate::tools::wire::{Detail, Value, Wire};
 
-/// Threads of a function that are counted, and of all functions together.
+/// Most threads counted per function, and for all functions together.
 const THREADS_MAX: usize = 1024;
 const ALL_THREADS_MAX: usize = 1 << 19;
 
-/// Most states of a function that are told apart, and of all functions together.
+/// Most states distinguished per function, and for all functions together.
 const STATES_MAX: usize = 64;
 const ALL_STATES_MAX: usize = 1 << 16;
 
-/// What is known of a function.
+/// What is known about a function.
 #[derive(Debug, Default)]
 struct Function {
     role: Role,
-    /// Its place among the rows.
+    /// Its index among the rows.
     row: usize,
 }
 
@@ -43,10 +43,10 @@ struct Counts {
     states: Vec<StateCounts>,
 }
 
-/// What of a function's calls sets one state.
+/// The figures of those calls of a function that set one state.
 #[derive(Debug, Clone, Default)]
 struct StateCounts {
-    /// Enumeration and value of the first argument, where that is a name.
+    /// Enumeration and value of the first argument, if that is a name.
     name: Option<(u64, i64)>,
     sets: u64,
     redundant: u64,
@@ -76,7 +76,7 @@ impl Counts {
             None if self.states.len() >= STATES_MAX || *spare == 0 => self.states.len().saturating_sub(1),
             None => {
                 *spare -= 1;
-                // The last place is for all others.
+                // The last entry is for all others.
                 let name = name.filter(|_| self.states.len() < STATES_MAX - 1 && *spare > 0);
                 self.states.push(StateCounts { name, ..StateCounts::default() });
                 self.states.len() - 1
@@ -94,7 +94,7 @@ impl Counts {
     }
 }
 
-/// Neighbours of one frame and thread.
+/// Consecutive calls of one frame and thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     frame: u64,
@@ -102,7 +102,7 @@ struct Run {
     sums: Sums,
 }
 
-/// Which calls count.
+/// Which calls are counted.
 #[derive(Debug)]
 struct Selection {
     calls: Option<CallSet>,
@@ -121,7 +121,7 @@ impl Selection {
         }
     }
 
-    /// True when no later call can count.
+    /// True when no later call can be counted.
     #[inline]
     fn is_behind(&self, call: &Call<'_>) -> bool {
         let are_calls = self.calls.as_ref().is_none_or(|set| call.number > set.last());
@@ -130,7 +130,7 @@ impl Selection {
     }
 }
 
-/// The counting.
+/// The counters.
 #[derive(Debug)]
 pub(super) struct Counter {
     selection: Selection,
@@ -139,14 +139,14 @@ pub(super) struct Counter {
     functions: Vec<Function>,
     by_name: HashMap<Box<[u8]>, usize>,
     rows: Vec<Counts>,
-    /// Place of the row of functions beyond the limit, or without a name.
+    /// Index of the row of functions beyond the limit, or without a name.
     others: Option<usize>,
     threads: HashMap<u64, usize>,
     thread_rows: Vec<(u64, Sums)>,
     last_thread: Option<(u64, usize)>,
     frames: Frames,
     run: Run,
-    state: State,
+    state: StateTracker,
     incomplete: u64,
     spare_threads: usize,
     spare_states: usize,
@@ -172,7 +172,7 @@ impl Counter {
             last_thread: None,
             frames: Frames::new(),
             run: Run::default(),
-            state: State::new(assumes_contexts),
+            state: StateTracker::new(assumes_contexts),
             incomplete: 0,
             spare_threads: ALL_THREADS_MAX,
             spare_states: ALL_STATES_MAX,
@@ -217,7 +217,7 @@ impl Counter {
         let row = match self.threads.get(&thread) {
             Some(&row) => row,
             None if self.threads.len() >= self.distinct_max => {
-                // All others are in the row behind the last, under a number no thread has.
+                // All others share the row after the last, under a number that no thread has.
                 if self.thread_rows.len() == self.threads.len() {
                     self.thread_rows.push((u64::MAX, Sums::default()));
                 }
@@ -247,7 +247,7 @@ impl Counter {
         }
     }
 
-    /// Adds what neighbours of one frame and thread come to.
+    /// Adds the sums of consecutive calls of one frame and thread.
     fn end_run(&mut self) {
         let Run { frame, thread, sums } = std::mem::take(&mut self.run);
         if sums.figures.calls == 0 {
@@ -334,7 +334,7 @@ fn state_row(function: &str, state: &StateCounts, dictionary: &Dictionary, has_e
     Row { label: Label::Name(name), figures, threads: 0, frames: 0, first: state.first, last: state.last }
 }
 
-/// Goes through a call's values: how large they are, and where arguments stand.
+/// Reads a call's values: their sizes, and the positions of arguments.
 #[inline]
 fn measure<'a>(call: &Call<'a>, dictionary: &Dictionary, role: Role) -> (Figures, Arguments<'a>) {
     let mut figures = Figures { calls: 1, raw_bytes: call.raw_bytes, ..Figures::default() };
@@ -372,7 +372,7 @@ fn measure<'a>(call: &Call<'a>, dictionary: &Dictionary, role: Role) -> (Figures
     (figures, arguments)
 }
 
-/// Passes over a value and adds its sizes.
+/// Skips a value and adds its sizes.
 #[inline]
 fn measure_value(wire: &mut Wire<'_>, dictionary: &Dictionary, figures: &mut Figures) {
     let mut left = 1_u64;
@@ -393,7 +393,7 @@ fn measure_value(wire: &mut Wire<'_>, dictionary: &Dictionary, figures: &mut Fig
             }
             Value::Struct(id) => left = left.saturating_add(dictionary.members(id)),
             Value::Repr => left = left.saturating_add(2),
-            // What was cut ends here, whatever its counts say.
+            // A value that was cut ends here, whatever its counts say.
             Value::Unknown => return,
             _ => {}
         }
@@ -418,7 +418,7 @@ impl CallVisitor for Counter {
                 let name = Wire::new(definition.bytes, true).string();
                 let name = until_nul(name);
                 let at = definition.slot as usize;
-                // Functions that are lost have no row of their own.
+                // Functions whose definitions are lost have no row of their own.
                 if self.functions.len() <= at && !definition.bytes.is_empty() {
                     let others = if self.functions.len() < at { self.other_row() } else { 0 };
                     self.functions.resize_with(at + 1, || Function { role: Role::default(), row: others });

@@ -1,4 +1,4 @@
-//! A row a frame, as long as there are not too many.
+//! One row per frame, as long as there are not too many.
 
 use super::sums::Sums;
 use super::{Label, Row};
@@ -10,7 +10,7 @@ pub const FRAMES_MAX: usize = 1 << 17;
 #[derive(Debug)]
 pub(super) struct Frames {
     rows: Vec<Sums>,
-    /// How often two frames became one row: frames in a row are two to that power.
+    /// How often rows were merged in pairs: a row covers two to this power frames.
     halvings: u32,
 }
 
@@ -53,7 +53,7 @@ impl Frames {
         self.rows.truncate(count);
     }
 
-    /// Frames in a row.
+    /// Frames per row.
     pub(super) fn each(&self) -> u64 {
         1 << self.halvings
     }

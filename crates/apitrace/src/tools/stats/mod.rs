@@ -1,9 +1,10 @@
-//! Statistics of a trace: what its calls are, by function, frame, thread or state, and which of them set what is set.
+//! Statistics of a trace: its calls by function, frame, thread or state, and which of them set values that are already
+//! set.
 //!
-//! One pass, nothing assumed: [`stats`] gives the figures, [`Statistics::rows`] puts them in order, [`write()`] prints
-//! them. Memory grows with the number of functions, threads and frames: a row of about 100 bytes each, of functions and
-//! threads at most as many as [`anytrace_core::Limits::distinct_max`], of frames at most [`FRAMES_MAX`]; beyond it a row is of
-//! two frames, of four, and so on.
+//! In a single pass, without assumptions, [`stats`] computes the figures; [`Statistics::rows`] orders them and
+//! [`write()`] prints them. Memory grows with the number of functions, threads and frames: a row of about 100 bytes
+//! each. There are at most [`anytrace_core::Limits::distinct_max`] rows of functions and threads each, and at most
+//! [`FRAMES_MAX`] of frames; beyond that a row covers two frames, then four, and so on.
 
 mod count;
 mod frames;
@@ -26,7 +27,7 @@ pub use rows::{By, Column, Label, Row, Rows};
 pub(in crate::tools) use state::key_arguments;
 pub use write::{Printed, StatsForm, write};
 
-/// What is counted of some calls.
+/// Figures of a set of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Calls.
@@ -35,11 +36,11 @@ pub struct Figures {
     pub raw_bytes: u64,
     /// Calls that draw: those of the kind `draw` of call sets.
     pub draws: u64,
-    /// Calls that set state by value, of contexts or objects; those in display lists are not counted.
+    /// Calls that set state of contexts or objects by value; those in display lists are not counted.
     pub state_changes: u64,
-    /// Of these: calls that set what is set already.
+    /// Of these: calls that set a value that is already set.
     pub redundant: u64,
-    /// Bytes of blobs that were handed to the driver.
+    /// Bytes of blobs that were passed to the driver.
     pub upload_bytes: u64,
     /// Bytes of blobs.
     pub blob_bytes: u64,
@@ -50,7 +51,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Adds what others count.
+    /// Adds other figures.
     #[inline]
     pub fn add(&mut self, more: &Self) {
         self.calls += more.calls;
@@ -58,7 +59,7 @@ impl Figures {
         self.draws += more.draws;
         self.state_changes += more.state_changes;
         self.redundant += more.redundant;
-        // Lengths stand in the trace, which may lie; no sum of lies may end the program.
+        // Lengths are read from the trace and may be wrong. No sum of wrong lengths may panic.
         self.upload_bytes = self.upload_bytes.saturating_add(more.upload_bytes);
         self.blob_bytes = self.blob_bytes.saturating_add(more.blob_bytes);
         self.string_bytes = self.string_bytes.saturating_add(more.string_bytes);
@@ -72,28 +73,28 @@ impl Figures {
 pub struct StatsOptions {
     /// Count only these calls.
     pub calls: Option<CallSet>,
-    /// Count only calls of these frames; with `calls` as well, those of either, as `trim` takes them.
+    /// Count only calls of these frames; combined with `calls`, those of either, as in `trim`.
     pub frames: Option<CallSet>,
-    /// A thread of which no context is known to be current has one of its own: for parts of traces.
+    /// Assume that a thread without a known current context has its own: for parts of traces.
     pub assumes_contexts: bool,
 }
 
-/// What a trace comes to.
+/// The statistics of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
-    /// Of all calls counted.
+    /// Figures of all calls counted.
     pub total: Figures,
-    /// Frames that ended in them.
+    /// Frames that these calls ended.
     pub frames_ended: u64,
     /// Calls that were never left.
     pub incomplete: u64,
-    /// State changes that could not be looked at: no context was known, or nothing that can be compared.
+    /// State changes that could not be followed: no context was known, or the values cannot be compared.
     pub unknown_states: u64,
     /// State changes that were followed, redundant or not.
     pub followed_states: u64,
-    /// How often what was known of the state was forgotten to save memory.
+    /// How often the known state was forgotten to save memory.
     pub forgotten: u64,
-    /// Frames in a row of [`By::Frame`].
+    /// Frames per row of [`By::Frame`].
     pub frames_each: u64,
     /// What reading the trace came to.
     pub totals: Totals,
@@ -113,7 +114,7 @@ impl Statistics {
     }
 }
 
-/// Counts all there is. What is damaged goes to the sink.
+/// Computes the statistics. Damage is reported to the sink.
 ///
 /// ```
 /// use anytrace_apitrace::Reader;

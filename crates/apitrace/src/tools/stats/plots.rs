@@ -1,4 +1,4 @@
-//! What of the frames is drawn: the panels of a picture, one above the other.
+//! The plots of frames: the panels of a picture, one above the other.
 
 use anytrace_export::plot::{Panel, Series};
 

@@ -1,4 +1,4 @@
-//! Rows of statistics, whatever they are of: their columns, their order.
+//! Rows of statistics of any kind: their columns and their order.
 
 use std::cmp::Reverse;
 
@@ -13,11 +13,11 @@ pub enum By {
     Frame,
     /// Threads.
     Thread,
-    /// States: functions that set what is followed, with the first argument where that is a name.
+    /// States: functions that set followed state, with the first argument if that is a name.
     State,
 }
 
-/// What a row is called.
+/// The label of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
     /// A frame or thread.
@@ -41,13 +41,13 @@ impl std::fmt::Display for Label {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it is of.
+    /// Its label.
     pub label: Label,
-    /// What its calls come to.
+    /// The figures of its calls.
     pub figures: Figures,
-    /// Threads that made them; 0 where that is not counted.
+    /// Threads that made them; 0 if that is not counted.
     pub threads: u64,
-    /// Frames that ended in them.
+    /// Frames that these calls ended.
     pub frames: u64,
     /// Number of the first call.
     pub first: u64,
@@ -58,7 +58,7 @@ pub struct Row {
 /// A column of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// What the row is of.
+    /// The row's label.
     Name,
     /// [`Figures::calls`].
     Calls,
@@ -104,7 +104,7 @@ impl Column {
         }
     }
 
-    /// The word for it in headings and options.
+    /// Its name in headings and options.
     pub fn word(self, by: By) -> &'static str {
         match self {
             Self::Name => match by {
@@ -177,7 +177,7 @@ impl Rows {
     }
 
     /// The rows by a column: numbers from the greatest, first and last calls and names from the least. Rows that are
-    /// equal in it are by name.
+    /// equal in it are ordered by name.
     pub fn sorted(&self, column: Column) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.0.iter().collect();
         match column {

@@ -1,4 +1,4 @@
-//! What some calls come to, and which they are.
+//! Figures of a set of calls, and its extent.
 
 use super::{Figures, Label, Row};
 use crate::tools::calls::Call;
@@ -19,14 +19,14 @@ impl Sums {
         if self.figures.calls == 0 {
             self.first = call.number;
         }
-        // Calls come as they are left.
+        // Calls arrive in the order in which they are left.
         self.first = self.first.min(call.number);
         self.last = self.last.max(call.number);
         self.frames += u64::from(ends_frame);
         self.figures.add(figures);
     }
 
-    /// Adds others.
+    /// Adds other sums.
     pub(super) fn merge(&mut self, more: &Self) {
         if more.figures.calls == 0 {
             return;

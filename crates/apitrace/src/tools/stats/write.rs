@@ -10,32 +10,32 @@ use super::{By, Column, Row, Statistics};
 /// Forms of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatsForm {
-    /// A table for people.
+    /// A table.
     Text,
-    /// A line a row.
+    /// One line per row.
     Csv,
     /// An object, with a version field.
     Json,
 }
 
-/// What of a trace's statistics is printed.
+/// Which of a trace's statistics are printed.
 #[derive(Debug, Clone, Copy)]
 pub struct Printed<'a> {
     /// The trace's name.
     pub file: &'a str,
     /// What makes a row.
     pub by: By,
-    /// Order of the rows; `None`: of first appearance.
+    /// Order of the rows; `None`: by first appearance.
     pub sort: Option<Column>,
-    /// Print so many rows only.
+    /// Print only this many rows.
     pub top: Option<usize>,
-    /// At how many places of the trace something was lost, for JSON.
+    /// The number of places where the trace lost something, for JSON.
     pub lost: u64,
     /// How text is written in CSV.
     pub cells: Cells,
 }
 
-/// Prints statistics. `is_first`: CSV has its headings.
+/// Prints statistics. `is_first`: print the headings of CSV.
 ///
 /// # Errors
 /// When writing fails.
@@ -78,7 +78,7 @@ fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Columns of a table that say something: a number other than zero in some row.
+/// Columns of a table that contain a number other than zero in some row.
 fn columns(by: By, rows: &[&Row], is_text: bool) -> Vec<Column> {
     let says = |column: &Column| {
         let is_rare = matches!(
@@ -99,7 +99,7 @@ fn columns(by: By, rows: &[&Row], is_text: bool) -> Vec<Column> {
 fn cell(row: &Row, column: Column, by: By) -> String {
     match column {
         Column::Name => text::printable(&row.label.to_string()),
-        // Calls have no commas in any other output, so that they can be looked for.
+        // Call numbers have no separators, so that they can be searched for.
         Column::First | Column::Last if by == By::State && row.figures.redundant == 0 => "-".to_owned(),
         Column::First | Column::Last => row.get(column).to_string(),
         _ => grouped(row.get(column)),
@@ -131,7 +131,7 @@ fn page(found: &Statistics, what: &Printed<'_>, rows: &[&Row], left: usize, out:
     Ok(())
 }
 
-/// What a reader of the figures should know.
+/// Notes for the reader of the figures.
 fn notes(found: &Statistics, by: By) -> Vec<String> {
     let mut notes = Vec::new();
     if found.frames_each > 1 && by == By::Frame {
@@ -149,7 +149,7 @@ fn notes(found: &Statistics, by: By) -> Vec<String> {
     notes
 }
 
-/// Headings and rows, in columns as wide as what is in them.
+/// Headings and rows, in columns as wide as their content.
 fn table(by: By, rows: &[&Row], out: &mut dyn Write) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());

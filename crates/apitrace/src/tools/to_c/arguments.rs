@@ -1,6 +1,6 @@
-//! Values of a trace as expressions of C.
+//! Writes values of a trace as C expressions.
 //!
-//! Nothing of a trace gets into the source but numbers, escaped strings, and names that are checked to be names.
+//! Only numbers, escaped strings, and names that are checked to be valid get from a trace into the source.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,19 +12,19 @@ use crate::tools::gl::kind::Kind;
 use crate::tools::gl::values::{float, integer};
 use crate::tools::wire::{Value, Wire};
 
-/// Most elements of an array that stand in the source; more go to the data.
+/// Most elements of an array in the source; longer arrays go to the data.
 const ELEMENTS_MAX: u64 = 16;
 
-/// Most bytes of a string that stand in the source.
+/// Most bytes of a string in the source.
 const TEXT_MAX: usize = 2048;
 
-/// Most names of enumerations that are defined; the values of others are numbers.
+/// Most enumeration names that are defined; further values are written as numbers.
 const NAMES_MAX: usize = 1 << 13;
 
 /// Why a value cannot be written.
 #[derive(Debug)]
 pub(super) enum Unfit {
-    /// It is not of the parameter's type; says so.
+    /// It does not have the parameter's type; a description.
     Value(&'static str),
     /// The data cannot be written.
     Io(io::Error),
@@ -57,7 +57,7 @@ pub(super) fn type_name(letter: u8) -> &'static str {
     }
 }
 
-/// A type as C declares it. Everything pointed to is constant, so that any argument can be given.
+/// A type as C declares it. All pointers are to const, so that any argument can be passed.
 pub(super) fn declared(kind: &[u8]) -> String {
     match kind {
         [b'p', b'p', letter] => format!("const {} *const *", type_name(*letter)),
@@ -67,12 +67,12 @@ pub(super) fn declared(kind: &[u8]) -> String {
     }
 }
 
-/// Splits a row of the table of types: what is returned, then each parameter.
+/// Splits a row of the table of types: the return type, then each parameter.
 pub(super) fn split_types(row: &str) -> impl Iterator<Item = &[u8]> {
     row.as_bytes().split_inclusive(|letter| *letter != b'p')
 }
 
-/// Writes expressions of values.
+/// Writes values as expressions.
 pub(super) struct Expressions {
     pub(super) data: Data,
     /// Names of values that the source uses.
@@ -80,7 +80,7 @@ pub(super) struct Expressions {
 }
 
 impl Expressions {
-    /// A value of the type, as an argument. `kind`: it names objects of that kind.
+    /// A value of the type, as an argument. `kind`: it names objects of this kind.
     pub(super) fn value(
         &mut self,
         types: &[u8],
@@ -107,12 +107,12 @@ impl Expressions {
             let number = float(value, dictionary).ok_or(bad)?;
             return Ok(if letter == b'f' { single(number as f32) } else { double(number) });
         }
-        let whole = match value {
-            // Some functions for whole numbers are given numbers with a fraction by careless programs.
+        let read = match value {
+            // Careless programs pass floating-point numbers to some functions for integers.
             Value::Float(_) | Value::Double(_) => float(value, dictionary).map(|number| number as i64),
             _ => integer(value, dictionary),
         };
-        let number = whole.ok_or(bad)?;
+        let number = read.ok_or(bad)?;
         Ok(match (letter, kind) {
             (b'y', _) => format!("sync_object({:#x})", number as u64),
             (b'u', Some(kind)) if number != 0 => format!("object({}, {})", kind_name(kind), number as u32),
@@ -131,7 +131,7 @@ impl Expressions {
         })
     }
 
-    /// A number by its names in the trace, where they are names.
+    /// A number by its names in the trace, if they are valid names.
     fn named(&mut self, number: u32, value: Value<'_>, dictionary: &Dictionary) -> String {
         match value {
             Value::Enum(id, signed) => {
@@ -162,7 +162,7 @@ impl Expressions {
         format!("{number:#x}")
     }
 
-    /// The name as C may use it, if it is one and has one value only.
+    /// The name, if it is valid in C and has only one value.
     fn define(&mut self, name: &[u8], number: u32) -> Option<String> {
         let is_name = name.len() <= 80
             && name.starts_with(b"GL_")
@@ -207,7 +207,7 @@ impl Expressions {
         let mut elements = Vec::new();
         let mut letter = to.first().copied().unwrap_or(b'v');
         if letter == b'v' {
-            // Of memory of any type the values tell what it is.
+            // For untyped memory, the values determine the type.
             let mut first = wire;
             letter = match first.value() {
                 Value::Float(_) => b'f',
@@ -215,7 +215,7 @@ impl Expressions {
                 _ => b'u',
             };
         }
-        // Memory of any type may be a vertex array, which must stay where it is.
+        // Untyped memory may be a vertex array, which must stay in place.
         let is_long = count > ELEMENTS_MAX || to == b"v";
         if is_long && !matches!(letter, b'p' | b'y') && (kind.is_none() || letter != b'u') {
             return Ok(format!("blob({})", self.data.add(&encoded(letter, (wire, count), dictionary)?)?));
@@ -249,7 +249,7 @@ impl Expressions {
         Ok(format!("({of}[]){{{}}}", elements.join(", ")))
     }
 
-    /// A string of C that is exactly these bytes, and a null byte.
+    /// A C string of exactly these bytes, and a null byte.
     pub(super) fn text(&mut self, text: &[u8]) -> Result<String, Unfit> {
         if text.len() > TEXT_MAX {
             let ended = [text, &[0]].concat();
@@ -274,7 +274,8 @@ pub(super) fn literal(text: &[u8]) -> String {
             }
             0x20..=0x7e => out.push(char::from(*byte)),
             _ => {
-                // Writing to a String cannot fail. Three digits: what follows cannot be taken for a fourth.
+                // Writing to a String cannot fail. Always three digits, so that a following digit is not read as part
+                // of the escape.
                 let _ = write!(out, "\\{byte:03o}");
             }
         }
@@ -283,7 +284,7 @@ pub(super) fn literal(text: &[u8]) -> String {
     out
 }
 
-/// The elements of an array as they stand in the memory of machines that write their low bytes first.
+/// The elements of an array as in the memory of little-endian machines.
 fn encoded(letter: u8, (mut wire, count): (Wire<'_>, u64), dictionary: &Dictionary) -> Result<Vec<u8>, Unfit> {
     let mut bytes = Vec::new();
     for _ in 0..count {
@@ -320,7 +321,7 @@ fn double(number: f64) -> String {
     if number.is_finite() { format!("{number:?}") } else { format!("double_of({:#x})", number.to_bits()) }
 }
 
-/// The constant of C for a kind.
+/// The C constant of a kind.
 pub(super) fn kind_name(kind: Kind) -> String {
     kind.namespace().name().to_ascii_uppercase()
 }

@@ -1,4 +1,4 @@
-//! `data.bin`: what is too long for C source, each content once.
+//! `data.bin`: data too long for C source, each content once.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 /// Vertex arrays are read from here in place: every type of OpenGL may begin at such an offset.
 const ALIGNMENT: u64 = 16;
 
-/// Most contents that are known again; 24 bytes each.
+/// Most contents remembered, to store them only once; 24 bytes each.
 const SEEN_MAX: usize = 1 << 18;
 
-/// The file and what stands in it.
+/// The file and its contents.
 pub(super) struct Data {
     out: BufWriter<File>,
     length: u64,
@@ -25,10 +25,10 @@ impl Data {
         Ok(Self { out: BufWriter::with_capacity(1 << 16, File::create(path)?), length: 0, seen: HashMap::new() })
     }
 
-    /// Where the bytes stand, which are added if they do not yet.
+    /// Returns the offset of the bytes, adding them if they are new.
     pub(super) fn add(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let digest = Sha256::digest(bytes);
-        // Half of the digest is far more than chance or malice reach.
+        // Half of the digest suffices against chance and malice.
         let key: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
         if let Some(offset) = self.seen.get(&key) {
             return Ok(*offset);
@@ -44,7 +44,7 @@ impl Data {
         Ok(offset)
     }
 
-    /// Ends the file and gives its length.
+    /// Ends the file and returns its length.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.out.flush()?;
         Ok(self.length)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_content_stands_there_once_and_begins_where_arrays_may() {
+    fn equal_content_is_stored_once_and_aligned_for_arrays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data.bin");
         let mut data = Data::create(&path).unwrap();

@@ -1,7 +1,8 @@
-//! A trace as a program in C that makes its calls again, without a window (`apitrace to-c`).
+//! Exports a trace as a C program that replays its calls without a window (`apitrace to-c`).
 //!
-//! The calls go to files of C as they come, what is long to `data.bin`; nothing is kept but tables. The program finds
-//! EGL and OpenGL when it runs, makes a context for each of the trace's and gives objects the names that it gets.
+//! The calls are written to C files as they are read, long data to `data.bin`; only tables are kept in memory. The
+//! program finds EGL and OpenGL at run time, makes a context for each of the trace's, and maps the trace's object names
+//! to those it gets.
 
 mod arguments;
 mod data;
@@ -31,20 +32,20 @@ use source::Source;
 use statements::{Rule, Rules, Statement};
 use windows::{Windows, asked};
 
-/// Most functions that are left out told by name.
+/// Most omitted functions that are reported by name.
 const LEFT_OUT_MAX: usize = 256;
 
 /// What is exported.
 #[derive(Debug, Clone, Default)]
 pub struct ToCOptions {
-    /// Only these calls; all without them. Those that make and choose contexts are always there.
+    /// Only these calls; `None`: all. Calls that make and select contexts are always exported.
     pub calls: Option<CallSet>,
-    /// Only calls of these frames, by number. With `calls`: those of either.
+    /// Only calls of these frames, by number. Combined with `calls`: those of either.
     pub frames: Option<CallSet>,
 }
 
-/// Writes the program to a folder that is there. `records_written` of the outcome are the calls it makes; its notes say
-/// which calls of OpenGL it does not make and why.
+/// Writes the program to an existing folder. `records_written` of the outcome is the number of calls it makes; its
+/// notes list the OpenGL calls that it does not make, and why.
 ///
 /// # Errors
 /// I/O, limits, and what the sink returns.
@@ -98,9 +99,9 @@ struct Exporter<'o> {
     source: Source,
     contexts: Contexts,
     windows: Windows,
-    /// Threads for which EGL makes contexts of OpenGL, not of OpenGL ES.
+    /// Threads for which EGL makes contexts of OpenGL instead of OpenGL ES.
     binds_gl: HashMap<u64, bool>,
-    /// The context and drawable that the program has current.
+    /// The context and drawable that are current in the program.
     shown: Option<(u32, usize)>,
     frame: u64,
     written: u64,
@@ -174,7 +175,7 @@ impl Exporter<'_> {
                 }
                 self.show(context, call.thread)?;
                 self.written += 1;
-                // A block of its own lets compilers use the arrays' memory again for the next call.
+                // A separate block lets compilers reuse the arrays' memory for the next call.
                 let needs_block = text.contains("[]){") && !text.starts_with('{');
                 let (open, close) = if needs_block { ("{ ", " }") } else { ("", "") };
                 self.source.statement(&format!("    /* {} */ {open}{text}{close}\n", call.number))
@@ -201,7 +202,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// Sees to it that the program has the context of a thread.
+    /// Makes the context of a thread current in the program.
     fn show(&mut self, context: u32, thread: u64) -> io::Result<()> {
         let wanted = (context, self.windows.of_thread(thread));
         if self.shown == Some(wanted) {
@@ -230,7 +231,7 @@ impl Exporter<'_> {
                     let row = self.contexts.get(context);
                     let mut asked = asked(row.system, name, values, binds_gl);
                     if row.created.is_none() {
-                        // Its making is not in the trace: with EGL it is most probably one of OpenGL ES.
+                        // Its creation is not in the trace. With EGL it is most probably one of OpenGL ES.
                         asked = windows::Asked { is_es: asked.is_es, ..windows::Asked::default() };
                         asked.version.0 = if asked.is_es { 3 } else { 0 };
                     }
@@ -257,7 +258,7 @@ impl Exporter<'_> {
         Ok(())
     }
 
-    /// All contexts of a group share; to say so again does no harm.
+    /// All contexts of a group share. Joining them again is harmless.
     fn join(&mut self, group: u32) -> io::Result<()> {
         let of_group = |(at, context): (usize, &crate::tools::gl::contexts::Context)| {
             (context.group == group && at > 0 && !context.has_ended).then_some(at)

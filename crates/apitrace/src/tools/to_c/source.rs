@@ -1,4 +1,4 @@
-//! The files of C: calls as they come, and what all of them need at the end.
+//! The C files: calls as they are read, and at the end what all of them need.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -94,7 +94,7 @@ impl Source {
         for file in 0..self.files {
             writeln!(make, "\tcalls_{file}.o \\")?;
         }
-        // -w: calls are given as they were recorded, whatever a compiler thinks of them.
+        // -w: calls are written as recorded, whatever a compiler warns about.
         writeln!(make, "\nreplay: $(OBJECTS)\n\t$(CC) $(LDFLAGS) -o $@ $(OBJECTS) -ldl\n")?;
         writeln!(make, "%.o: %.c functions.h replay.h\n\t$(CC) -std=gnu11 -w $(CFLAGS) -c -o $@ $<\n")?;
         writeln!(make, "clean:\n\trm -f replay *.o\n\n.PHONY: clean")?;

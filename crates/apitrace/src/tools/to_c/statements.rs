@@ -1,4 +1,4 @@
-//! What of a call stands in the program: which functions are called, and what is done around the call.
+//! The statements of a call: which functions are called, and what is done around the call.
 
 use super::arguments::{Expressions, Unfit, kind_name, split_types};
 use super::types_table::TYPES;
@@ -14,42 +14,42 @@ use crate::tools::wire::Value;
 /// Most objects that a call makes.
 const MADE_MAX: usize = 1 << 12;
 
-/// What is around a call.
+/// What is done around a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Around {
-    /// The program calls nothing: the function is not known to OpenGL's registry.
+    /// The program calls nothing: the function is not in OpenGL's registry.
     Unknown,
-    /// `memcpy` and its like, written down by the tracer.
+    /// `memcpy` and similar, recorded by the tracer.
     Memory,
     Plain,
     UsesProgram(usize),
     FindsLocation,
     FindsBlock,
     DeletesSync,
-    /// Memory is mapped: the argument with its length, and whether a name stands where else a target does.
+    /// Memory is mapped: the argument with its length, and whether the object is given by name instead of target.
     Maps(Option<usize>, bool),
     Unmaps(bool),
-    /// Writes pixels where the program told it to, or into a buffer.
+    /// Writes pixels to the program's memory, or into a buffer.
     Packs,
 }
 
-/// What is known of a function.
+/// What is known about a function.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// Its name for messages and comments: nothing but letters and digits.
+    /// Its name for messages and comments: only letters and digits.
     pub(super) name: String,
     /// Its name without the suffix of its extension.
     pub(super) stem: &'static str,
-    /// It changes nothing that is drawn: nothing is said of it.
+    /// It changes nothing that is drawn, so its omission is not reported.
     pub(super) is_silent: bool,
     /// Its row in the table of types.
     pub(super) called: Option<(&'static str, &'static str)>,
     around: Around,
     action: Option<Action>,
     references: Vec<Reference>,
-    /// Argument that is a uniform's location, and the one with its program where that is not the current one.
+    /// Argument that is a uniform's location, and the one with its program if that is not the current one.
     location: Option<(usize, Option<usize>)>,
-    /// Argument that is a block's index, of the program that is argument 0.
+    /// Argument that is a block's index, in the program of argument 0.
     block: Option<usize>,
     /// Its enumerations may name the window's colour buffers.
     names_buffers: bool,
@@ -154,7 +154,7 @@ impl Rule {
         if let Some(name) = memory {
             return Self { name: name.to_owned(), is_silent: false, around: Around::Memory, ..Self::default() };
         }
-        // Window systems have windows, which the program does without.
+        // Functions of window systems are omitted, because the program has no windows.
         let is_silent = !text.starts_with(b"gl") || text.starts_with(b"glX");
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let letter = |byte: &u8| if is_plain(*byte) { char::from(*byte) } else { '?' };
@@ -162,13 +162,13 @@ impl Rule {
     }
 }
 
-/// True for functions that ask for a thing without changing any.
+/// True for functions that only query.
 fn is_question(stem: &str) -> bool {
     let rest = stem.strip_prefix("glIs").or_else(|| stem.strip_prefix("glAre"));
     rest.is_some_and(|rest| rest.starts_with(char::is_uppercase)) || stem.starts_with("glCheck")
 }
 
-/// A call and all that is needed to write it.
+/// A call and everything needed to write it.
 pub(super) struct Statement<'s, 'v> {
     pub(super) rule: &'s Rule,
     pub(super) values: &'s Values<'v>,
@@ -218,7 +218,7 @@ impl Statement<'_, '_> {
         })
     }
 
-    /// Refuses data that are shorter than the call says.
+    /// Refuses data that are shorter than the call specifies.
     fn check_size(&self) -> Result<(), Unfit> {
         let Some((size, data)) = self.rule.sized else { return Ok(()) };
         match self.values.argument(data).map(|mut wire| wire.value()) {
@@ -269,7 +269,7 @@ impl Statement<'_, '_> {
         Ok(if is_window_buffer { format!("window_buffer({text})") } else { text })
     }
 
-    /// The statement of a call that makes or deletes objects; `None` where nothing is around the call.
+    /// The statement of a call that makes or deletes objects; `None` if nothing is done around the call.
     fn lifecycle(&self, name: &str, action: Action, arguments: &mut [String]) -> Result<Option<String>, Unfit> {
         let kind = kind_name(action.kind);
         let returned = self.values.returned_name().unwrap_or(0);
@@ -278,7 +278,7 @@ impl Statement<'_, '_> {
             if made.len() > MADE_MAX {
                 return Err(Unfit::Value("it makes or deletes too many objects at once"));
             }
-            // The number of names that there are counts, whatever the call says.
+            // The actual number of names counts, whatever the call says.
             if let Some(count) = arguments.get_mut(count) {
                 *count = made.len().to_string();
             }
@@ -323,7 +323,7 @@ impl Statement<'_, '_> {
         })
     }
 
-    /// What the tracer wrote down of the program's memory.
+    /// A change of the program's memory that the tracer recorded.
     fn memory(&mut self) -> Result<String, Unfit> {
         let number = |index| self.values.name(index).unwrap_or(0);
         let returned = self.values.returned_name().unwrap_or(0);

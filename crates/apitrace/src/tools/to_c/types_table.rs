@@ -2,7 +2,7 @@
 
 use crate::tools::packed::Packed;
 
-/// Names, and a letter for what is returned and for each parameter; `p` stands before what it points to.
+/// Names, and a letter for the return type and each parameter; `p` precedes the type that is pointed to.
 #[rustfmt::skip]
 pub(super) static TYPES: Packed = &[
     "glAccum=vef glAccumxOES=vei glAcquireKeyedMutexWin32EXT=buLu glActiveProgramEXT=vu glActiveShaderProgram=vuu",

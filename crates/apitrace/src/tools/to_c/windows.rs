@@ -1,11 +1,11 @@
-//! Drawables, how large they must be, and the contexts of a trace as EGL makes them.
+//! Drawables and their required sizes, and the contexts of a trace as made by EGL.
 
 use std::collections::HashMap;
 
 use crate::tools::gl::contexts::System;
 use crate::tools::gl::values::{Values, integer};
 
-/// Most drawables told apart; others are the first. Real programs have a handful.
+/// Most drawables tracked; further ones count as the first. Real programs have a handful.
 const DRAWABLES_MAX: usize = 256;
 
 /// Largest width and height of a surface.
@@ -14,13 +14,13 @@ const SIDE_MAX: u32 = 8192;
 /// Most framebuffer bindings and threads followed.
 const FOLLOWED_MAX: usize = 1 << 14;
 
-/// What calls tell of windows. The first drawable stands for all that are not known.
+/// What calls reveal about windows. The first drawable represents all unknown ones.
 pub(super) struct Windows {
     by_handle: HashMap<u64, usize>,
     sizes: Vec<(u32, u32)>,
     /// Drawables of threads.
     current: HashMap<u64, usize>,
-    /// Contexts that draw to a framebuffer object.
+    /// Contexts that draw into a framebuffer object.
     elsewhere: HashMap<u32, bool>,
 }
 
@@ -30,7 +30,7 @@ impl Windows {
         Self { by_handle: HashMap::new(), sizes, current: HashMap::new(), elsewhere: HashMap::new() }
     }
 
-    /// Sizes of all drawables; those that nothing is known of are small.
+    /// Sizes of all drawables; those with an unknown size are small.
     pub(super) fn sizes(&self) -> Vec<(u32, u32)> {
         let side = |side: u32| if side == 0 { 64 } else { side.min(SIDE_MAX) };
         self.sizes.iter().map(|(width, height)| (side(*width), side(*height))).collect()
@@ -41,7 +41,7 @@ impl Windows {
         self.current.get(&thread).copied().unwrap_or(0)
     }
 
-    /// A thread has a drawable now.
+    /// Makes a drawable current on a thread.
     pub(super) fn make_current(&mut self, function: &[u8], values: &Values<'_>, thread: u64) {
         let argument = match function {
             b"wglMakeCurrent" | b"wglMakeContextCurrentARB" | b"wglMakeContextCurrentEXT" => 0,
@@ -68,7 +68,7 @@ impl Windows {
         let number = |index: usize| values.float(index).unwrap_or(0.0);
         let corner = match stem {
             "glBindFramebuffer" => {
-                // 0x8CA8 is the framebuffer read from.
+                // 0x8CA8 is the read framebuffer.
                 let is_elsewhere = values.integer(1).unwrap_or(0) != 0;
                 let is_known = self.elsewhere.len() < FOLLOWED_MAX || self.elsewhere.contains_key(&context);
                 if values.integer(0) != Some(0x8ca8) && is_known {
@@ -86,14 +86,14 @@ impl Windows {
         }
         let drawable = self.of_thread(thread);
         if let Some((width, height)) = self.sizes.get_mut(drawable) {
-            // What is too large or below zero saturates.
+            // Too large and negative values saturate.
             *width = (*width).max(corner.0 as u32);
             *height = (*height).max(corner.1 as u32);
         }
     }
 }
 
-/// What is asked of a context.
+/// The requested properties of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Asked {
     pub(super) is_es: bool,
@@ -101,7 +101,7 @@ pub(super) struct Asked {
     pub(super) profile: u32,
 }
 
-/// What the call that makes a context asks for. `binds_gl`: EGL makes contexts of OpenGL, not of OpenGL ES.
+/// What the call that makes a context requests. `binds_gl`: EGL makes contexts of OpenGL instead of OpenGL ES.
 pub(super) fn asked(system: Option<System>, function: &[u8], values: &Values<'_>, binds_gl: bool) -> Asked {
     let list = match function {
         b"glXCreateContextAttribsARB" => Some(4),
@@ -124,13 +124,13 @@ pub(super) fn asked(system: Option<System>, function: &[u8], values: &Values<'_>
             _ => {}
         }
     }
-    // The profile's bit of OpenGL ES, which GLX and WGL have.
+    // The profile bit of OpenGL ES, which exists in GLX and WGL.
     if asked.profile & 4 != 0 && system != Some(System::Egl) {
         asked.is_es = true;
     }
     let is_versioned = asked.version.0 > 0;
     if asked.is_es {
-        // A context of OpenGL ES that says nothing is of version 1.
+        // A context of OpenGL ES without a requested version has version 1.
         asked.profile = 0;
         asked.version.0 = asked.version.0.max(1);
     } else if is_versioned && asked.version >= (3, 2) && asked.profile & 3 == 0 {

@@ -1,4 +1,4 @@
-//! Everything that may wait for something else, under a watchdog: a run that does not end fails its test.
+//! Runs everything that may wait for something else under a watchdog: a run that does not end fails its test.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,11 +11,11 @@ use crate::record::Space;
 /// Longer than any run takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Each thing that can be full is, all the time.
+/// Every buffer and queue that can be full is always full.
 const NARROW: Sizes =
     Sizes { batch_bytes: 64, batch_calls: 1, batches_each: 1, queue_each: 1, large_bytes: 1 << 20, text_bytes: 32 };
 
-/// A few calls a batch, and batches that go alone.
+/// A few calls per batch, and batches that are processed alone.
 const SMALL: Sizes =
     Sizes { batch_bytes: 48, batch_calls: 3, batches_each: 2, queue_each: 1, large_bytes: 64, text_bytes: 256 };
 
@@ -37,11 +37,11 @@ fn watched<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'stat
 enum Step {
     /// A function is seen for the first time.
     Define(u32),
-    /// A call of a function, whose text has so many pieces that are passed on by themselves.
+    /// A call of a function, whose text has this many separately flushed pieces.
     Call(u32, u8),
 }
 
-/// Calls with functions that are first seen all over the trace, most often right behind a call with a long text.
+/// Calls of functions that are first defined throughout the trace, most often right after a call with a long text.
 fn steps(count: u32) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut known = 0;
@@ -63,13 +63,13 @@ struct Repeats {
     breaks_at: Option<u64>,
 }
 
-impl Scribe for Repeats {
+impl Formatter for Repeats {
     fn call(
         &mut self,
         out: &mut Vec<u8>,
         call: &Call<'_>,
         dictionary: &Dictionary,
-        drain: Drain<'_>,
+        flush: Flush<'_>,
     ) -> Result<(), Error> {
         assert_ne!(self.breaks_at, Some(call.number), "as asked for");
         let name = dictionary.function(call.function).map_or(&b"unknown"[..], |named| named.name());
@@ -78,16 +78,16 @@ impl Scribe for Repeats {
             out.extend_from_slice(name);
             out.push(b'\n');
             if piece > 2 {
-                drain(out)?;
+                flush(out)?;
             }
         }
         Ok(())
     }
 }
 
-/// Feeds steps, as the reader of a trace does.
-fn feed(mut press: &mut Crew<'_, Repeats>, steps: &[Step]) -> Result<(), Error> {
-    press.begin(6, b"begin\n".to_vec())?;
+/// Feeds steps, like the reader of a trace.
+fn feed(mut printer: &mut WorkerPool<'_, Repeats>, steps: &[Step]) -> Result<(), Error> {
+    printer.begin(6, b"begin\n".to_vec())?;
     let mut number = 0;
     for step in steps {
         match *step {
@@ -95,11 +95,11 @@ fn feed(mut press: &mut Crew<'_, Repeats>, steps: &[Step]) -> Result<(), Error> 
                 let name = format!("function{slot}");
                 let bytes = [&[name.len() as u8], name.as_bytes(), &[0]].concat();
                 let (space, id) = (Space::Function, u64::from(slot));
-                press.define(&Definition { space, id, slot, bytes: &bytes });
+                printer.define(&Definition { space, id, slot, bytes: &bytes });
             }
             Step::Call(function, pieces) => {
                 let enter = [&[pieces][..], &[0; 15]].concat();
-                press.print(&Call { number, function, enter: &enter, ..Call::NONE })?;
+                printer.print(&Call { number, function, enter: &enter, ..Call::NONE })?;
                 number += 1;
             }
         }
@@ -122,7 +122,7 @@ fn expected(steps: &[Step]) -> Vec<u8> {
     text
 }
 
-/// Hands each piece to a reader that does something else first.
+/// Sends each piece to a reader that does something else first.
 struct Slow(SyncSender<Vec<u8>>);
 
 impl Write for Slow {
@@ -136,7 +136,7 @@ impl Write for Slow {
     }
 }
 
-/// Takes texts slowly, and goes away after so many.
+/// Takes texts slowly, and stops after this many.
 fn slow_reader(texts_max: usize) -> (Slow, thread::JoinHandle<Vec<u8>>) {
     let (sender, receiver) = sync_channel::<Vec<u8>>(0);
     let reader = thread::spawn(move || {
@@ -160,7 +160,7 @@ fn long_texts_and_late_definitions_never_stop_the_reader() {
                     let steps = steps(count);
                     let mut out = Vec::new();
                     let make = || Repeats { breaks_at: None };
-                    Crew::run_with(sizes, workers, make, &mut out, |crew| feed(crew, &steps)).unwrap();
+                    WorkerPool::run_with(sizes, workers, make, &mut out, |pool| feed(pool, &steps)).unwrap();
                     assert!(out == expected(&steps), "{what}: other text of {count} calls");
                 }
             });
@@ -174,7 +174,7 @@ fn a_slow_reader_of_the_text_gets_all_of_it() {
         let text = watched("slow reader", move || {
             let (mut slow, reader) = slow_reader(usize::MAX);
             let make = || Repeats { breaks_at: None };
-            Crew::run_with(NARROW, workers, make, &mut slow, |crew| feed(crew, &steps(60))).unwrap();
+            WorkerPool::run_with(NARROW, workers, make, &mut slow, |pool| feed(pool, &steps(60))).unwrap();
             drop(slow);
             reader.join().unwrap()
         });
@@ -183,13 +183,13 @@ fn a_slow_reader_of_the_text_gets_all_of_it() {
 }
 
 #[test]
-fn who_stops_reading_ends_the_workers() {
+fn workers_end_when_the_reader_stops() {
     for workers in [1, 2, 5, 8] {
         for texts in [0, 1, 2, 40] {
             let result = watched("closed pipe", move || {
                 let (mut slow, _reader) = slow_reader(texts);
                 let make = || Repeats { breaks_at: None };
-                Crew::run_with(NARROW, workers, make, &mut slow, |crew| feed(crew, &steps(400)))
+                WorkerPool::run_with(NARROW, workers, make, &mut slow, |pool| feed(pool, &steps(400)))
             });
             assert!(result.is_err(), "{workers} workers, {texts} texts");
         }
@@ -201,8 +201,8 @@ fn an_error_of_the_trace_ends_the_workers() {
     for workers in [1, 2, 8] {
         let error = watched("early error", move || {
             let make = || Repeats { breaks_at: None };
-            Crew::run_with(NARROW, workers, make, &mut io::sink(), |crew| {
-                feed(crew, &steps(100))?;
+            WorkerPool::run_with(NARROW, workers, make, &mut io::sink(), |pool| {
+                feed(pool, &steps(100))?;
                 Err::<(), _>(Error::limit("as asked for"))
             })
         });
@@ -216,7 +216,8 @@ fn a_worker_that_panics_ends_the_run() {
         for breaks_at in [0, 1, 50, 399] {
             let ended = watched("panic", move || {
                 let make = || Repeats { breaks_at: Some(breaks_at) };
-                let run = || Crew::run_with(NARROW, workers, make, &mut io::sink(), |crew| feed(crew, &steps(400)));
+                let run =
+                    || WorkerPool::run_with(NARROW, workers, make, &mut io::sink(), |pool| feed(pool, &steps(400)));
                 !matches!(catch_unwind(AssertUnwindSafe(run)), Ok(Ok(())))
             });
             assert!(ended, "{workers} workers, call {breaks_at}");

@@ -85,7 +85,7 @@ fn show(options: &IndexArguments, path: &Path) -> Result<Verdict, Failure> {
     let bytes = std::fs::read(path).map_err(|error| cannot(path, error))?;
     let index = Index::decode(&bytes).map_err(|fault| Failure::breach(format!("{}: {fault}", path.display())))?;
     let file = Input::open_as_is(&options.file).map_err(|error| Failure::bare(&error))?;
-    let misfit = index.check(file.as_slice().unwrap_or_default(), Depth::Whole).err();
+    let misfit = index.check(file.as_slice().unwrap_or_default(), Depth::Full).err();
     let state = misfit.map_or("fits".to_owned(), |misfit| format!("does not fit: {misfit}"));
     print(options, path, &index, &state, Out::Stdout)?;
     let is_fine = misfit.is_none() && index.totals().errors == 0;

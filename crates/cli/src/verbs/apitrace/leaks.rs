@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anytrace_apitrace::tools::leaks::peer::peer_leaks;
-use anytrace_apitrace::tools::leaks::{Found, Json, Text, find_leaks};
+use anytrace_apitrace::tools::leaks::{Json, LeakSummary, Text, find_leaks};
 use anytrace_core::{Diagnostic, Error, Severity, Sink};
 use clap::Args;
 
@@ -84,7 +84,7 @@ fn json(opened: &mut Opened, out: &mut dyn Write) -> Result<bool, Failure> {
 
 /// The object of a file without a trace in it.
 fn nothing_leaks(name: &str, lost: u64, out: &mut dyn Write) -> Result<(), Failure> {
-    let json = Json::new(out, name).and_then(|json| json.finish(&Found::default(), lost));
+    let json = Json::new(out, name).and_then(|json| json.finish(&LeakSummary::default(), lost));
     json.map_err(|error| Failure::of(name, &error))
 }
 

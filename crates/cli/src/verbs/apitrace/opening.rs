@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::callset::CallSet;
 use anytrace_apitrace::tools::index::Wanted;
-use anytrace_apitrace::tools::index::find::{Choice, Found, late_reader};
+use anytrace_apitrace::tools::index::find::{Choice, IndexLookup, late_reader};
 use anytrace_core::{Format, Severity, text};
 use clap::Args;
 
@@ -115,14 +115,14 @@ fn begin_late(
 ) -> Result<Option<Reader>, Failure> {
     let can_seek = path.as_os_str() != "-" && !options.no_mmap;
     let found = match choice {
-        Choice::File(_) if !can_seek => Found::Unused("standard input and --no-mmap cannot be sought".to_owned()),
-        Choice::Auto if !can_seek => Found::Nothing,
+        Choice::File(_) if !can_seek => IndexLookup::Unused("standard input and --no-mmap cannot be sought".to_owned()),
+        Choice::Auto if !can_seek => IndexLookup::Nothing,
         _ => late_reader(path, choice, &open::open_options(options), wanted).map_err(|error| Failure::bare(&error))?,
     };
     match found {
-        Found::Reader(reader) => Ok(Some(*reader)),
-        Found::Nothing => Ok(None),
-        Found::Unused(why) => {
+        IndexLookup::Reader(reader) => Ok(Some(*reader)),
+        IndexLookup::Nothing => Ok(None),
+        IndexLookup::Unused(why) => {
             let name = path.display().to_string();
             paint::complain("note", format!("{}: the index is not used: {why}", text::printable(&name)));
             Ok(None)

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anytrace_apitrace::tools::state::{State, shader_files, state_at, write_json, write_text};
+use anytrace_apitrace::tools::state::{StateAtCall, shader_files, state_at, write_json, write_text};
 use clap::Args;
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
                 .map_err(|error| Failure::of(&opened.name, &error))?;
             (state, opened.verdict()?, opened.lost())
         }
-        Err(nothing) => (State::default(), nothing.verdict, nothing.lost),
+        Err(nothing) => (StateAtCall::default(), nothing.verdict, nothing.lost),
     };
     if let Some(call) = options.call.filter(|_| !state.is_met) {
         return missing(options, &name, call, (&state, lost));
@@ -62,7 +62,12 @@ pub(crate) fn run(options: &StateArguments) -> Result<Verdict, Failure> {
 }
 
 /// There is no such call. Who reads JSON is given an object that says so.
-fn missing(options: &StateArguments, name: &str, call: u64, (state, lost): (&State, u64)) -> Result<Verdict, Failure> {
+fn missing(
+    options: &StateArguments,
+    name: &str,
+    call: u64,
+    (state, lost): (&StateAtCall, u64),
+) -> Result<Verdict, Failure> {
     let message = format!("{name}: no call {call}: there are {}", state.totals.calls);
     // Perhaps it was among those that were lost.
     let failure = if lost > 0 { Failure::breach(message.clone()) } else { Failure::usage(message.clone()) };
@@ -75,7 +80,7 @@ fn missing(options: &StateArguments, name: &str, call: u64, (state, lost): (&Sta
     Ok(if lost > 0 { Verdict::Breach } else { Verdict::Failed })
 }
 
-fn dump_shaders(folder: &Path, state: &State, may_replace: bool) -> Result<(), Failure> {
+fn dump_shaders(folder: &Path, state: &StateAtCall, may_replace: bool) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::usage(format!("cannot make {}: {error}", folder.display())))?;
     let mut files = Vec::new();

@@ -3,7 +3,7 @@
 use crate::tools::dictionary::{Dictionary, number as signed};
 use crate::tools::wire::{Value, Wire};
 
-/// Arguments beyond this are not looked at; no function of the table has as many.
+/// Arguments beyond this are ignored; no function of the table has as many.
 const ARGUMENTS: usize = 12;
 
 /// Longer values are not compared.
@@ -12,35 +12,35 @@ const WORDS_MAX: usize = 512;
 /// No such argument.
 const MISSING: u32 = u32::MAX;
 
-/// Set in places that are in the leave event.
+/// Set in positions that are in the leave event.
 const IN_LEAVE: u32 = 1 << 31;
 
-/// Where the arguments of a call stand.
+/// The positions of the arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tools::stats) struct Arguments<'a> {
     events: [Wire<'a>; 2],
     at: [u32; ARGUMENTS],
     returned: u32,
-    /// Index of the last argument, and one.
+    /// Index of the last argument plus one.
     count: u32,
     pub(in crate::tools::stats) is_fake: bool,
 }
 
 impl<'a> Arguments<'a> {
-    /// None yet, of a call whose events these are.
+    /// No arguments yet, for a call with these events.
     #[inline]
     pub(in crate::tools::stats) fn new(enter: Wire<'a>, leave: Wire<'a>) -> Self {
         Self { events: [enter, leave], at: [MISSING; ARGUMENTS], returned: MISSING, count: 0, is_fake: false }
     }
 
-    /// Where in an event a place is, from its end.
+    /// A position in an event, counted from its end.
     #[inline]
     fn place(wire: &Wire<'a>, is_enter: bool) -> u32 {
         let left = u32::try_from(wire.rest().len()).unwrap_or(MISSING) & !IN_LEAVE;
         if is_enter { left } else { left | IN_LEAVE }
     }
 
-    /// Takes note of an argument.
+    /// Records an argument.
     #[inline]
     pub(in crate::tools::stats) fn add(&mut self, index: u64, wire: &Wire<'a>, is_enter: bool) {
         let place = Self::place(wire, is_enter);
@@ -52,7 +52,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Takes note of what was returned.
+    /// Records the return value.
     #[inline]
     pub(in crate::tools::stats) fn set_returned(&mut self, wire: &Wire<'a>, is_enter: bool) {
         self.returned = Self::place(wire, is_enter);
@@ -80,7 +80,7 @@ impl<'a> Arguments<'a> {
         scalar(self.wire(index)?.value(), dictionary)
     }
 
-    /// What was returned, if it is a number.
+    /// The return value, if it is a number.
     pub(super) fn returned(&self, dictionary: &Dictionary) -> Option<u64> {
         scalar(self.at(self.returned)?.value(), dictionary)
     }
@@ -95,8 +95,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Appends the arguments from an index on. False when they cannot be compared: texts and blobs, what is too long,
-    /// what is missing.
+    /// Appends the arguments from an index on. Returns false if they cannot be compared: texts and blobs, too long or
+    /// missing values.
     #[inline]
     pub(super) fn push_from(&self, out: &mut Vec<u64>, from: u8, dictionary: &Dictionary) -> bool {
         let Some(rest) = self.at.get(usize::from(from)..self.count as usize) else {

@@ -6,10 +6,10 @@ use anytrace_core::hash::Map;
 
 use super::store::{Context, List};
 
-/// Most contexts at a time; of those beyond nothing is known.
+/// Most contexts at a time; further ones are unknown.
 const CONTEXTS_MAX: usize = 256;
 
-/// Most threads that are told apart.
+/// Most threads tracked.
 const THREADS_MAX: usize = 1 << 16;
 
 /// What is current on a thread.
@@ -17,7 +17,7 @@ const THREADS_MAX: usize = 1 << 16;
 enum Current {
     /// A context.
     Is(usize),
-    /// None, or one that is not known.
+    /// None, or an unknown one.
     None,
 }
 
@@ -58,7 +58,7 @@ impl Contexts {
         }
     }
 
-    /// True when the context of a thread records.
+    /// True when the context of a thread is compiling a list.
     #[inline]
     pub(super) fn is_recording(&self, thread: u64) -> bool {
         let current = match self.last {
@@ -109,7 +109,7 @@ impl Contexts {
         Some(at)
     }
 
-    /// The context that a device is.
+    /// The context that represents a device.
     pub(super) fn of_device(&mut self, device: u64, now: u64) -> Option<usize> {
         self.by_handle((true, device), now)
     }
@@ -122,14 +122,14 @@ impl Contexts {
         self.switch(thread, current);
     }
 
-    /// Nobody knows what is current.
+    /// Records that the current context is unknown.
     pub(super) fn lose_current(&mut self, thread: u64) {
         self.switch(thread, Current::None);
     }
 
     fn switch(&mut self, thread: u64, current: Current) -> Current {
         self.last = None;
-        // Of threads beyond the limit nothing is known.
+        // Threads beyond the limit are unknown.
         if self.threads.len() >= THREADS_MAX && !self.threads.contains_key(&thread) {
             if let Current::Is(at) = current {
                 self.drop_if_unused(at);
@@ -150,7 +150,7 @@ impl Contexts {
         current
     }
 
-    /// A destroyed context lives on as long as it is current somewhere.
+    /// A destroyed context continues to exist while it is current on some thread.
     pub(super) fn destroy(&mut self, handle: (bool, u64)) {
         if let Some(at) = self.handles.remove(&handle) {
             if let Some(context) = self.get_mut(at) {
@@ -168,7 +168,7 @@ impl Contexts {
         }
     }
 
-    /// Forgets what is known of all.
+    /// Forgets the state of all contexts.
     pub(super) fn forget(&mut self) {
         for context in self.slots.iter_mut().flatten() {
             context.entries = Map::default();

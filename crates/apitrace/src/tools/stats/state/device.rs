@@ -2,10 +2,10 @@
 
 use super::rules::{Act, Family};
 use super::store::{Key, List};
-use super::{Arguments, Place, State, Verdict};
+use super::{Arguments, Place, StateTracker, Verdict};
 use crate::tools::dictionary::Dictionary;
 
-impl State {
+impl StateTracker {
     /// Calls of Direct3D devices: the device is argument 0, and the context.
     pub(super) fn device(&mut self, act: Act, of: &Arguments<'_>, dictionary: &Dictionary) -> Verdict {
         if act == Act::DeviceUnsettle {
@@ -14,7 +14,7 @@ impl State {
         }
         let Some(device) = of.number(0, dictionary).filter(|device| *device != 0) else { return Verdict::Unknown };
         if act == Act::DeviceRelease {
-            // It returns how many references are left.
+            // It returns the number of remaining references.
             if of.returned(dictionary) == Some(0) {
                 self.contexts.destroy((true, device));
             }

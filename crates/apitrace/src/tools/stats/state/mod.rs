@@ -1,10 +1,11 @@
-//! Which calls set what is set already.
+//! Finds calls that set values that are already set.
 //!
-//! What the calls of a trace say of the state is followed for each context; the current one is known by thread. Nothing
-//! is assumed: a state is known only once a call has set it, and no more after a call whose effect is not followed.
-//! So what is called redundant is redundant, while a call may be so and not be called it.
+//! The state is tracked for each context from the calls of the trace; the current context is tracked by thread. Nothing
+//! is assumed: a state is known only once a call has set it, and no longer after a call whose effect is not followed.
+//! So every call reported as redundant is redundant, but not every redundant call is reported.
 //!
-//! Objects can be shared between contexts: what one context sets of an object makes what others have set of it unknown.
+//! Objects can be shared between contexts: when one context sets state of an object, what others have set of it becomes
+//! unknown.
 
 mod arguments;
 mod contexts;
@@ -21,29 +22,29 @@ use contexts::Contexts;
 pub(super) use rules::Role;
 #[cfg(test)]
 pub(in crate::tools) use rules::key_arguments;
-use rules::{Act, Depends, FAMILIES, Family, Kind};
+use rules::{Act, Depends, FAMILIES, Family, ObjectKind};
 use store::{BYTES_MAX, ENTRY_BYTES, Entry, Key, List, OWN, Objects};
 
-/// Most names in a list of names that are free again.
+/// Most names in a list of names that become free.
 const NAMES_MAX: u64 = 1 << 16;
 
-/// What came of a call.
+/// The effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It sets no state that is followed.
     Nothing,
-    /// It goes into a list and is not carried out.
+    /// It is recorded in a list and not executed.
     Recorded,
-    /// It sets what was not set, or not known to be.
+    /// It sets a new value, or one that was not known to be set.
     New,
-    /// It sets what is set already.
+    /// It sets the value that is already set.
     Same,
-    /// Nobody knows what it sets: no context, or nothing that can be compared.
+    /// What it sets is unknown: no context is known, or the value cannot be compared.
     Unknown,
 }
 
 impl Verdict {
-    /// Of several states that one call sets: the same only when all are.
+    /// Combines several states that one call sets: the same only if all are.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
@@ -53,26 +54,27 @@ impl Verdict {
     }
 }
 
-/// What is set on objects, whichever context it is done in.
+/// State of objects, whichever context sets it.
 const OF_OBJECTS: [Family; 4] =
     [Family::TextureParameter, Family::SamplerParameter, Family::Uniform, Family::BlockBinding];
 
-/// Follows the state.
+/// Tracks the state. Between calls, an entry is valid if its stamp is not below `floor`, nor below the stamps of its
+/// family, context and object.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct StateTracker {
     contexts: Contexts,
     objects: Objects,
-    /// Counts what is set; what is known carries the count of its time.
+    /// Counts the values set. Each known value is stamped with this count.
     now: u64,
-    /// Nothing from before is known.
+    /// Values stamped before this are unknown.
     floor: u64,
-    /// As of a context, of all contexts.
+    /// The same by family, for all contexts.
     families: [u64; FAMILIES],
     bytes: usize,
     /// The value being set.
     value: Vec<u64>,
     elements: Vec<u64>,
-    /// How often all was forgotten to save memory.
+    /// How often everything was forgotten to save memory.
     pub(super) forgotten: u64,
 }
 
@@ -82,9 +84,9 @@ struct Place {
     family: Family,
     key: Key,
     /// The object whose state it is.
-    object: Option<(Kind, u64)>,
+    object: Option<(ObjectKind, u64)>,
     /// The object that is its value.
-    named: Option<(Kind, u64)>,
+    named: Option<(ObjectKind, u64)>,
 }
 
 impl Place {
@@ -94,8 +96,8 @@ impl Place {
     }
 }
 
-impl State {
-    /// `assumes_contexts`: a thread of which no current context is known has one of its own.
+impl StateTracker {
+    /// `assumes_contexts`: a thread without a known current context is assumed to have its own.
     pub(super) fn new(assumes_contexts: bool) -> Self {
         Self {
             contexts: Contexts::new(assumes_contexts),
@@ -110,7 +112,7 @@ impl State {
         }
     }
 
-    /// Takes a call whose function acts. Calls come in the order of their leaves.
+    /// Takes a call whose function affects state. Calls arrive in the order of their leaves.
     pub(super) fn call(&mut self, role: Role, call: &Call<'_>, of: &Arguments<'_>, dictionary: &Dictionary) -> Verdict {
         let Some(act) = role.act else { return Verdict::Nothing };
         self.now += 1;
@@ -135,12 +137,12 @@ impl State {
             return if role.sets_state { Verdict::Unknown } else { Verdict::Nothing };
         };
         let verdict = self.in_context(act, at, of, dictionary);
-        // What the tracer made up, or what was never left, is nobody's to save.
+        // Calls that the tracer inserted, or that were never left, are not the program's to avoid.
         let counts = !of.is_fake && !call.is_incomplete;
         if verdict == Verdict::Same && !counts { Verdict::New } else { verdict }
     }
 
-    /// A call in a context that is not known: what it may set of objects is unknown to all.
+    /// A call in an unknown context: any state of objects that it may set becomes unknown in all contexts.
     fn without_context(&mut self, act: Act, of: &Arguments<'_>, dictionary: &Dictionary) {
         match act {
             Act::Delete(_) | Act::Renew(_) => self.free(act, None, of, dictionary),
@@ -150,7 +152,7 @@ impl State {
         }
     }
 
-    /// True when calls of a thread go into a list.
+    /// True when calls of a thread are recorded in a list.
     #[inline]
     pub(super) fn is_recording(&self, thread: u64) -> bool {
         self.contexts.is_recording(thread)
@@ -172,7 +174,7 @@ impl State {
             }
             _ if list == List::Compiled => return Verdict::Recorded,
             Act::NewList => {
-                // A list inside another is an error and none.
+                // A list inside another is an error and starts nothing.
                 let is_compiled = of.number(1, dictionary) == Some(setters::gl::COMPILE);
                 if let Some(context) = self.contexts.get_mut(at).filter(|context| context.list == List::None) {
                     context.list = if is_compiled { List::Compiled } else { List::CarriedOut };
@@ -198,7 +200,7 @@ impl State {
         })
     }
 
-    /// An argument that is needed is missing or of an odd type: what the call sets cannot be known.
+    /// A required argument is missing or has an odd type, so what the call sets is unknown.
     #[cold]
     fn unsettle_kind(&mut self, act: Act, at: usize) {
         match act {
@@ -233,7 +235,7 @@ impl State {
         }
     }
 
-    /// Lists and restored attributes reach objects too, which others may share.
+    /// Lists and restored attributes affect objects too, which other contexts may share.
     fn unsettle_all(&mut self, at: usize) {
         let now = self.now;
         if let Some(context) = self.contexts.get_mut(at) {
@@ -242,7 +244,7 @@ impl State {
         self.unsettle_objects();
     }
 
-    /// Since when what is known of a family in a context holds.
+    /// The stamp from which on values of a family in a context are valid.
     #[inline]
     fn since(&self, at: usize, family: Family) -> u64 {
         let family = family as usize;
@@ -251,7 +253,7 @@ impl State {
         everywhere.max(context.all).max(context.families.get(family).copied().unwrap_or(0))
     }
 
-    /// Sets what is at a place to the value.
+    /// Sets the state at a place to the value.
     #[inline]
     fn store(&mut self, at: usize, place: Place) -> Verdict {
         let mut since = self.since(at, place.family).max(self.objects.since(place.named));
@@ -283,7 +285,7 @@ impl State {
         Verdict::New
     }
 
-    /// What is at a key cannot be known.
+    /// The state at a key becomes unknown.
     #[cold]
     fn lose(&mut self, at: usize, key: Key) -> Verdict {
         if let Some(entry) = self.contexts.get_mut(at).and_then(|context| context.entries.get_mut(&key)) {
@@ -299,16 +301,16 @@ impl State {
         self.forgotten += 1;
     }
 
-    /// The name at a key, where it is known.
+    /// The name at a key, if it is known.
     #[inline]
-    fn name_at(&self, at: usize, family: Family, key: Key, kind: Kind) -> Option<u64> {
+    fn name_at(&self, at: usize, family: Family, key: Key, kind: ObjectKind) -> Option<u64> {
         let entry = self.contexts.get(at)?.entries.get(&key)?;
         let name = *entry.value().first()?;
         let since = self.since(at, family).max(self.objects.since(Some((kind, name))));
         (entry.stamp >= since).then_some(name)
     }
 
-    /// Names that are free again, or mean something new.
+    /// Names that become free, or get a new meaning.
     fn free(&mut self, act: Act, at: Option<usize>, of: &Arguments<'_>, dictionary: &Dictionary) {
         let (kind, names) = match act {
             Act::Renew(kind) => (kind, of.number(0, dictionary).map(|name| vec![name])),
@@ -325,9 +327,9 @@ impl State {
             }
             self.objects.renew((kind, name), self.now);
             if let Some(context) = at.and_then(|at| self.contexts.get_mut(at))
-                && kind == Kind::VertexArray
+                && kind == ObjectKind::VertexArray
             {
-                // What is deleted is not bound any more; one that is not known may be the one.
+                // A deleted object is no longer bound. An unknown binding may be the deleted one.
                 context.vertex_array = match context.vertex_array {
                     bound if bound == name => 0,
                     unknown if unknown >= OWN => OWN | self.now,
@@ -350,7 +352,7 @@ impl State {
             self.contexts.lose_current(call.thread);
             return;
         };
-        // What failed changed nothing.
+        // A failed call changed nothing.
         if (returned == 0) == is_zero_success {
             self.contexts.make_current(call.thread, handle, self.now);
         }

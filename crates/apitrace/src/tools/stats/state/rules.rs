@@ -1,17 +1,17 @@
-//! What functions do to the state: a table of those that set it by value, and of those that change it otherwise.
+//! How functions affect the state: a table of those that set it by value, and of those that change it otherwise.
 //!
-//! The table says by which arguments a state is known (its key) and what else the key depends on. A function that is
+//! The table defines which arguments identify a state (its key) and what else the key depends on. A function that is
 //! not in it changes no state that is followed here, or makes all of it unknown.
 
 use super::table::{CONTEXTS, DEVICE, GL, NONE_OF_THEM, OTHERS};
 use crate::tools::flags::{CallFlags, call_flags};
 
-/// Kinds of state. A kind is what can become unknown at once.
+/// Families of state. The states of a family can become unknown together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Family {
     Capability,
-    /// Capabilities that can also be set for one draw buffer or viewport, whole and one by one.
+    /// Capabilities that can be set for all draw buffers or viewports, and for single ones.
     CapabilityOfAll,
     CapabilityOfOne,
     ClientArray,
@@ -39,15 +39,15 @@ pub(super) enum Family {
     Direct3D,
 }
 
-/// How many families there are.
+/// The number of families.
 pub(super) const FAMILIES: usize = Family::Direct3D as usize + 1;
 
 /// Kinds of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     Texture,
-    /// The texture without a name, by its target.
+    /// The unnamed texture of a target.
     DefaultTexture,
     Buffer,
     Framebuffer,
@@ -58,7 +58,7 @@ pub(super) enum Kind {
     Pipeline,
 }
 
-/// What the key of a state holds besides arguments.
+/// What the key of a state contains besides arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depends {
     Nothing,
@@ -68,16 +68,16 @@ pub(super) enum Depends {
     VertexArray,
     /// The vertex array object, and the buffer that is bound for vertices is part of the value.
     VertexArrayAndBuffer,
-    /// The first argument is the name of such an object, which may be shared between contexts.
-    Object(Kind),
+    /// The first argument names an object of this kind, which may be shared between contexts.
+    Object(ObjectKind),
 }
 
 /// How arguments make a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As they stand.
+    /// Unchanged.
     Plain,
-    /// What stands for colour stands for alpha too.
+    /// The color value applies to alpha too.
     Twice,
 }
 
@@ -85,18 +85,18 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setter {
     pub(super) family: Family,
-    /// Tells states of one family apart.
+    /// Distinguishes states of one family.
     pub(super) slot: u8,
-    /// So many arguments from the first are the key, the rest are the value.
+    /// The number of leading arguments that form the key; the rest are the value.
     pub(super) keys: u8,
     pub(super) depends: Depends,
     pub(super) form: Form,
     /// Put in front of the value: enabled or not.
     pub(super) mark: Option<bool>,
-    /// Set by the whole for all, or one by one: what becomes unknown of the other.
+    /// The family that becomes unknown, if state can be set both for all and one by one.
     pub(super) unsettles: Option<Family>,
-    /// The argument that names an object of a kind: a new object of that name is another value.
-    pub(super) names: Option<(u8, Kind)>,
+    /// The argument that names an object of this kind: a new object with the same name is a different value.
+    pub(super) names: Option<(u8, ObjectKind)>,
 }
 
 /// What a function does.
@@ -105,7 +105,7 @@ pub(super) enum Act {
     Set(Setter),
     /// `glEnable` and `glDisable`.
     Capability(bool),
-    /// The face that is the first argument, or both where there is none.
+    /// The face in the first argument, or both if there is none.
     Faced {
         slot: u8,
         has_face: bool,
@@ -114,30 +114,30 @@ pub(super) enum Act {
     BindTexture,
     TextureParameter,
     BindBuffer,
-    /// Binds to a numbered place, and to the target itself.
+    /// Binds to a numbered binding point, and to the target itself.
     BindIndexed,
     BindFramebuffer,
     BindVertexArray,
     UseProgram,
-    /// A uniform. `has_count`: an array of so many; `has_program`: of the program that is the first argument.
+    /// A uniform. `has_count`: an array with a count; `has_program`: of the program in the first argument.
     Uniform {
         has_program: bool,
         has_count: bool,
         kind: u16,
     },
-    /// The names in an array, or one name, are free again, or mean something new.
-    Delete(Kind),
-    Renew(Kind),
-    /// What is not known any more.
+    /// The names in an array, or one name, become free, or get a new meaning.
+    Delete(ObjectKind),
+    Renew(ObjectKind),
+    /// These families become unknown.
     Unsettle(&'static [Family]),
     UnsettleAll,
-    /// The context that becomes current: which argument it is.
+    /// Makes a context current; the argument that contains it.
     MakeCurrent {
         at: u8,
         is_zero_success: bool,
     },
     DestroyContext(u8),
-    /// Calls until the end of the list only go into it.
+    /// Calls until the end of the list are recorded in it.
     NewList,
     EndList,
     /// Direct3D: the device is argument 0.
@@ -148,13 +148,13 @@ pub(super) enum Act {
     EndStateBlock,
 }
 
-/// What a function is to the statistics.
+/// What the statistics need to know about a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::tools::stats) struct Role {
     pub(in crate::tools::stats) flags: CallFlags,
-    /// It sets state, of the kind that is followed or not.
+    /// It sets state, whether followed or not.
     pub(in crate::tools::stats) sets_state: bool,
-    /// It only asks: what it hands over goes to the program.
+    /// It only queries: its data go to the program.
     pub(in crate::tools::stats) asks: bool,
     pub(super) act: Option<Act>,
 }
@@ -185,7 +185,7 @@ impl Role {
         Self { flags, sets_state, asks, act }
     }
 
-    /// True when the arguments are looked at.
+    /// True when the arguments are needed.
     #[inline]
     pub(in crate::tools::stats) fn acts(&self) -> bool {
         self.act.is_some()
@@ -206,7 +206,7 @@ fn act(name: &[u8]) -> Option<Act> {
 }
 
 fn gl_act(name: &[u8]) -> Option<Act> {
-    // The older forms of direct state access have other arguments than those that became part of OpenGL.
+    // The older direct-state-access functions have different arguments than those that became part of OpenGL.
     let is_direct =
         [&b"Texture"[..], b"MultiTex", b"BindMultiTexture", b"CopyTexture"].iter().any(|stem| name.starts_with(stem));
     if name.ends_with(b"EXT") && is_direct {
@@ -225,13 +225,13 @@ fn gl_act(name: &[u8]) -> Option<Act> {
     is_unknown.then_some(Act::UnsettleAll)
 }
 
-/// The name without the suffix of an extension whose functions became part of OpenGL as they were.
+/// The name without the suffix of an extension whose functions became part of OpenGL unchanged.
 fn without_suffix(name: &[u8]) -> &[u8] {
     let suffixes: [&[u8]; 7] = [b"ARB", b"EXT", b"OES", b"KHR", b"ANGLE", b"APPLE", b"ATI"];
     suffixes.iter().find_map(|suffix| name.strip_suffix(*suffix)).unwrap_or(name)
 }
 
-/// `Uniform4fv`, `UniformMatrix3x4fv`, `ProgramUniform2i` and their like.
+/// `Uniform4fv`, `UniformMatrix3x4fv`, `ProgramUniform2i` and similar.
 fn uniform(name: &[u8]) -> Option<Act> {
     let (rest, has_program) = match name.strip_prefix(b"ProgramUniform") {
         Some(rest) => (rest, true),
@@ -295,7 +295,7 @@ fn sets_otherwise(name: &[u8]) -> bool {
             || stage == 3 && method.get(2..5) == Some(b"Set"))
 }
 
-/// Functions without `gl`, and how many of their arguments choose what they set.
+/// Functions without `gl`, and how many of their arguments select what they set.
 #[cfg(test)]
 pub(in crate::tools) fn key_arguments() -> impl Iterator<Item = (&'static str, usize)> {
     GL.iter().filter_map(|(name, act)| match act {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn every_function_of_the_tables_exists() {
         let known = include_str!("../../../../corpus/callflags.tsv");
-        // The list has functions with flags only; these have none, and are known to be no draws.
+        // The list contains only functions with flags. These have none, and are known not to draw.
         for (name, _) in GL.iter().filter(|(name, _)| !name.starts_with("CallList")) {
             let role = Role::of(format!("gl{name}").as_bytes());
             assert!(!role.flags.has(CallFlags::RENDER.with(CallFlags::NO_SIDE_EFFECTS)), "{name}");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn uniforms_are_told_apart_by_type_and_size() {
+    fn uniforms_are_distinguished_by_type_and_size() {
         let names = [
             "1i",
             "1f",
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sets_state_is_told_from_what_does_not() {
+    fn functions_that_set_state_are_recognized() {
         for name in [
             "glEnable",
             "glRotatef",

@@ -1,11 +1,11 @@
-//! State of OpenGL that is set by value.
+//! OpenGL state that is set by value.
 
-use super::rules::{Act, Depends, Family, Form, Kind, Setter};
+use super::rules::{Act, Depends, Family, Form, ObjectKind, Setter};
 use super::store::Key;
-use super::{Arguments, Place, State, Verdict};
+use super::{Arguments, Place, StateTracker, Verdict};
 use crate::tools::dictionary::Dictionary;
 
-/// Most elements of an array of uniforms that are followed.
+/// Most elements of a uniform array that are followed.
 const ELEMENTS_MAX: u64 = 1024;
 
 /// Enumerants.
@@ -32,8 +32,8 @@ pub(super) mod gl {
 const ACTIVE_TEXTURE: u8 = 200;
 const VERTEX_ARRAY: u8 = 201;
 
-impl State {
-    /// Sets what a call sets. `None`: it cannot be known what that is.
+impl StateTracker {
+    /// Applies what a call sets. Returns `None` if that is unknown.
     #[inline]
     pub(super) fn set(&mut self, act: Act, at: usize, of: &Arguments<'_>, dictionary: &Dictionary) -> Option<Verdict> {
         match act {
@@ -49,7 +49,7 @@ impl State {
             Act::BindTexture => {
                 let (target, texture) = (of.number(0, dictionary)?, of.number(1, dictionary)?);
                 let key = self.binding_key(at, target)?;
-                self.name(at, Family::TextureBinding, key, Kind::Texture, texture)
+                self.name(at, Family::TextureBinding, key, ObjectKind::Texture, texture)
             }
             Act::TextureParameter => self.texture_parameter(at, of, dictionary),
             Act::BindBuffer => {
@@ -61,12 +61,12 @@ impl State {
             Act::BindVertexArray => {
                 let array = of.number(0, dictionary)?;
                 self.contexts.get_mut(at)?.vertex_array = array;
-                self.name(at, Family::Fixed, Key::new(Family::Fixed, VERTEX_ARRAY), Kind::VertexArray, array)
+                self.name(at, Family::Fixed, Key::new(Family::Fixed, VERTEX_ARRAY), ObjectKind::VertexArray, array)
             }
             Act::UseProgram => {
                 let program = of.number(0, dictionary)?;
                 self.contexts.get_mut(at)?.program = (program != 0).then_some(program);
-                self.name(at, Family::Program, Key::new(Family::Program, 0), Kind::Program, program)
+                self.name(at, Family::Program, Key::new(Family::Program, 0), ObjectKind::Program, program)
             }
             Act::Uniform { has_program, has_count, kind } => {
                 self.uniform((has_program, has_count, kind), at, of, dictionary)
@@ -75,14 +75,14 @@ impl State {
         }
     }
 
-    /// Sets a place to the name of an object.
+    /// Sets the state at a place to the name of an object.
     #[inline]
-    fn name(&mut self, at: usize, family: Family, key: Key, kind: Kind, name: u64) -> Option<Verdict> {
+    fn name(&mut self, at: usize, family: Family, key: Key, kind: ObjectKind, name: u64) -> Option<Verdict> {
         self.value.push(name);
         Some(self.store(at, Place { named: Some((kind, name)), ..Place::of(family, key) }))
     }
 
-    /// Where the texture of a target is bound.
+    /// The key of a target's texture binding.
     fn binding_key(&self, at: usize, target: u64) -> Option<Key> {
         Some(Key::new(Family::TextureBinding, 0).with(self.contexts.get(at)?.unit).with(target))
     }
@@ -103,7 +103,7 @@ impl State {
             Depends::Unit => key = key.with(context.unit),
             Depends::VertexArray | Depends::VertexArrayAndBuffer => {
                 key = key.with(context.vertex_array);
-                object = Some((Kind::VertexArray, context.vertex_array));
+                object = Some((ObjectKind::VertexArray, context.vertex_array));
             }
             Depends::Object(kind) => object = Some((kind, of.number(0, dictionary)?)),
         }
@@ -123,13 +123,13 @@ impl State {
             return None;
         }
         if depends == Depends::VertexArrayAndBuffer {
-            // An array without a buffer, or with one that nobody knows, is not compared.
+            // An array without a buffer, or with an unknown one, is not compared.
             let bound = Key::new(Family::BufferBinding, 0).with(gl::ARRAY_BUFFER);
-            let Some(buffer) = self.name_at(at, Family::BufferBinding, bound, Kind::Buffer) else {
+            let Some(buffer) = self.name_at(at, Family::BufferBinding, bound, ObjectKind::Buffer) else {
                 return Some(self.lose(at, key));
             };
             self.value.push(buffer);
-            named = Some((Kind::Buffer, buffer));
+            named = Some((ObjectKind::Buffer, buffer));
         }
         if let Some((argument, kind)) = names {
             named = of.number(argument, dictionary).map(|name| (kind, name));
@@ -183,10 +183,10 @@ impl State {
 
     fn texture_parameter(&mut self, at: usize, of: &Arguments<'_>, dictionary: &Dictionary) -> Option<Verdict> {
         let (target, parameter) = (of.number(0, dictionary)?, of.number(1, dictionary)?);
-        let texture = self.name_at(at, Family::TextureBinding, self.binding_key(at, target)?, Kind::Texture)?;
-        // The texture without a name is one for each target. Drivers differ on whether contexts share it (Mesa's do), so
-        // it is followed as what may be shared.
-        let object = if texture == 0 { (Kind::DefaultTexture, target) } else { (Kind::Texture, texture) };
+        let texture = self.name_at(at, Family::TextureBinding, self.binding_key(at, target)?, ObjectKind::Texture)?;
+        // There is one unnamed texture for each target. Drivers differ on whether contexts share it (Mesa's do), so it
+        // is treated as possibly shared.
+        let object = if texture == 0 { (ObjectKind::DefaultTexture, target) } else { (ObjectKind::Texture, texture) };
         let key = Key::new(Family::TextureParameter, u8::from(texture == 0)).with(object.1).with(parameter);
         if !of.push_from(&mut self.value, 2, dictionary) || self.value.is_empty() {
             return None;
@@ -198,17 +198,17 @@ impl State {
     fn bind_buffer(&mut self, at: usize, target: u64, buffer: u64) -> Option<Verdict> {
         if target != gl::ELEMENT_ARRAY_BUFFER {
             let key = Key::new(Family::BufferBinding, 0).with(target);
-            return self.name(at, Family::BufferBinding, key, Kind::Buffer, buffer);
+            return self.name(at, Family::BufferBinding, key, ObjectKind::Buffer, buffer);
         }
         // It belongs to the vertex array.
         let array = self.contexts.get(at)?.vertex_array;
         let key = Key::new(Family::BufferBinding, 1).with(array);
         self.value.push(buffer);
-        let (object, named) = (Some((Kind::VertexArray, array)), Some((Kind::Buffer, buffer)));
+        let (object, named) = (Some((ObjectKind::VertexArray, array)), Some((ObjectKind::Buffer, buffer)));
         Some(self.store(at, Place { family: Family::BufferBinding, key, object, named }))
     }
 
-    /// Binds to a numbered place, and to the target itself.
+    /// Binds to a numbered binding point, and to the target itself.
     fn bind_indexed(&mut self, at: usize, of: &Arguments<'_>, dictionary: &Dictionary) -> Option<Verdict> {
         let (target, index) = (of.number(0, dictionary)?, of.number(1, dictionary)?);
         let buffer = of.number(2, dictionary)?;
@@ -218,7 +218,7 @@ impl State {
         if !of.push_from(&mut self.value, 2, dictionary) {
             return Some(self.lose(at, key));
         }
-        let named = Some((Kind::Buffer, buffer));
+        let named = Some((ObjectKind::Buffer, buffer));
         let own = self.store(at, Place { named, ..Place::of(Family::IndexedBuffer, key) });
         Some(general.and(own))
     }
@@ -232,7 +232,7 @@ impl State {
             _ => return None,
         };
         self.value.push(framebuffer);
-        let named = Some((Kind::Framebuffer, framebuffer));
+        let named = Some((ObjectKind::Framebuffer, framebuffer));
         let mut verdict = Verdict::Same;
         for slot in slots {
             let key = Key::new(Family::Framebuffer, *slot);
@@ -241,7 +241,7 @@ impl State {
         Some(verdict)
     }
 
-    /// Each element of an array of uniforms is a uniform of its own.
+    /// Each element of a uniform array is a separate uniform.
     fn uniform(
         &mut self,
         (has_program, has_count, kind): (bool, bool, u16),
@@ -253,11 +253,11 @@ impl State {
         let program = if has_program { of.number(0, dictionary)? } else { self.contexts.get(at)?.program? };
         let location = of.number(first, dictionary)? as u32;
         if location == u32::MAX {
-            // It has no effect, and is said to have none.
+            // It is specified to have no effect.
             return Some(Verdict::New);
         }
         let count = if has_count { of.number(first + 1, dictionary)? } else { 1 };
-        // Matrices have a word on their order in front of the numbers.
+        // For matrices, a word for their order precedes the numbers.
         let is_matrix = kind & 1 << 6 != 0;
         let order = if is_matrix { of.number(first + 2, dictionary)? } else { 0 };
         let from = first + 1 + u8::from(has_count) + u8::from(is_matrix);
@@ -277,7 +277,7 @@ impl State {
                 self.value.push(shape);
                 self.value.extend_from_slice(element);
                 let key = Key::new(Family::Uniform, 0).with(program).with(location.wrapping_add(n).into());
-                let object = Some((Kind::Program, program));
+                let object = Some((ObjectKind::Program, program));
                 verdict = verdict.and(self.store(at, Place { object, ..Place::of(Family::Uniform, key) }));
             }
         }

@@ -1,18 +1,18 @@
-//! What is known of the state, by context, and since when.
+//! The known state, by context, with stamps of its validity.
 
 use std::hash::{Hash, Hasher};
 
 use anytrace_core::hash::Map;
 
-use super::rules::{FAMILIES, Family, Kind};
+use super::rules::{FAMILIES, Family, ObjectKind};
 
-/// Most bytes for what is known of the state; beyond them all is forgotten.
+/// Most bytes for the known state; beyond this, everything is forgotten.
 pub(super) const BYTES_MAX: usize = 8 << 20;
 
-/// What a known state takes besides a long value.
+/// Memory of a known state besides a long value.
 pub(super) const ENTRY_BYTES: usize = 2 * size_of::<(Key, Entry)>();
 
-/// Values of so many words stand in the table itself.
+/// Values of up to this many words are stored in the table itself.
 const SHORT: usize = 4;
 
 /// Which state: its family, and up to three numbers.
@@ -97,20 +97,20 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     None,
-    /// Calls only go into it.
+    /// Calls are only recorded.
     Compiled,
-    /// Calls are carried out as well.
+    /// Calls are executed as well.
     CarriedOut,
 }
 
-/// What is known of a context.
+/// The known state of a context.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) entries: Map<Key, Entry>,
-    /// What was set before is not known any more: of a family, and of all.
+    /// Values stamped before this are unknown: by family, and for all.
     pub(super) families: [u64; FAMILIES],
     pub(super) all: u64,
-    /// The active texture unit; a number of our own where it is not known.
+    /// The active texture unit; an invented number if it is not known.
     pub(super) unit: u64,
     pub(super) vertex_array: u64,
     pub(super) program: Option<u64>,
@@ -120,7 +120,7 @@ pub(super) struct Context {
     pub(super) has_handle: bool,
 }
 
-/// Numbers of our own for what is not known begin here: no program uses such names.
+/// Invented numbers for unknown values begin here: no program uses such names.
 pub(super) const OWN: u64 = 1 << 63;
 
 impl Context {
@@ -138,39 +138,39 @@ impl Context {
         }
     }
 
-    /// Nothing is known any more.
+    /// Makes everything unknown.
     pub(super) fn unsettle(&mut self, now: u64) {
         (self.all, self.unit, self.vertex_array, self.program) = (now, OWN | now, OWN | now, None);
     }
 }
 
-/// An object that several contexts may have.
+/// An object that several contexts may share.
 #[derive(Debug, Clone, Copy)]
 struct Object {
-    /// The context that set something of it last.
+    /// The context that last set state of it.
     writer: usize,
-    /// What was set of it before is not known any more.
+    /// Values stamped before this are unknown.
     stamp: u64,
 }
 
-/// Most objects that are told apart.
+/// Most objects tracked.
 const OBJECTS_MAX: usize = 1 << 16;
 
-/// Who set something of which object last, and whose names were given anew.
+/// Which context last set state of which object, and which names were reused.
 #[derive(Debug, Default)]
-pub(super) struct Objects(Map<(Kind, u64), Object>);
+pub(super) struct Objects(Map<(ObjectKind, u64), Object>);
 
 impl Objects {
-    /// Since when what is known of an object holds.
+    /// The stamp from which on values of an object are valid.
     #[inline]
-    pub(super) fn since(&self, object: Option<(Kind, u64)>) -> u64 {
+    pub(super) fn since(&self, object: Option<(ObjectKind, u64)>) -> u64 {
         match object {
             Some(object) if !self.0.is_empty() => self.0.get(&object).map_or(0, |object| object.stamp),
             _ => 0,
         }
     }
 
-    /// Makes room; true when all was forgotten for it.
+    /// Makes room. Returns true if everything was forgotten for it.
     pub(super) fn make_room(&mut self) -> bool {
         let is_full = self.0.len() >= OBJECTS_MAX;
         if is_full {
@@ -179,9 +179,9 @@ impl Objects {
         is_full
     }
 
-    /// Takes note of who sets something of an object. Gives since when what is known of it holds.
+    /// Records which context sets state of an object. Returns the stamp from which on its values are valid.
     #[inline]
-    pub(super) fn write(&mut self, object: (Kind, u64), writer: usize, now: u64) -> u64 {
+    pub(super) fn write(&mut self, object: (ObjectKind, u64), writer: usize, now: u64) -> u64 {
         let known = self.0.entry(object).or_insert(Object { writer, stamp: 0 });
         if known.writer != writer {
             *known = Object { writer, stamp: now };
@@ -189,8 +189,8 @@ impl Objects {
         known.stamp
     }
 
-    /// The name means another object from now on.
-    pub(super) fn renew(&mut self, object: (Kind, u64), now: u64) {
+    /// The name denotes a different object from now on.
+    pub(super) fn renew(&mut self, object: (ObjectKind, u64), now: u64) {
         self.0.entry(object).or_insert(Object { writer: usize::MAX, stamp: now }).stamp = now;
     }
 }

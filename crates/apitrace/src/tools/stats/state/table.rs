@@ -1,4 +1,4 @@
-//! The tables: which function does what to the state.
+//! The tables of functions and their effects on the state.
 
 use super::rules::Depends::{self, Object, Unit, VertexArray, VertexArrayAndBuffer};
 use super::rules::Family::{
@@ -7,7 +7,7 @@ use super::rules::Family::{
     SamplerParameter, TextureBinding, TextureEnvironment, ViewportOfAll, ViewportOfOne,
 };
 use super::rules::Form::{self, Plain, Twice};
-use super::rules::{Act, Kind, Setter};
+use super::rules::{Act, ObjectKind, Setter};
 
 const fn set(family: Family, slot: u8, keys: u8) -> Setter {
     let (depends, form) = (Depends::Nothing, Form::Plain);
@@ -26,7 +26,7 @@ const fn of_one(family: Family, slot: u8, form: Form, other: Family) -> Act {
     Act::Set(Setter { form, unsettles: Some(other), ..set(family, slot, 1) })
 }
 
-const fn bind(family: Family, slot: u8, keys: u8, kind: Kind) -> Act {
+const fn bind(family: Family, slot: u8, keys: u8, kind: ObjectKind) -> Act {
     Act::Set(Setter { names: Some((keys, kind)), ..set(family, slot, keys) })
 }
 
@@ -39,11 +39,11 @@ const fn switch(depends: Depends, setter: Setter, mark: bool) -> Act {
 }
 
 const fn sampler_parameter() -> Act {
-    on(Object(Kind::Sampler), set(SamplerParameter, 0, 2))
+    on(Object(ObjectKind::Sampler), set(SamplerParameter, 0, 2))
 }
 
 const fn texture_parameter() -> Act {
-    on(Object(Kind::Texture), set(Family::TextureParameter, 0, 2))
+    on(Object(ObjectKind::Texture), set(Family::TextureParameter, 0, 2))
 }
 
 /// OpenGL, without vendors' suffixes; sorted.
@@ -56,12 +56,12 @@ pub(super) const GL: &[(&str, Act)] = &[
     ("BindBuffersBase", Act::Unsettle(&[IndexedBuffer])),
     ("BindBuffersRange", Act::Unsettle(&[IndexedBuffer])),
     ("BindFramebuffer", Act::BindFramebuffer),
-    ("BindImageTexture", bind(ImageBinding, 0, 1, Kind::Texture)),
+    ("BindImageTexture", bind(ImageBinding, 0, 1, ObjectKind::Texture)),
     ("BindImageTextures", Act::Unsettle(&[ImageBinding])),
     ("BindProgram", fixed(1, 1)),
-    ("BindProgramPipeline", bind(Program, 1, 0, Kind::Pipeline)),
-    ("BindRenderbuffer", bind(Framebuffer, 2, 1, Kind::Renderbuffer)),
-    ("BindSampler", bind(SamplerBinding, 0, 1, Kind::Sampler)),
+    ("BindProgramPipeline", bind(Program, 1, 0, ObjectKind::Pipeline)),
+    ("BindRenderbuffer", bind(Framebuffer, 2, 1, ObjectKind::Renderbuffer)),
+    ("BindSampler", bind(SamplerBinding, 0, 1, ObjectKind::Sampler)),
     ("BindSamplers", Act::Unsettle(&[SamplerBinding])),
     ("BindTexture", Act::BindTexture),
     ("BindTextureUnit", Act::Unsettle(&[TextureBinding])),
@@ -93,16 +93,16 @@ pub(super) const GL: &[(&str, Act)] = &[
     ("ColorMaskIndexed", of_one(ColorMaskOfOne, 0, Plain, ColorMaskOfAll)),
     ("ColorMaski", of_one(ColorMaskOfOne, 0, Plain, ColorMaskOfAll)),
     ("CullFace", fixed(9, 0)),
-    ("DeleteBuffers", Act::Delete(Kind::Buffer)),
-    ("DeleteFramebuffers", Act::Delete(Kind::Framebuffer)),
-    ("DeleteObject", Act::Renew(Kind::Program)),
-    ("DeleteProgram", Act::Renew(Kind::Program)),
-    ("DeleteProgramPipelines", Act::Delete(Kind::Pipeline)),
+    ("DeleteBuffers", Act::Delete(ObjectKind::Buffer)),
+    ("DeleteFramebuffers", Act::Delete(ObjectKind::Framebuffer)),
+    ("DeleteObject", Act::Renew(ObjectKind::Program)),
+    ("DeleteProgram", Act::Renew(ObjectKind::Program)),
+    ("DeleteProgramPipelines", Act::Delete(ObjectKind::Pipeline)),
     ("DeletePrograms", Act::Unsettle(&[Family::Fixed])),
-    ("DeleteRenderbuffers", Act::Delete(Kind::Renderbuffer)),
-    ("DeleteSamplers", Act::Delete(Kind::Sampler)),
-    ("DeleteTextures", Act::Delete(Kind::Texture)),
-    ("DeleteVertexArrays", Act::Delete(Kind::VertexArray)),
+    ("DeleteRenderbuffers", Act::Delete(ObjectKind::Renderbuffer)),
+    ("DeleteSamplers", Act::Delete(ObjectKind::Sampler)),
+    ("DeleteTextures", Act::Delete(ObjectKind::Texture)),
+    ("DeleteVertexArrays", Act::Delete(ObjectKind::VertexArray)),
     ("DepthFunc", fixed(10, 0)),
     ("DepthMask", fixed(11, 0)),
     ("DepthRange", of_all(ViewportOfAll, 0, Plain, ViewportOfOne)),
@@ -133,7 +133,7 @@ pub(super) const GL: &[(&str, Act)] = &[
     ("LightModeliv", fixed(15, 1)),
     ("LineStipple", fixed(16, 0)),
     ("LineWidth", fixed(17, 0)),
-    ("LinkProgram", Act::Renew(Kind::Program)),
+    ("LinkProgram", Act::Renew(ObjectKind::Program)),
     ("LogicOp", fixed(18, 0)),
     ("MatrixMode", fixed(19, 0)),
     ("MinSampleShading", fixed(20, 0)),
@@ -150,7 +150,7 @@ pub(super) const GL: &[(&str, Act)] = &[
     ("PopAttrib", Act::UnsettleAll),
     ("PopClientAttrib", Act::UnsettleAll),
     ("PrimitiveRestartIndex", fixed(27, 0)),
-    ("ProgramBinary", Act::Renew(Kind::Program)),
+    ("ProgramBinary", Act::Renew(ObjectKind::Program)),
     ("ProvokingVertex", fixed(28, 0)),
     ("PushClientAttribDefault", Act::UnsettleAll),
     ("SampleCoverage", fixed(29, 0)),
@@ -182,7 +182,7 @@ pub(super) const GL: &[(&str, Act)] = &[
     ("TextureParameterfv", texture_parameter()),
     ("TextureParameteri", texture_parameter()),
     ("TextureParameteriv", texture_parameter()),
-    ("UniformBlockBinding", on(Object(Kind::Program), set(BlockBinding, 0, 2))),
+    ("UniformBlockBinding", on(Object(ObjectKind::Program), set(BlockBinding, 0, 2))),
     ("UseProgram", Act::UseProgram),
     ("UseProgramObject", Act::UseProgram),
     ("VertexAttribBinding", Act::Unsettle(&[ArrayPointer])),
@@ -203,7 +203,7 @@ const fn unsettling(setter: Setter, other: Family) -> Setter {
     Setter { unsettles: Some(other), ..setter }
 }
 
-/// Functions of the window systems, by whole name.
+/// Functions of the window systems, by full name.
 pub(super) const CONTEXTS: &[(&str, Act)] = &[
     ("CGLDestroyContext", Act::DestroyContext(0)),
     ("CGLSetCurrentContext", Act::MakeCurrent { at: 0, is_zero_success: true }),
@@ -220,7 +220,7 @@ pub(super) const CONTEXTS: &[(&str, Act)] = &[
     ("wglMakeCurrent", Act::MakeCurrent { at: 1, is_zero_success: false }),
 ];
 
-/// Methods of Direct3D devices and contexts: how many arguments behind the device are the key.
+/// Methods of Direct3D devices and contexts: how many arguments after the device are the key.
 pub(super) const DEVICE: &[(&str, u8)] = &[
     ("IASetInputLayout", 0),
     ("IASetPrimitiveTopology", 0),
@@ -242,8 +242,7 @@ pub(super) const DEVICE: &[(&str, u8)] = &[
     ("SetVertexShader", 0),
 ];
 
-/// Beginnings of the names of functions that set state of other kinds than the table's: matrices, lights, arrays,
-/// attachments.
+/// Prefixes of the names of functions that set state not in the table: matrices, lights, arrays, attachments.
 pub(super) const OTHERS: &[&[u8]] = &[
     b"Bind",
     b"Blend",
@@ -326,7 +325,7 @@ pub(super) const OTHERS: &[&[u8]] = &[
     b"WeightPointer",
 ];
 
-/// Beginnings of names among them that set none.
+/// Prefixes among them that set no state.
 pub(super) const NONE_OF_THEM: &[&[u8]] = &[
     b"BindAttribLocation",
     b"BindFragData",

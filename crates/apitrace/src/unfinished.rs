@@ -1,27 +1,27 @@
-//! What is open inside an event whose start was written already, so that it can be ended.
+//! What is open inside an event whose start was written already. If the rest is lost, the event is ended with zeros.
 
 use crate::record::Token;
 
 /// The longest gap in a streamed event that is filled with zeros.
 const FILL_BYTES_MAX: u64 = 1 << 30;
 
-/// Values and bytes still to come.
+/// The values and bytes that the event still needs.
 #[derive(Debug, Default)]
-pub(crate) struct Fill {
+pub(crate) struct Unfinished {
     /// Bytes of a long string or blob.
     bytes: u64,
     /// Values at each open level, and frames of a backtrace.
     levels: Vec<u64>,
 }
 
-impl Fill {
+impl Unfinished {
     /// An event begins.
     pub(crate) fn begin(&mut self) {
         self.bytes = 0;
         self.levels.clear();
     }
 
-    /// Takes a token of the event.
+    /// Follows a token of the event.
     pub(crate) fn follow(&mut self, token: &Token<'_>) {
         let value = |levels: &mut Vec<u64>| {
             if let Some(left) = levels.last_mut() {
@@ -51,8 +51,8 @@ impl Fill {
         }
     }
 
-    /// How many zeros end the event: zero is the null value, a zero byte of a blob, and the end of the event.
-    /// `None` when they would be too many.
+    /// How many zeros end the event: zero is the null value, a zero byte of a blob, and the end of the event. `None` if
+    /// they would be too many.
     pub(crate) fn zeros(&self) -> Option<u64> {
         let values = self.levels.iter().fold(0, |sum: u64, left| sum.saturating_add(*left));
         let zeros = self.bytes.saturating_add(values);

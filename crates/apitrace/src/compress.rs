@@ -1,4 +1,4 @@
-//! Compresses pieces of the raw stream apart from one another: in this thread or in others, always to the same bytes.
+//! Compresses pieces of the raw stream independently, in this thread or in others. The bytes are the same either way.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,20 +11,20 @@ use crate::container::Container;
 /// Pieces a worker may have, one in work and one waiting.
 const PIECES_EACH: usize = 2;
 
-/// Beyond an eighth more than the piece has: at least 85 kB, from which on the compressor writes in place.
+/// Room beyond 9/8 of the piece. From 85 kB on the compressor writes in place, so this must be at least that.
 const GZIP_SPARE_BYTES: usize = 1 << 17;
 
-/// What compresses one piece.
-enum Press {
+/// Compresses one piece.
+enum Compressor {
     /// A chunk: its length, and a block.
     Snappy(Box<snap::raw::Encoder>),
-    /// Deflate blocks that refer to nothing before them, none of them the last.
+    /// Deflate blocks that refer to nothing before them. None of them is the last block.
     Gzip(Box<flate2::Compress>),
     /// A frame.
     Zstd(Box<zstd::bulk::Compressor<'static>>),
 }
 
-impl Press {
+impl Compressor {
     fn new(container: Container, level: i32) -> io::Result<Self> {
         Ok(match container {
             Container::Gzip => {
@@ -36,8 +36,8 @@ impl Press {
         })
     }
 
-    /// Compresses a piece; what `out` held is dropped.
-    fn press(&mut self, raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    /// Compresses a piece into `out`, whose previous content is discarded.
+    fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         out.clear();
         match self {
             Self::Snappy(encoder) => {
@@ -50,13 +50,13 @@ impl Press {
             Self::Gzip(compress) => {
                 compress.reset();
                 loop {
-                    // Room for all of it, however badly it compresses: where the compressor has to stop for room decides
-                    // about its bytes, and memory that was used before has room by chance.
+                    // Reserve room for all of it, however badly it compresses. The output bytes depend on where the
+                    // compressor stops for lack of room, and reused memory has an arbitrary amount of room.
                     out.reserve(raw.len() + raw.len() / 8 + GZIP_SPARE_BYTES);
                     let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
                     let rest = raw.get(done..).unwrap_or_default();
                     compress.compress_vec(rest, out, flate2::FlushCompress::Sync).map_err(io::Error::other)?;
-                    // Room that is left says that all was given out.
+                    // If room is left, all output has been written.
                     if out.len() < out.capacity() && compress.total_in() >= raw.len() as u64 {
                         break;
                     }
@@ -72,38 +72,38 @@ impl Press {
     }
 }
 
-/// A piece on its way.
+/// A piece of the raw stream and its compressed bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Pressed {
+pub(crate) struct Piece {
     pub(crate) raw: Vec<u8>,
     pub(crate) bytes: Vec<u8>,
 }
 
 struct Worker {
-    to_do: SyncSender<Pressed>,
-    done: Receiver<io::Result<Pressed>>,
+    to_do: SyncSender<Piece>,
+    done: Receiver<io::Result<Piece>>,
 }
 
-/// Compresses pieces and gives them back in their order.
-pub(crate) struct Presses {
-    here: Press,
+/// Compresses pieces and returns them in order.
+pub(crate) struct CompressorPool {
+    here: Compressor,
     workers: Vec<Worker>,
-    spare: Vec<Pressed>,
+    spare: Vec<Piece>,
     taken: usize,
     given: usize,
 }
 
-impl Presses {
-    /// With so many threads besides this one; with none, pieces are compressed here.
+impl CompressorPool {
+    /// Starts this many threads besides the calling one. With none, pieces are compressed by the caller.
     pub(crate) fn new(container: Container, level: i32, workers: usize) -> Result<Self, Error> {
         let start = |_| {
-            let mut press = Press::new(container, level)?;
-            let (to_do, pieces) = sync_channel::<Pressed>(PIECES_EACH);
+            let mut compressor = Compressor::new(container, level)?;
+            let (to_do, pieces) = sync_channel::<Piece>(PIECES_EACH);
             let (finished, done) = sync_channel(PIECES_EACH);
-            // The thread ends when nobody gives it pieces or takes them.
+            // The thread ends when the pool is dropped, which closes both channels.
             thread::Builder::new().name("compress".to_owned()).spawn(move || {
                 while let Ok(mut piece) = pieces.recv() {
-                    let result = press.press(&piece.raw, &mut piece.bytes);
+                    let result = compressor.compress(&piece.raw, &mut piece.bytes);
                     if finished.send(result.map(|()| piece)).is_err() {
                         return;
                     }
@@ -113,16 +113,16 @@ impl Presses {
         };
         let workers: io::Result<Vec<Worker>> = (0..workers).map(start).collect();
         let workers = workers.map_err(|error| Error::io("cannot start a thread", error))?;
-        Ok(Self { here: Press::new(container, level)?, workers, spare: Vec::new(), taken: 0, given: 0 })
+        Ok(Self { here: Compressor::new(container, level)?, workers, spare: Vec::new(), taken: 0, given: 0 })
     }
 
-    /// Takes a piece and leaves an empty one in its place. Gives back the oldest one, if it is due.
-    pub(crate) fn push(&mut self, raw: &mut Vec<u8>) -> Result<Option<Pressed>, Error> {
+    /// Takes a piece and leaves an empty one in its place. Returns the oldest piece if it is due.
+    pub(crate) fn push(&mut self, raw: &mut Vec<u8>) -> Result<Option<Piece>, Error> {
         let mut piece = self.spare.pop().unwrap_or_default();
         std::mem::swap(&mut piece.raw, raw);
         raw.clear();
         if self.workers.is_empty() {
-            self.here.press(&piece.raw, &mut piece.bytes)?;
+            self.here.compress(&piece.raw, &mut piece.bytes)?;
             return Ok(Some(piece));
         }
         let due = if self.taken - self.given >= self.workers.len() * PIECES_EACH { self.take()? } else { None };
@@ -132,25 +132,25 @@ impl Presses {
         Ok(due)
     }
 
-    /// True when no piece is on its way.
+    /// True when no piece is being compressed.
     pub(crate) fn is_idle(&self) -> bool {
         self.given == self.taken
     }
 
-    /// The oldest piece that was not given back.
-    pub(crate) fn take(&mut self) -> Result<Option<Pressed>, Error> {
+    /// Returns the oldest piece, waiting for it if necessary.
+    pub(crate) fn take(&mut self) -> Result<Option<Piece>, Error> {
         if self.given == self.taken {
             return Ok(None);
         }
         let Some(worker) = self.workers.get(self.given % self.workers.len()) else { return Ok(None) };
         let piece = worker.done.recv().map_err(gone)?;
-        // One that failed was given back too: waiting for it again would never end.
+        // Count a failed piece too: waiting for it again would never end.
         self.given += 1;
         Ok(Some(piece?))
     }
 
-    /// Takes the memory of a piece that is written.
-    pub(crate) fn reuse(&mut self, piece: Pressed) {
+    /// Reuses the memory of a piece that is written.
+    pub(crate) fn reuse(&mut self, piece: Piece) {
         self.spare.push(piece);
     }
 }
@@ -173,12 +173,12 @@ mod tests {
         // Long enough for several blocks, and hard to compress in parts.
         let raw: Vec<u8> = (0..400_000_u32).map(|n| if n / 30_000 % 2 == 0 { noise() } else { noise() & 3 }).collect();
         for container in [Container::Gzip, Container::Zstd, Container::Snappy] {
-            let mut press = Press::new(container, 6).unwrap();
+            let mut compressor = Compressor::new(container, 6).unwrap();
             let mut expected = Vec::new();
-            press.press(&raw, &mut expected).unwrap();
+            compressor.compress(&raw, &mut expected).unwrap();
             for capacity in (0..600_000).step_by(9_973) {
                 let mut out = Vec::with_capacity(capacity);
-                press.press(&raw, &mut out).unwrap();
+                compressor.compress(&raw, &mut out).unwrap();
                 assert!(out == expected, "{container:?}, {capacity}");
             }
         }
@@ -189,19 +189,19 @@ mod tests {
         for container in [Container::Gzip, Container::Zstd, Container::Snappy] {
             let mut expected = Vec::new();
             for workers in [0, 1, 2, 8] {
-                let mut presses = Presses::new(container, 3, workers).unwrap();
+                let mut pool = CompressorPool::new(container, 3, workers).unwrap();
                 let mut sizes = Vec::new();
                 for n in 0..50_usize {
                     let mut raw = vec![n as u8; n * 1000];
-                    if let Some(piece) = presses.push(&mut raw).unwrap() {
+                    if let Some(piece) = pool.push(&mut raw).unwrap() {
                         sizes.push((piece.raw.len(), piece.bytes.clone()));
                         if workers > 0 {
-                            presses.reuse(piece);
+                            pool.reuse(piece);
                         }
                     }
                 }
                 while workers > 0
-                    && let Some(piece) = presses.take().unwrap()
+                    && let Some(piece) = pool.take().unwrap()
                 {
                     sizes.push((piece.raw.len(), piece.bytes));
                 }

@@ -1,4 +1,4 @@
-//! Runs of plain events, passed on whole.
+//! Runs of plain events, passed to the visitor as bytes instead of tokens.
 
 use anytrace_core::{Error, Sink};
 
@@ -9,15 +9,15 @@ use crate::record::{Event, EventKind, Pairing, VERSION_THREADS};
 use crate::skip::{Skipped, plain_leave, skip_event};
 
 impl Reader {
-    /// Reads plain events as long as they come.
-    pub(crate) fn run_whole<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<(), Error> {
+    /// Reads plain events until another kind of event, the end of the window, or the visitor's stop.
+    pub(crate) fn run_plain<V: Visitor>(&mut self, visitor: &mut V, sink: &mut dyn Sink) -> Result<(), Error> {
         let has_threads = self.header.version >= VERSION_THREADS;
         let base = self.stream.offset();
         let window = self.stream.window();
         let mut at = 0;
-        // An event that was looked at already.
+        // An event that was examined already.
         let mut ahead: Option<Skipped> = None;
-        // Where reading stops must not depend on how far the window reaches.
+        // Check `is_done` before each event, so that where reading stops does not depend on the size of the window.
         while !visitor.is_done()
             && let Some(rest) = window.get(at..)
             && let Some(skipped) = ahead.take().or_else(|| skip_event(rest, has_threads, &self.signatures))
@@ -29,7 +29,7 @@ impl Reader {
             self.seq += 1;
             let Some(slot) = skipped.function else {
                 let event = leave_event(&mut self.calls, skipped.number, seq, offset);
-                visitor.whole(&event, bytes, &self.signatures, sink)?;
+                visitor.plain_event(&event, bytes, &self.signatures, sink)?;
                 continue;
             };
             let (call, frame, thread) = (self.calls.next(), self.frame, skipped.number);
@@ -38,7 +38,7 @@ impl Reader {
             let (kind, pairing) = (EventKind::Enter, Pairing::Paired);
             let enter = Event { seq, offset, kind, call, thread, function, frame, pairing, mark: 0 };
             self.frame += u64::from(self.signatures.function(slot).is_some_and(|row| row.ends_frame));
-            // Most calls are left at once and without a word: neither need they wait nor be parsed.
+            // Most calls are left at once, without a result. They need neither be recorded as waiting nor be parsed.
             let mut leave_length = plain_leave(after, call);
             if leave_length.is_none() {
                 ahead = skip_event(after, has_threads, &self.signatures);
@@ -50,16 +50,16 @@ impl Reader {
             {
                 ahead = None;
                 self.calls.enter_and_leave();
-                if !visitor.whole_call(&enter, [bytes, leave_bytes], sink)? {
-                    let mark = visitor.whole(&enter, bytes, &self.signatures, sink)?;
+                if !visitor.plain_call(&enter, [bytes, leave_bytes], sink)? {
+                    let mark = visitor.plain_event(&enter, bytes, &self.signatures, sink)?;
                     let (seq, offset, kind) = (self.seq, base + at as u64, EventKind::Leave);
                     let leave = Event { seq, offset, kind, call, thread, function, frame, pairing, mark };
-                    visitor.whole(&leave, leave_bytes, &self.signatures, sink)?;
+                    visitor.plain_event(&leave, leave_bytes, &self.signatures, sink)?;
                 }
                 at += length;
                 self.seq += 1;
             } else {
-                let mark = visitor.whole(&enter, bytes, &self.signatures, sink)?;
+                let mark = visitor.plain_event(&enter, bytes, &self.signatures, sink)?;
                 self.calls.enter(Call { thread, frame, mark, seq, function: slot, is_damaged: false });
             }
         }

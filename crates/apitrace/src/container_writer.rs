@@ -1,11 +1,11 @@
-//! Writing the raw stream into a container.
+//! Writes the raw stream into a container.
 
 use std::io::Write;
 
 use anytrace_core::{Error, Target};
 
+use crate::compress::{CompressorPool, Piece};
 use crate::container::{Container, SNAPPY_MAGIC};
-use crate::press::{Pressed, Presses};
 
 /// The format's own writer cuts the raw stream into chunks of this size.
 const SNAPPY_CHUNK_BYTES: usize = 1 << 20;
@@ -16,14 +16,14 @@ const ZSTD_FRAME_BYTES: usize = 2 << 20;
 /// Deflate, no name, no time, unknown system (RFC 1952, 2.3).
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// Small writes are gathered up to this size.
+/// Small writes are buffered up to this size.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Brotli's window: 4 MiB. The format's own writer takes 16 MiB, at a multiple of the memory.
 const BROTLI_WINDOW_LOG: u32 = 22;
 
 /// Writes raw bytes into a container.
-pub(crate) struct Wrapper<'a> {
+pub(crate) struct ContainerWriter<'a> {
     form: Form<'a>,
     buffer: Vec<u8>,
     flush_at: usize,
@@ -32,15 +32,15 @@ pub(crate) struct Wrapper<'a> {
 enum Form<'a> {
     Raw(&'a mut dyn Target),
     Brotli(Box<brotli::CompressorWriter<&'a mut dyn Target>>),
-    /// Pieces that are compressed apart.
+    /// Pieces that are compressed independently.
     Pieces(Box<Pieces<'a>>),
 }
 
 struct Pieces<'a> {
     out: &'a mut dyn Target,
     container: Container,
-    presses: Presses,
-    /// Compressed and raw sizes: the table of a seekable zstd file.
+    pool: CompressorPool,
+    /// Compressed and raw sizes, for the table of a seekable zstd file.
     sizes: Vec<(u32, u32)>,
     checksum: flate2::Crc,
 }
@@ -71,13 +71,14 @@ fn level(container: Container, asked: Option<i32>) -> Result<i32, Error> {
     }
 }
 
-impl<'a> Wrapper<'a> {
+impl<'a> ContainerWriter<'a> {
     /// Starts a container.
     pub(crate) fn new(out: &'a mut dyn Target, container: Container, asked: Option<i32>) -> Result<Self, Error> {
         Self::with_workers(out, container, asked, 0)
     }
 
-    /// Starts a container whose pieces are compressed in so many other threads. They do not change its bytes.
+    /// Starts a container whose pieces are compressed by this many other threads. The bytes do not depend on the
+    /// number.
     pub(crate) fn with_workers(
         out: &'a mut dyn Target,
         container: Container,
@@ -100,8 +101,8 @@ impl<'a> Wrapper<'a> {
                 }
                 let is_zstd = matches!(container, Container::Zstd | Container::ZstdSeekable);
                 let flush_at = if is_zstd { ZSTD_FRAME_BYTES } else { SNAPPY_CHUNK_BYTES };
-                let presses = Presses::new(container, level, workers)?;
-                let pieces = Pieces { out, container, presses, sizes: Vec::new(), checksum: flate2::Crc::new() };
+                let pool = CompressorPool::new(container, level, workers)?;
+                let pieces = Pieces { out, container, pool, sizes: Vec::new(), checksum: flate2::Crc::new() };
                 (Form::Pieces(Box::new(pieces)), flush_at)
             }
         };
@@ -131,11 +132,11 @@ impl<'a> Wrapper<'a> {
         Ok(())
     }
 
-    /// Ends the container; a zstd one gets the table of its frames where it is to be seekable.
+    /// Ends the container. If it is to be seekable, a zstd container ends with the table of its frames.
     pub(crate) fn finish(mut self, is_seekable: bool) -> Result<(), Error> {
         let is_unbegun = match &self.form {
-            // A frame of nothing says that it is one.
-            Form::Pieces(pieces) => pieces.sizes.is_empty() && pieces.presses.is_idle() && pieces.is_zstd(),
+            // An empty zstd file still needs a frame to be recognized as one.
+            Form::Pieces(pieces) => pieces.sizes.is_empty() && pieces.pool.is_idle() && pieces.is_zstd(),
             _ => false,
         };
         if !self.buffer.is_empty() || is_unbegun {
@@ -144,7 +145,7 @@ impl<'a> Wrapper<'a> {
         match self.form {
             Form::Raw(out) => out.flush()?,
             Form::Brotli(mut encoder) => {
-                // The stream is ended when the writer is taken apart.
+                // `into_inner` ends the stream.
                 encoder.flush()?;
                 encoder.into_inner().flush()?;
             }
@@ -160,11 +161,11 @@ impl Pieces<'_> {
     }
 
     fn add(&mut self, raw: &mut Vec<u8>) -> Result<(), Error> {
-        let due = self.presses.push(raw)?;
+        let due = self.pool.push(raw)?;
         due.map_or(Ok(()), |piece| self.put(piece))
     }
 
-    fn put(&mut self, piece: Pressed) -> Result<(), Error> {
+    fn put(&mut self, piece: Piece) -> Result<(), Error> {
         self.out.write_all(&piece.bytes)?;
         if self.container == Container::Gzip {
             self.checksum.update(&piece.raw);
@@ -173,12 +174,12 @@ impl Pieces<'_> {
             let size = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             self.sizes.push((size(&piece.bytes), size(&piece.raw)));
         }
-        self.presses.reuse(piece);
+        self.pool.reuse(piece);
         Ok(())
     }
 
     fn finish(mut self, is_seekable: bool) -> Result<(), Error> {
-        while let Some(piece) = self.presses.take()? {
+        while let Some(piece) = self.pool.take()? {
             self.put(piece)?;
         }
         if self.container == Container::Gzip {
