@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anytrace_apitrace::Reader;
 use anytrace_apitrace::tools::leaks::peer::{PeerEnd, peer_leaks};
-use anytrace_apitrace::tools::leaks::{Found, Json, Text, find_leaks};
+use anytrace_apitrace::tools::leaks::{Json, LeakSummary, Text, find_leaks};
 use anytrace_core::testing::{has_program, shared_corpus};
 use anytrace_core::{Collect, Input, OpenOptions};
 use script::{Script, V, names, out};
@@ -22,7 +22,7 @@ fn reader(bytes: &[u8]) -> Reader {
     Reader::new(Input::from_bytes("x.trace", bytes.to_vec()), &OpenOptions::default()).unwrap()
 }
 
-fn rows(bytes: &[u8]) -> (Vec<Row>, Found) {
+fn rows(bytes: &[u8]) -> (Vec<Row>, LeakSummary) {
     let mut rows = Vec::new();
     let mut damage = Collect::default();
     let found = find_leaks(

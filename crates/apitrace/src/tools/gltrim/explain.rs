@@ -161,7 +161,7 @@ impl Explainer<'_> {
         &self,
         reasons: &mut Reasons,
         form: ExplainForm,
-        told: &Extent<'_>,
+        extent: &Extent<'_>,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let wrong = |error| Error::io("cannot write the explanation", error);
@@ -184,7 +184,7 @@ impl Explainer<'_> {
             write!(out, "{comma}{row}").map_err(wrong)
         })?;
         if form == ExplainForm::Json {
-            let Told { top, read, lost } = told;
+            let Extent { top, read, lost } = extent;
             let top: Vec<_> =
                 top.iter().map(|(frame, calls)| serde_json::json!({ "frame": frame, "calls": calls })).collect();
             let top = serde_json::Value::Array(top);

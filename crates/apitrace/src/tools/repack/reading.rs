@@ -178,7 +178,7 @@ impl Sink for Reported {
 struct Glance;
 
 impl Visitor for Glance {
-    fn takes_whole(&self) -> bool {
+    fn takes_plain(&self) -> bool {
         true
     }
 
@@ -186,11 +186,11 @@ impl Visitor for Glance {
         false
     }
 
-    fn whole_call(&mut self, _: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
+    fn plain_call(&mut self, _: &Event, _: [&[u8]; 2], _: &mut dyn Sink) -> Result<bool, Error> {
         Ok(true)
     }
 
-    fn whole(&mut self, _: &Event, _: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
+    fn plain_event(&mut self, _: &Event, _: &[u8], _: &Signatures, _: &mut dyn Sink) -> Result<u64, Error> {
         Ok(0)
     }
 }
