@@ -208,8 +208,7 @@ impl<'a> Remap<'a> {
         if self.out.len() >= BATCH_ACCESSES { self.flush() } else { Ok(()) }
     }
 
-    fn access(&mut self, access: &Access) -> Result<(), Error> {
-        let found = self.regions.find(access.thread, access.address).copied();
+    fn access(&mut self, access: &Access, found: Option<LiveRegion>) -> Result<(), Error> {
         let Some(region) = found.filter(|region| self.moved.contains_key(&region.id)) else {
             return self.push(*access);
         };
@@ -288,6 +287,40 @@ impl Remap<'_> {
         let room = plan.parts.iter().zip(&mut self.heaps);
         Some(room.map(|(part, heap)| heap.take(part.bytes.saturating_mul(region.elements), part.align)).collect())
     }
+
+    /// A region begins to live, whose number the caller knows.
+    fn add(&mut self, region: &RegionAdded, id: u64) -> Result<(), Error> {
+        self.flush()?;
+        let (type_number, plan) = self.types.get(region.type_number as usize).copied().unwrap_or((0, None));
+        let told = RegionAdded { type_number, ..*region };
+        let Some((plan_number, bases)) = plan.and_then(|plan| Some((plan, self.settle(plan, region)?))) else {
+            return self.inner.region_added(&told);
+        };
+        let parts = self.plans.get(plan_number).map(|plan| plan.parts.clone()).unwrap_or_default();
+        for ((base, part), number) in bases.iter().zip(&parts).zip(0..) {
+            let type_number = type_number + number;
+            let part = RegionAdded { address: *base, element_bytes: part.bytes, type_number, ..*region };
+            self.inner.region_added(&part)?;
+        }
+        self.moved.insert(id, Moved { plan: plan_number, bases });
+        Ok(())
+    }
+
+    /// The region of a remove, where there is one, goes.
+    fn remove(&mut self, removed: &RegionRemoved, region: Option<LiveRegion>) -> Result<(), Error> {
+        self.flush()?;
+        let Some((region, moved)) = region.and_then(|region| Some((region, self.moved.remove(&region.id)?))) else {
+            return self.inner.region_removed(removed);
+        };
+        let Some(plan) = self.plans.get(moved.plan) else { return Ok(()) };
+        for (number, (base, part)) in moved.bases.iter().zip(&plan.parts).enumerate() {
+            self.inner.region_removed(&RegionRemoved { address: *base, ..*removed })?;
+            if let Some(heap) = self.heaps.get_mut(number).filter(|_| !plan.stays()) {
+                heap.give(*base, part.bytes.saturating_mul(region.elements), part.align);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl AccessSink for Remap<'_> {
@@ -311,42 +344,67 @@ impl AccessSink for Remap<'_> {
     }
 
     fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        self.flush()?;
         let id = self.regions.add(region)?;
-        let (type_number, plan) = self.types.get(region.type_number as usize).copied().unwrap_or((0, None));
-        let told = RegionAdded { type_number, ..*region };
-        let Some((plan_number, bases)) = plan.and_then(|plan| Some((plan, self.settle(plan, region)?))) else {
-            return self.inner.region_added(&told);
-        };
-        let parts = self.plans.get(plan_number).map(|plan| plan.parts.clone()).unwrap_or_default();
-        for ((base, part), number) in bases.iter().zip(&parts).zip(0..) {
-            let type_number = type_number + number;
-            let part = RegionAdded { address: *base, element_bytes: part.bytes, type_number, ..*region };
-            self.inner.region_added(&part)?;
-        }
-        self.moved.insert(id, Moved { plan: plan_number, bases });
-        Ok(())
+        self.add(region, id)
     }
 
     fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
-        self.flush()?;
         let region = self.regions.remove(removed);
-        let Some((region, moved)) = region.and_then(|region| Some((region, self.moved.remove(&region.id)?))) else {
-            return self.inner.region_removed(removed);
-        };
-        let Some(plan) = self.plans.get(moved.plan) else { return Ok(()) };
-        for (number, (base, part)) in moved.bases.iter().zip(&plan.parts).enumerate() {
-            self.inner.region_removed(&RegionRemoved { address: *base, ..*removed })?;
-            if let Some(heap) = self.heaps.get_mut(number).filter(|_| !plan.stays()) {
-                heap.give(*base, part.bytes.saturating_mul(region.elements), part.align);
-            }
-        }
-        Ok(())
+        self.remove(removed, region)
     }
 
     fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        batch.iter().try_for_each(|access| self.access(access))?;
+        for access in batch {
+            let found = self.regions.find(access.thread, access.address).copied();
+            self.access(access, found)?;
+        }
         self.flush()
+    }
+}
+
+/// Several adaptors for one trace, told all of it: which region an access is in is looked up once.
+#[derive(Default)]
+pub(crate) struct Remaps<'a> {
+    all: Vec<Remap<'a>>,
+    regions: LiveRegions,
+    /// Regions of a batch's accesses; memory that is used again.
+    found: Vec<Option<LiveRegion>>,
+}
+
+impl<'a> Remaps<'a> {
+    pub(crate) fn new(all: Vec<Remap<'a>>) -> Self {
+        Self { all, ..Self::default() }
+    }
+}
+
+impl AccessSink for Remaps<'_> {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.all.iter_mut().try_for_each(|one| one.thread(number, id))
+    }
+
+    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        self.all.iter_mut().try_for_each(|one| one.type_name(number, name))
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        let id = self.regions.add(region)?;
+        self.all.iter_mut().try_for_each(|one| one.add(region, id))
+    }
+
+    fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
+        let region = self.regions.remove(removed);
+        self.all.iter_mut().try_for_each(|one| one.remove(removed, region))
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        let Self { all, regions, found } = self;
+        found.clear();
+        found.extend(batch.iter().map(|access| regions.find(access.thread, access.address).copied()));
+        for one in all {
+            batch.iter().zip(&*found).try_for_each(|(access, region)| one.access(access, *region))?;
+            one.flush()?;
+        }
+        Ok(())
     }
 }
 
