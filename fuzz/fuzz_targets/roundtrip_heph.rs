@@ -5,5 +5,9 @@
 use anytrace_heph::Heph;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    // Out of a container of compressed data comes what it held: other bytes.
+    if !anytrace_core::Input::from_bytes("fuzz", bytes.to_vec()).layers().is_empty() {
+        return;
+    }
     anytrace_core::testing::fuzz_roundtrip(&Heph, bytes, &anytrace_core::testing::same_bytes);
 });

@@ -29,10 +29,13 @@ const HELP: &str = "cargo xtask CHORE
                                each job by another build, too, and fail where this one takes over 5 % more CPU time
                                (NAME: cacheray, xray, heph, lackey, apitrace, casemate, recorder;
                                 --megabytes: size of each input)
-  complexity [--scale F] [--all] [--verb TEXT] [--binary PATH] [SHAPE…]
+  complexity [--scale F] [--all] [--forms] [--verb TEXT] [--binary PATH] [SHAPE…]
                                run every verb on traces of odd shapes in sizes n, 2n and 4n; fails where time, memory
-                               or output grows faster than the trace (SHAPE: the beginning of a shape's name)
-  fuzz [--seconds N] [TARGET…] run the fuzz targets with cargo-fuzz (nightly), N seconds each
+                               or output grows faster than the trace, and where a verb has no shape (SHAPE: the
+                               beginning of a name; --forms: every form of --format, too; --all: every row is shown)
+  fuzz [--seconds N] [--list] [TARGET…]
+                               run the fuzz targets with cargo-fuzz (nightly), N seconds each (60); finds are shown and
+                               kept in fuzz/artifacts (--list: only list the targets)
   consumers [--screenshots DIR] [TRACE…]
                                install the programs our timeline outputs are for (npm, pip, apt) below target/consumers
                                and have them read every output of two made-up traces and of TRACE (the examples)

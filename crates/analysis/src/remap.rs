@@ -207,8 +207,7 @@ impl<'a> Remap<'a> {
         if self.out.len() >= BATCH_ACCESSES { self.flush() } else { Ok(()) }
     }
 
-    fn access(&mut self, access: &Access) -> Result<(), Error> {
-        let found = self.regions.find(access.thread, access.address).copied();
+    fn access(&mut self, access: &Access, found: Option<LiveRegion>) -> Result<(), Error> {
         let Some(region) = found.filter(|region| self.moved.contains_key(&region.id)) else {
             return self.push(*access);
         };
@@ -287,31 +286,10 @@ impl Remap<'_> {
         let room = plan.parts.iter().zip(&mut self.heaps);
         Some(room.map(|(part, heap)| heap.take(part.bytes.saturating_mul(region.elements), part.align)).collect())
     }
-}
 
-impl AccessSink for Remap<'_> {
-    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
-        self.inner.thread(number, id)
-    }
-
-    fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
-        let text = name.map(|name| String::from_utf8_lossy(name).into_owned());
-        let plan = text.as_deref().and_then(|name| self.by_name.get(&canonical_name(bare_name(name))).copied());
-        self.types.push((self.type_count, plan));
-        self.inner.type_name(self.type_count, name)?;
-        self.type_count += 1;
-        let parts = plan.and_then(|plan| self.plans.get(plan)).map_or(1, |plan| plan.parts.len());
-        for part in 1..parts {
-            let name = format!("{} (part {})", text.as_deref().unwrap_or_default(), part + 1);
-            self.inner.type_name(self.type_count, Some(name.as_bytes()))?;
-            self.type_count += 1;
-        }
-        Ok(())
-    }
-
-    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+    /// A region begins to live, whose number the caller knows.
+    fn add(&mut self, region: &RegionAdded, id: u64) -> Result<(), Error> {
         self.flush()?;
-        let id = self.regions.add(region)?;
         let (type_number, plan) = self.types.get(region.type_number as usize).copied().unwrap_or((0, None));
         let added = RegionAdded { type_number, ..*region };
         let Some((plan_number, bases)) = plan.and_then(|plan| Some((plan, self.settle(plan, region)?))) else {
@@ -327,9 +305,9 @@ impl AccessSink for Remap<'_> {
         Ok(())
     }
 
-    fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
+    /// The region of a remove, where there is one, goes.
+    fn remove(&mut self, removed: &RegionRemoved, region: Option<LiveRegion>) -> Result<(), Error> {
         self.flush()?;
-        let region = self.regions.remove(removed);
         let Some((region, moved)) = region.and_then(|region| Some((region, self.moved.remove(&region.id)?))) else {
             return self.inner.region_removed(removed);
         };
@@ -342,10 +320,90 @@ impl AccessSink for Remap<'_> {
         }
         Ok(())
     }
+}
+
+impl AccessSink for Remap<'_> {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.inner.thread(number, id)
+    }
+
+    fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        let text = name.map(|name| String::from_utf8_lossy(name).into_owned());
+        let plan = text.as_deref().and_then(|name| self.by_name.get(&canonical_name(bare_name(name))).copied());
+        self.types.push((self.told, plan));
+        self.inner.type_name(self.told, name)?;
+        self.told += 1;
+        let parts = plan.and_then(|plan| self.plans.get(plan)).map_or(1, |plan| plan.parts.len());
+        for part in 1..parts {
+            let name = format!("{} (part {})", text.as_deref().unwrap_or_default(), part + 1);
+            self.inner.type_name(self.told, Some(name.as_bytes()))?;
+            self.told += 1;
+        }
+        Ok(())
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        let id = self.regions.add(region)?;
+        self.add(region, id)
+    }
+
+    fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
+        let region = self.regions.remove(removed);
+        self.remove(removed, region)
+    }
 
     fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        batch.iter().try_for_each(|access| self.access(access))?;
+        for access in batch {
+            let found = self.regions.find(access.thread, access.address).copied();
+            self.access(access, found)?;
+        }
         self.flush()
+    }
+}
+
+/// Several adaptors for one trace, told all of it: which region an access is in is looked up once.
+#[derive(Default)]
+pub(crate) struct Remaps<'a> {
+    all: Vec<Remap<'a>>,
+    regions: LiveRegions,
+    /// Regions of a batch's accesses; memory that is used again.
+    found: Vec<Option<LiveRegion>>,
+}
+
+impl<'a> Remaps<'a> {
+    pub(crate) fn new(all: Vec<Remap<'a>>) -> Self {
+        Self { all, ..Self::default() }
+    }
+}
+
+impl AccessSink for Remaps<'_> {
+    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
+        self.all.iter_mut().try_for_each(|one| one.thread(number, id))
+    }
+
+    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
+        self.all.iter_mut().try_for_each(|one| one.type_name(number, name))
+    }
+
+    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
+        let id = self.regions.add(region)?;
+        self.all.iter_mut().try_for_each(|one| one.add(region, id))
+    }
+
+    fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
+        let region = self.regions.remove(removed);
+        self.all.iter_mut().try_for_each(|one| one.remove(removed, region))
+    }
+
+    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
+        let Self { all, regions, found } = self;
+        found.clear();
+        found.extend(batch.iter().map(|access| regions.find(access.thread, access.address).copied()));
+        for one in all {
+            batch.iter().zip(&*found).try_for_each(|(access, region)| one.access(access, *region))?;
+            one.flush()?;
+        }
+        Ok(())
     }
 }
 

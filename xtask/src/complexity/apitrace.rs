@@ -19,6 +19,9 @@ pub(super) const SHAPES: &[Row] = &[
     ("at-backtraces", Apitrace, |n| calls(n, |trace, i| trace.call(0, 4, &[i])), 20_000),
 ];
 
+/// Shapes that are hardly a trace, or none: verbs may refuse them.
+pub(super) const BROKEN: &[&str] = &[];
+
 fn uint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {

@@ -20,6 +20,9 @@ pub(super) const SHAPES: &[Row] = &[
     ("lk-random", Lackey, |n| lines(addresses(n)), 20_000),
 ];
 
+/// Shapes that are hardly a trace, or none: verbs may refuse them.
+pub(super) const BROKEN: &[&str] = &["cr-bytes"];
+
 fn access(bytes: &mut Vec<u8>, writes: bool, address: u64, thread: u64) {
     bytes.push(u8::from(writes));
     bytes.extend(address.to_le_bytes());

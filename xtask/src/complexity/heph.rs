@@ -50,6 +50,9 @@ pub(super) const SHAPES: &[Row] = &[
     ("heph-lengths-to-the-end", Heph, lengths, 20_000),
 ];
 
+/// Shapes that are hardly a trace, or none: verbs may refuse them.
+pub(super) const BROKEN: &[&str] = &["heph-no-magic", "heph-lengths-to-the-end"];
+
 struct Event {
     stream: u32,
     counter: u32,

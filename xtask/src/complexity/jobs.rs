@@ -1,6 +1,6 @@
 //! The verbs, by what their input is.
 
-/// What kind of trace a shape is.
+/// What kind of file a shape is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Cacheray,
@@ -9,6 +9,12 @@ pub(super) enum Family {
     Xray,
     Apitrace,
     Casemate,
+    /// What programs are made of: object files, or maps of them.
+    Object,
+    /// JSON as glretrace dumps the state of GL.
+    State,
+    /// PNG files one after another; in a folder each is a file of its own.
+    Pictures,
 }
 
 impl Family {
@@ -20,6 +26,17 @@ impl Family {
             Self::Xray => "xray",
             Self::Apitrace => "trace",
             Self::Casemate => "casemate",
+            Self::Object => "object",
+            Self::State => "json",
+            Self::Pictures => "pictures",
+        }
+    }
+
+    /// The name of its own form, for `convert --to`.
+    pub(super) fn form(self) -> &'static str {
+        match self {
+            Self::Apitrace => "apitrace",
+            other => other.extension(),
         }
     }
 }
@@ -34,13 +51,18 @@ const GENERAL: &[&str] = &[
     "repair FILE --force -o OUT",
     "trim FILE --force -o OUT --records 0..",
     "convert FILE --force -o OUT",
+    "convert FILE --force -o OUT --to FORM",
     "convert FILE --force -o OUT --to jsonl",
+    "convert LINES --force -o OUT --to FORM",
     "diff FILE FILE",
+    "diff FILE OTHER",
 ];
 
 /// Of traces of memory accesses.
 const ACCESSES: &[&str] = &[
+    "convert FILE --force -o OUT --to din",
     "convert FILE --force -o OUT --to lackey",
+    "convert FILE --force -o OUT --to xdin",
     "cacheray sim FILE --config zen3",
     "cacheray sim FILE --config zen3 --types --per-set",
     "cacheray sim FILE --config zen3 --classes --per-thread",
@@ -76,21 +98,33 @@ const SPANS: &[&str] = &[
     "stats FILE",
     "stats FILE --by thread --longest 10 --gaps --migrations --events",
     "stats FILE --compare FILE",
+    "stats FILE --compare OTHER",
     "timeline FILE",
 ];
 
-const HEPH: &[&str] =
-    &["heph spans FILE", "heph stats FILE", "heph loss FILE", "heph convert FILE --compat --force -o OUT"];
+const HEPH: &[&str] = &[
+    "heph spans FILE",
+    "heph spans FILE --streaming",
+    "heph stats FILE",
+    "heph loss FILE",
+    "heph convert FILE --compat --force -o OUT",
+    "heph collect --no-follow --follow FILE --summary none -o OUT",
+    "heph replay FILE --to - --speed max",
+];
 
 const XRAY: &[&str] = &[
+    "convert FILE --force -o OUT --to basic",
+    "convert FILE --force -o OUT --to fdr",
+    "convert FILE --force -o OUT --to yaml",
     "xray account FILE",
     "xray stack FILE",
     "xray stack FILE --all-stacks",
     "xray stack FILE --all-stacks --per-thread-stacks",
     "xray stack FILE --all-stacks --format csv",
-    "xray stack FILE --all-stacks --format folded",
+    "xray stack FILE --stack-format flame --aggregation-type count",
     "xray graph FILE",
     "xray graph-diff FILE FILE",
+    "xray graph-diff FILE OTHER",
     "xray convert FILE --force -o OUT --output-format yaml",
     "xray convert FILE --force -o OUT --output-format trace_event",
     "xray convert FILE --force -o OUT --output-format raw",
@@ -106,10 +140,15 @@ const APITRACE: &[&str] = &[
     "apitrace pickle FILE",
     "apitrace jsonl FILE",
     "apitrace diff FILE FILE",
+    "apitrace diff FILE OTHER",
+    "apitrace from-jsonl CALLS --force -o OUT",
     "apitrace repack FILE OUT --force",
     "apitrace sed FILE --force -o OUT -e s/a/b/",
     "apitrace gltrim FILE --force -o OUT --frames 0",
     "apitrace index FILE --force -o OUT",
+    "apitrace to-c FILE --force -o OUT",
+    "apitrace trim FILE --force -o OUT --calls 0-1000000000",
+    "apitrace trim FILE --force -o OUT --frames 0-1000000000/3 --thread 0",
 ];
 
 const CASEMATE: &[&str] = &[
@@ -117,14 +156,66 @@ const CASEMATE: &[&str] = &[
     "casemate check FILE --all",
     "casemate check FILE --compat",
     "casemate explain FILE",
-    "casemate timeline FILE",
+    "casemate timeline FILE --all-unclean",
+    "casemate timeline FILE --location 0x40003000",
     "casemate state FILE",
-    "casemate minimise FILE --force -o OUT",
+    // Its patience is of time that passes: what it takes is bounded by that.
+    "casemate minimise FILE --force -o OUT --patience 3",
     "casemate rewrite FILE --force -o OUT",
+    "casemate walk FILE --root 0x40000000",
+    "casemate walk FILE --root 0x40000000 --address 0x1000",
     "casemate diff FILE FILE",
+    "casemate diff FILE OTHER",
 ];
 
-/// The verbs for a kind of trace; `FILE` is the trace, `OUT` what is written.
+const OBJECT: &[&str] = &["xray extract FILE", "xray extract FILE -s"];
+
+const STATE: &[&str] = &[
+    "apitrace diff-state FILE FILE",
+    "apitrace diff-state FILE OTHER",
+    "apitrace diff-state FILE OTHER --keep-images",
+];
+
+const PICTURES: &[&str] =
+    &["apitrace diff-images FILE FILE --force -o OUT", "apitrace diff-images FILE OTHER --force -o OUT --show-all"];
+
+/// Verbs that ask for something which these shapes do not have: a root at that address, calls of functions.
+const NOT_FOR: &[(&str, &[&str])] = &[
+    ("casemate walk", &["cm-writes", "cm-locks", "cm-fills", "cm-pages-apart"]),
+    ("convert FILE --force -o OUT --to basic", &["xr-events"]),
+];
+
+/// True when a job can be done with a shape.
+pub(super) fn is_for(job: &str, shape: &str) -> bool {
+    !NOT_FOR.iter().any(|(verb, shapes)| job.starts_with(verb) && shapes.contains(&shape))
+}
+
+/// Verbs that no shape is for, and why.
+pub(super) const EXEMPT: &[(&str, &str)] = &[
+    ("formats", "prints a list of its own"),
+    ("rules", "prints a list of its own"),
+    ("casemate rules", "prints a list of its own"),
+    ("completions", "prints what the program's options are"),
+    ("man", "prints what the program's options are"),
+    ("cacheray cc", "runs a compiler and reads nothing"),
+    ("cacheray record", "runs a program, whose accesses `cargo xtask bench recorder` times"),
+];
+
+/// All kinds.
+pub(super) const FAMILIES: [Family; 9] = [
+    Family::Cacheray,
+    Family::Lackey,
+    Family::Heph,
+    Family::Xray,
+    Family::Apitrace,
+    Family::Casemate,
+    Family::Object,
+    Family::State,
+    Family::Pictures,
+];
+
+/// The verbs for a kind of file. `FILE` is the file; `OTHER` one of the same shape, a quarter shorter; `LINES` its JSON
+/// lines, `CALLS` those of `apitrace jsonl`; `OUT` what is written, `FORM` the name of the file's own form.
 pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
     let lists: &[&[&str]] = match family {
         Family::Cacheray | Family::Lackey => &[GENERAL, ACCESSES],
@@ -132,6 +223,9 @@ pub(super) fn jobs(family: Family) -> impl Iterator<Item = &'static str> {
         Family::Xray => &[GENERAL, SPANS, XRAY],
         Family::Apitrace => &[GENERAL, SPANS, APITRACE],
         Family::Casemate => &[GENERAL, CASEMATE],
+        Family::Object => &[OBJECT],
+        Family::State => &[STATE],
+        Family::Pictures => &[PICTURES],
     };
     lists.iter().flat_map(|list| list.iter().copied())
 }

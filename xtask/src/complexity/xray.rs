@@ -62,6 +62,9 @@ pub(super) const SHAPES: &[Row] = &[
     ("xr-noise", Xray, |n| [head(), vec![0x0f; 16 * n as usize]].concat(), 20_000),
 ];
 
+/// Shapes that are hardly a trace, or none: verbs may refuse them.
+pub(super) const BROKEN: &[&str] = &["xr-noise", "xr-false-buffers"];
+
 const ENTER: u64 = 0;
 const EXIT: u64 = 1;
 const TAIL: u64 = 2;

@@ -13,7 +13,7 @@ mod mutate;
 mod random;
 mod rows;
 mod samples;
-mod surface;
+pub(crate) mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -8,35 +8,35 @@ use std::process::Command;
 
 /// A verb that takes arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Verb {
+pub(crate) struct Verb {
     /// As it is typed: `xray account`.
-    pub(super) name: String,
-    pub(super) positionals: Vec<Positional>,
-    pub(super) options: Vec<Choice>,
+    pub(crate) name: String,
+    pub(crate) positionals: Vec<Positional>,
+    pub(crate) options: Vec<Choice>,
 }
 
 /// What a verb takes without an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Positional {
-    pub(super) name: String,
+pub(crate) struct Positional {
+    pub(crate) name: String,
     /// `-` may be given for it.
-    pub(super) may_be_stdin: bool,
-    pub(super) repeats: bool,
+    pub(crate) may_be_stdin: bool,
+    pub(crate) repeats: bool,
 }
 
 /// An option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     /// `--format`, or `-e` where there is no long form.
-    pub(super) name: String,
-    pub(super) value: Value,
+    pub(crate) name: String,
+    pub(crate) value: Value,
     /// The verb does not start without it.
-    pub(super) is_required: bool,
+    pub(crate) is_required: bool,
 }
 
 /// What an option takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     None,
     /// The name of the value in the help, what it can be where that is listed, whether it can be left out.
     Some {
@@ -47,7 +47,7 @@ pub(super) enum Value {
 }
 
 /// All verbs of a program, asked for their help.
-pub(super) fn of_program(program: &Path) -> Result<Vec<Verb>, String> {
+pub(crate) fn of_program(program: &Path) -> Result<Vec<Verb>, String> {
     let mut verbs = Vec::new();
     walk(program, &mut Vec::new(), &mut verbs)?;
     Ok(verbs)

@@ -1,14 +1,14 @@
 //! Proposals tried: the trace simulated as it would be with each.
 
 use anytrace_core::Error;
-use anytrace_core::access::{Access, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
+use anytrace_core::access::AccessSink;
 use anytrace_core::layout::Layouts;
 
 use crate::cache::config::Config;
 use crate::cache::results::Results;
 use crate::cache::{CorePlan, Options, Simulation};
 use crate::elements::Elements;
-use crate::remap::{Remap, TypePlan};
+use crate::remap::{Remap, Remaps, TypePlan};
 
 /// The weight of a miss of a level relative to other levels: each further level costs about three times as much,
 /// starting at 10.
@@ -83,7 +83,7 @@ impl Trial {
     ) -> Result<Vec<Measured>, E> {
         let plans = std::mem::take(&mut self.plans);
         let remaps = self.simulations.iter_mut().zip(plans).map(|(simulation, plans)| Remap::new(plans, simulation));
-        let mut all = All { remaps: remaps.collect() };
+        let mut all = Remaps::new(remaps.collect());
         tell(&mut Elements::new(layouts, &mut all))?;
         drop(all);
         let mut found = Vec::new();
@@ -91,32 +91,5 @@ impl Trial {
             found.push(Measured::of(&simulation.finish()?));
         }
         Ok(found)
-    }
-}
-
-/// Passes everything on to all of them.
-struct All<'a> {
-    remaps: Vec<Remap<'a>>,
-}
-
-impl AccessSink for All<'_> {
-    fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> Result<(), Error> {
-        self.remaps.iter_mut().try_for_each(|one| one.thread(number, id))
-    }
-
-    fn type_name(&mut self, number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
-        self.remaps.iter_mut().try_for_each(|one| one.type_name(number, name))
-    }
-
-    fn region_added(&mut self, region: &RegionAdded) -> Result<(), Error> {
-        self.remaps.iter_mut().try_for_each(|one| one.region_added(region))
-    }
-
-    fn region_removed(&mut self, region: &RegionRemoved) -> Result<(), Error> {
-        self.remaps.iter_mut().try_for_each(|one| one.region_removed(region))
-    }
-
-    fn accesses(&mut self, batch: &[Access]) -> Result<(), Error> {
-        self.remaps.iter_mut().try_for_each(|one| one.accesses(batch))
     }
 }

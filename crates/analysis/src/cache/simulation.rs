@@ -34,7 +34,8 @@ pub enum CorePlan {
 #[derive(Debug, Clone, Default)]
 pub struct Cores {
     plan: CorePlan,
-    of: Vec<usize>,
+    /// By thread. The list is copied for each chunk of accesses that others work off.
+    of: Vec<u8>,
     others: usize,
     /// The highest core and one.
     count: usize,
@@ -46,8 +47,8 @@ impl Cores {
         Self { plan, of: Vec::new(), others: 0, count: 0 }
     }
 
-    /// Adds a thread; returns its core.
-    pub(super) fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> usize {
+    /// The core that a thread of this id would get now.
+    fn next(&self, id: Option<u64>) -> usize {
         let in_turn = self.others;
         let core = match &self.plan {
             CorePlan::PerThread => in_turn,
@@ -56,7 +57,13 @@ impl Cores {
                 Some((_, core)) => *core,
                 None => map.iter().map(|(_, core)| core + 1).max().unwrap_or(0) + in_turn,
             },
-        } % CORES_MAX;
+        };
+        core % CORES_MAX
+    }
+
+    /// Takes a thread; gives its core.
+    pub(super) fn thread(&mut self, number: ThreadNumber, id: Option<u64>) -> usize {
+        let core = self.next(id);
         let is_mapped = matches!(&self.plan, CorePlan::Map(map) if map.iter().any(|(of, _)| Some(*of) == id));
         self.others += usize::from(!is_mapped);
         let at = number as usize;
@@ -64,7 +71,7 @@ impl Cores {
             self.of.resize(at + 1, 0);
         }
         if let Some(place) = self.of.get_mut(at) {
-            *place = core;
+            *place = u8::try_from(core).expect("CORES_MAX fits 8 bits");
         }
         self.count = self.count.max(core + 1);
         core
@@ -73,7 +80,7 @@ impl Cores {
     /// The core of a thread.
     #[inline]
     pub(super) fn of(&self, thread: ThreadNumber) -> usize {
-        self.of.get(thread as usize).copied().unwrap_or(0)
+        self.of.get(thread as usize).map_or(0, |core| usize::from(*core))
     }
 
     /// Cores assigned so far: the highest and all below it.
@@ -248,9 +255,10 @@ impl AccessSink for Simulation {
         let was_only = self.threads.only().is_some();
         self.threads.add(number, id);
         let has_private = self.configs.iter().flat_map(|c| c.levels.iter().chain(&c.tlb)).any(|level| level.is_private);
-        if let Some(workers) = self.workers.as_mut().filter(|_| was_only || has_private) {
-            // Chunks keep the cores they were made with, and the list of cores is copied while a chunk uses it: where a
-            // new core changes nothing, that would be a copy for each of many threads.
+        let grows = self.cores.next(id) >= self.cores.count();
+        if let Some(workers) = self.workers.as_mut().filter(|_| was_only || has_private && grows) {
+            // Caches of a new core begin with the chunk that knows of it. The list of cores is copied while a chunk has
+            // it: where a thread brings no new core, that would be a copy for each of many threads.
             workers.flush(&self.cores)?;
         }
         Arc::make_mut(&mut self.cores).thread(number, id);

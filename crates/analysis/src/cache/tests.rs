@@ -358,6 +358,25 @@ fn two_threads_that_write_one_line_in_turn_invalidate_each_other() {
 }
 
 #[test]
+fn threads_that_come_after_all_cores_have_their_caches_are_simulated_as_on_one_thread() {
+    let mut level = Level::new("L1", 4096, 64, 4);
+    level.is_private = true;
+    let config = Config::new("c", vec![level, Level::new("LLC", 1 << 16, 64, 16)]);
+    let steps: Vec<Step> = (0..3000).map(|n| (4096 + n * 40 % 9000, 8, n % 3 == 0, (n / 7) as u32)).collect();
+    let found = |threads, cores| {
+        let options = Options { threads, cores, ..Options::default() };
+        let mut simulation = Simulation::new(vec![config.clone()], options).unwrap();
+        feed_gathered(&mut simulation, &steps);
+        simulation.finish().unwrap()
+    };
+    for cores in [CorePlan::PerThread, CorePlan::Count(3), CorePlan::Map(vec![(150, 9), (151, 2), (300, 63)])] {
+        let one = found(1, cores.clone());
+        assert!(one.configs[0].coherence.as_ref().unwrap().coherence_misses > 0);
+        assert_eq!(found(4, cores), one);
+    }
+}
+
+#[test]
 fn cores_are_given_in_turn_or_by_id() {
     let given = |plan| {
         let mut cores = Cores::new(plan);

@@ -106,6 +106,38 @@ fn plans_that_cannot_be_are_refused() {
     assert!(why(plan(16, &[16], &[mv(0, 8, 1, 0)])).contains("behind the end"));
 }
 
+/// Some regions of one type, over each other in part, some of them gone again, and accesses between.
+fn tell(sink: &mut dyn AccessSink) {
+    sink.type_name(0, Some(b"A")).unwrap();
+    for number in 0..40_u64 {
+        sink.region_added(&RegionAdded { seq: number, ..region(4096 + 40 * number, 16, 4, 0) }).unwrap();
+        let all: Vec<Access> = (0..30).map(|at| access(4096 + at * number, 8)).collect();
+        sink.accesses(&all).unwrap();
+        if number % 3 == 2 {
+            sink.region_removed(&RegionRemoved { seq: number, address: 4096 + 40 * (number - 1), thread: 0 }).unwrap();
+        }
+    }
+}
+
+#[test]
+fn several_together_do_what_each_does_alone() {
+    let swapped = plan(16, &[16], &[mv(0, 8, 0, 8), mv(8, 8, 0, 0)]);
+    let plans = [swapped.clone(), plan(16, &[8, 8], &[mv(0, 8, 0, 0), mv(8, 8, 1, 0)]), plan(24, &[24], &[])];
+    let alone = plans.clone().map(|plan| {
+        let mut heard = Heard::default();
+        tell(&mut Remap::new(vec![plan], &mut heard));
+        heard
+    });
+    assert_ne!(alone[0].accesses, alone[2].accesses);
+    let mut together = plans.clone().map(|_| Heard::default());
+    let all = together.iter_mut().zip(plans).map(|(heard, plan)| Remap::new(vec![plan], heard)).collect();
+    tell(&mut Remaps::new(all));
+    for (together, alone) in together.iter().zip(&alone) {
+        assert_eq!(together.accesses, alone.accesses);
+        assert_eq!((&together.regions, &together.removed), (&alone.regions, &alone.removed));
+    }
+}
+
 /// Each byte of an element has one new place; a slow model finds it byte by byte.
 fn slow(plan: &TypePlan, bases: &[u64], start: u64, access: &Access) -> Vec<u64> {
     (0..u64::from(access.bytes))

@@ -22,7 +22,9 @@ pub fn demangle(name: &str, mangling: Mangling) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return written(format_args!("{rust:#}")).map_or(Cow::Borrowed(name), Cow::Owned);
+        // The library finds a name of no parts in `_ZNE`.
+        let shown = written(format_args!("{rust:#}")).filter(|shown| !shown.is_empty());
+        return shown.map_or(Cow::Borrowed(name), Cow::Owned);
     }
     itanium::demangle(name, NAME_BYTES_MAX).map_or(Cow::Borrowed(name), Cow::Owned)
 }

@@ -1,8 +1,7 @@
 //! Two call graphs side by side, functions matched by name: which calls became slower, faster, more or fewer, and which
 //! are new or gone.
 
-use std::collections::BTreeMap;
-
+use anytrace_core::hash::{Map, Set};
 use anytrace_core::span::Symbols;
 
 use super::graph::{CallGraph, CallStats, ROOT};
@@ -17,37 +16,79 @@ pub type Sides = [Option<CallStats>; 2];
 /// Two graphs by name.
 #[derive(Debug, Clone, Default)]
 pub struct GraphDiff {
-    /// Functions by name.
-    pub functions: BTreeMap<String, Sides>,
-    /// Calls by names of caller (`None` for outermost calls) and callee.
-    pub calls: BTreeMap<(Option<String>, String), Sides>,
+    /// All names, ascending, each once.
+    names: Vec<String>,
+    /// Functions, one a name; a name without any is that of a caller which no trace has as a function.
+    functions: Vec<Sides>,
+    /// Calls by caller (`None` for outermost calls) and callee, as numbers of names, ascending.
+    calls: Vec<(Ends, Sides)>,
     /// Ticks a second of both; 0 where unknown.
     pub cycle_frequencies: [u64; 2],
 }
+
+/// Caller and callee of a call, as numbers of names: in the same order as the names.
+type Ends = (Option<usize>, usize);
 
 impl GraphDiff {
     /// Matches two graphs. Functions of one trace that share a name are distinguished by a number after it, in order of
     /// their ids.
     pub fn new(graphs: [&CallGraph; 2], symbols: [Option<&dyn Symbols>; 2]) -> Self {
-        let mut diff = Self { cycle_frequencies: graphs.map(|graph| graph.cycle_frequency), ..Self::default() };
+        let mut named: Vec<(String, usize, u32)> = Vec::new();
         for (side, (graph, symbols)) in graphs.into_iter().zip(symbols).enumerate() {
-            let names = unique_names(graph, symbols);
-            let name = |id: u32| names.get(&id).cloned().unwrap_or_else(|| graph.names.of(id, symbols));
-            for vertex in &graph.vertices {
-                let sides = diff.functions.entry(name(vertex.function)).or_default();
-                sides[side] = Some(vertex.stats);
+            named.extend(names(graph, symbols).into_iter().map(|(name, id)| (name, side, id)));
+        }
+        // Each name is compared and moved once, and what follows works with numbers: there may be millions of edges.
+        named.sort_unstable();
+        let mut diff = Self { cycle_frequencies: graphs.map(|graph| graph.cycle_frequency), ..Self::default() };
+        let mut numbers: [Map<u32, usize>; 2] = [Map::default(), Map::default()];
+        for (name, side, id) in named {
+            if diff.names.last() != Some(&name) {
+                diff.names.push(name);
             }
-            for edge in &graph.edges {
-                let caller = (edge.caller != ROOT).then(|| name(edge.caller));
-                let sides = diff.calls.entry((caller, name(edge.callee))).or_default();
-                sides[side] = Some(edge.stats);
+            if let Some(numbers) = numbers.get_mut(side) {
+                numbers.insert(id, diff.names.len() - 1);
+            }
+        }
+        diff.functions.resize(diff.names.len(), Sides::default());
+        let mut calls: Vec<(Ends, usize, CallStats)> = Vec::new();
+        for (side, (graph, numbers)) in graphs.into_iter().zip(&numbers).enumerate() {
+            let number = |id: u32| numbers.get(&id).copied().unwrap_or_default();
+            for vertex in &graph.vertices {
+                if let Some(sides) = diff.functions.get_mut(number(vertex.function)) {
+                    sides[side] = Some(vertex.stats);
+                }
+            }
+            calls.extend(graph.edges.iter().map(|edge| {
+                let caller = (edge.caller != ROOT).then(|| number(edge.caller));
+                ((caller, number(edge.callee)), side, edge.stats)
+            }));
+        }
+        calls.sort_by_key(|(ends, ..)| *ends);
+        for (ends, side, stats) in calls {
+            if diff.calls.last().is_none_or(|(last, _)| *last != ends) {
+                diff.calls.push((ends, Sides::default()));
+            }
+            if let Some((_, sides)) = diff.calls.last_mut() {
+                sides[side] = Some(stats);
             }
         }
         diff
     }
 
-    /// Relative change of a statistic from the first to the second: 0.5 means half as much again. `None` if a side is
-    /// missing; infinite if the first is zero and the second is not.
+    /// Functions by name, ascending.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, &Sides)> {
+        let all = self.names.iter().zip(&self.functions);
+        all.filter(|(_, sides)| sides.iter().any(Option::is_some)).map(|(name, sides)| (name.as_str(), sides))
+    }
+
+    /// Calls by names of caller (`None` for outermost calls) and callee, ascending.
+    pub fn calls(&self) -> impl Iterator<Item = (Option<&str>, &str, &Sides)> {
+        let name = |number: usize| self.names.get(number).map_or("", String::as_str);
+        self.calls.iter().map(move |((caller, callee), sides)| (caller.map(name), name(*callee), sides))
+    }
+
+    /// Relative change of a statistic from the first to the second: 0.5 is half as much again. `None` where a side is
+    /// missing; infinite where nothing became something.
     pub fn change(&self, sides: &Sides, stat: Stat) -> Option<f64> {
         let [Some(before), Some(after)] = sides else { return None };
         let [before, after] = [stat.of(before, self.cycle_frequencies[0]), stat.of(after, self.cycle_frequencies[1])];
@@ -56,10 +97,13 @@ impl GraphDiff {
 
     /// Functions and calls that exceed a threshold, functions first, by name.
     pub fn breaches(&self, thresholds: &[Threshold], count_min: u64) -> Vec<Breach> {
-        let functions = self.functions.iter().map(|(name, sides)| (format!("function {name}"), sides));
-        let calls = self.calls.iter().map(|((caller, callee), sides)| {
-            (format!("call {} -> {callee}", caller.as_deref().unwrap_or(ROOT_NAME)), sides)
-        });
+        if thresholds.is_empty() {
+            return Vec::new();
+        }
+        let functions = self.functions().map(|(name, sides)| (format!("function {name}"), sides));
+        let calls = self
+            .calls()
+            .map(|(caller, callee, sides)| (format!("call {} -> {callee}", caller.unwrap_or(ROOT_NAME)), sides));
         let mut found = Vec::new();
         for (what, sides) in functions.chain(calls) {
             if !sides.iter().flatten().any(|stats| stats.count >= count_min.max(1)) {
@@ -77,18 +121,35 @@ impl GraphDiff {
     }
 }
 
-/// Names of a graph's functions, all different.
-fn unique_names(graph: &CallGraph, symbols: Option<&dyn Symbols>) -> BTreeMap<u32, String> {
-    let mut ids: Vec<u32> = graph.vertices.iter().map(|vertex| vertex.function).collect();
-    ids.sort_unstable();
-    let mut met: BTreeMap<String, u32> = BTreeMap::new();
-    let mut names = BTreeMap::new();
-    for id in ids {
-        let name = graph.names.of(id, symbols);
-        let times = met.entry(name.clone()).or_default();
-        *times += 1;
-        names.insert(id, if *times == 1 { name } else { format!("{name} ({times})") });
+/// Names of a graph's functions, all different, and of what only its edges name.
+fn names(graph: &CallGraph, symbols: Option<&dyn Symbols>) -> Vec<(String, u32)> {
+    let mut functions: Vec<u32> = graph.vertices.iter().map(|vertex| vertex.function).collect();
+    functions.sort_unstable();
+    let ends = graph.edges.iter().flat_map(|edge| [edge.caller, edge.callee]);
+    let mut others: Vec<u32> = ends
+        .filter(|id| *id != ROOT && functions.binary_search(id).is_err())
+        .collect::<Set<u32>>()
+        .into_iter()
+        .collect();
+    others.sort_unstable();
+    let name = |id: u32| (graph.names.of(id, symbols), id);
+    let mut names: Vec<_> = functions.into_iter().map(name).collect();
+    // Of equal names the lowest id is first.
+    names.sort_unstable();
+    let mut times = 1_u32;
+    for at in 1..names.len() {
+        let Some([(before, _), (this, _)]) = names.get_mut(at - 1..=at) else { continue };
+        // Numbers behind names are put there one step late, when nothing is compared with them any more.
+        let is_same = before == this;
+        if times > 1 {
+            *before = format!("{before} ({times})");
+        }
+        times = if is_same { times + 1 } else { 1 };
     }
+    if let Some((last, _)) = names.last_mut().filter(|_| times > 1) {
+        *last = format!("{last} ({times})");
+    }
+    names.extend(others.into_iter().map(name));
     names
 }
 
@@ -117,6 +178,10 @@ mod tests {
     use super::super::graph::{CallEdge, Vertex};
     use super::*;
 
+    fn function<'a>(diff: &'a GraphDiff, name: &str) -> &'a Sides {
+        diff.functions().find(|(one, _)| *one == name).unwrap().1
+    }
+
     fn graph(calls: &[(u32, u32, u64, u128)]) -> CallGraph {
         let mut graph = CallGraph { cycle_frequency: 10, ..CallGraph::default() };
         for &(caller, callee, count, sum) in calls {
@@ -136,14 +201,16 @@ mod tests {
         assert_eq!(found, ["function #1", "call F0 -> #1"]);
         assert_eq!(diff.breaches(&[threshold], 0).len(), 4);
         assert_eq!(diff.breaches(&[Threshold { stat: Stat::Count, change_max: 0.0 }], 0), []);
-        assert_eq!(diff.functions["#3"].map(|side| side.is_some()), [false, true]);
+        assert_eq!(function(&diff, "#3").map(|side| side.is_some()), [false, true]);
+        let calls: Vec<_> = diff.calls().map(|(caller, callee, sides)| (caller, callee, sides[0].is_some())).collect();
+        assert_eq!(calls, [(None, "#1", true), (Some("#1"), "#2", true), (Some("#1"), "#3", false)]);
     }
 
     #[test]
     fn nothing_to_something_is_without_end_and_nothing_to_nothing_no_change() {
         let (a, b) = (graph(&[(0, 1, 1, 0), (0, 2, 1, 0)]), graph(&[(0, 1, 1, 0), (0, 2, 1, 5)]));
         let diff = GraphDiff::new([&a, &b], [None, None]);
-        let change = |name: &str| diff.change(&diff.functions[name], Stat::Sum);
+        let change = |name: &str| diff.change(function(&diff, name), Stat::Sum);
         assert_eq!((change("#1"), change("#2")), (Some(0.0), Some(f64::INFINITY)));
     }
 
@@ -157,9 +224,18 @@ mod tests {
 
     #[test]
     fn functions_of_one_name_stay_apart() {
-        let a = graph(&[(0, 4, 1, 1), (0, 9, 2, 2)]);
+        let a = graph(&[(0, 9, 2, 2), (0, 4, 1, 1), (0, 12, 3, 3)]);
         let diff = GraphDiff::new([&a, &a], [Some(&Same), Some(&Same)]);
-        assert_eq!(diff.functions.keys().collect::<Vec<_>>(), ["f", "f (2)"]);
-        assert_eq!(diff.functions["f (2)"][1].map(|stats| stats.count), Some(2));
+        let found: Vec<_> = diff.functions().map(|(name, sides)| (name, sides[1].map(|stats| stats.count))).collect();
+        assert_eq!(found, [("f", Some(1)), ("f (2)", Some(2)), ("f (3)", Some(3))]);
+    }
+
+    #[test]
+    fn a_caller_that_never_ended_has_a_name_and_is_no_function() {
+        let mut a = graph(&[(7, 2, 1, 1)]);
+        a.vertices.retain(|vertex| vertex.function == 2);
+        let diff = GraphDiff::new([&a, &a], [None, None]);
+        assert_eq!(diff.functions().map(|(name, _)| name).collect::<Vec<_>>(), ["#2"]);
+        assert_eq!(diff.calls().map(|(caller, ..)| caller).collect::<Vec<_>>(), [Some("#7")]);
     }
 }

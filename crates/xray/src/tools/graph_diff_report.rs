@@ -1,8 +1,8 @@
 //! Prints two graphs side by side: DOT as the peer does, CSV and JSON.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use anytrace_core::hash::Map;
 use anytrace_export::cells::Cells;
 
 use super::graph::CallStats;
@@ -32,17 +32,17 @@ impl GraphDiff {
         if is_record {
             writeln!(out, "node [shape=record]")?;
         }
-        let has_root = self.calls.keys().any(|(caller, _)| caller.is_none());
-        let mut names: Vec<Option<&str>> = self.functions.keys().map(|name| Some(name.as_str())).collect();
+        let has_root = self.calls().any(|(caller, ..)| caller.is_none());
+        let mut names: Vec<Option<&str>> = self.functions().map(|(name, _)| Some(name)).collect();
         if has_root {
             names.push(None);
         }
         names.sort_by_key(|name| name.unwrap_or(ROOT_NAME));
-        let numbers: BTreeMap<Option<&str>, usize> = names.iter().copied().zip(0..).collect();
+        let numbers: Map<Option<&str>, usize> = names.iter().copied().zip(0..).collect();
         let number = |name: Option<&str>| numbers.get(&name).copied().unwrap_or_default();
-        for ((caller, callee), sides) in &self.calls {
-            let (from, to) = (number(caller.as_deref()), number(Some(callee)));
-            let caller = escaped(caller.as_deref().unwrap_or(ROOT_NAME), false);
+        for (caller, callee, sides) in self.calls() {
+            let (from, to) = (number(caller), number(Some(callee)));
+            let caller = escaped(caller.unwrap_or(ROOT_NAME), false);
             let (tooltip, color) =
                 (format!("{caller} -> {}", escaped(callee, false)), self.color(sides, view.edge_color));
             let width = self.shown_change(sides, view.edge_color).unwrap_or_default().max(1.0);
@@ -50,9 +50,10 @@ impl GraphDiff {
             write!(out, "F{from} -> F{to} [tooltip=\"{tooltip}\" label=\"{}\"", self.label(sides, view.edge_label))?;
             writeln!(out, " color=\"{color}\" labelfontcolor=\"{color}\" penwidth={width:.2}]")?;
         }
-        for name in names {
-            let id = number(name);
-            let Some((name, sides)) = name.and_then(|name| self.functions.get_key_value(name)) else {
+        let mut functions = self.functions();
+        for (name, id) in names.into_iter().zip(0..) {
+            // Names are those of the functions, in their order, and that of the root.
+            let Some((name, sides)) = name.and_then(|_| functions.next()) else {
                 writeln!(out, "F{id} [label=\"{ROOT_NAME}\"]")?;
                 continue;
             };
@@ -92,12 +93,12 @@ impl GraphDiff {
             write!(out, ",{name}_a,{name}_b,{name}_change")?;
         }
         writeln!(out)?;
-        for (name, sides) in &self.functions {
+        for (name, sides) in self.functions() {
             write!(out, "function,,{},{}", cells.text(name), state(sides))?;
             self.csv_stats(sides, out)?;
         }
-        for ((caller, callee), sides) in &self.calls {
-            let caller = cells.text(caller.as_deref().unwrap_or_default());
+        for (caller, callee, sides) in self.calls() {
+            let caller = cells.text(caller.unwrap_or_default());
             write!(out, "call,{caller},{},{}", cells.text(callee), state(sides))?;
             self.csv_stats(sides, out)?;
         }
@@ -128,14 +129,14 @@ impl GraphDiff {
         let [a, b] = self.cycle_frequencies;
         write!(out, "{{\"version\":1,\"cycle_frequency_a\":{a},\"cycle_frequency_b\":{b},\"functions\":[")?;
         let mut separator = "\n";
-        for (name, sides) in &self.functions {
+        for (name, sides) in self.functions() {
             write!(out, "{separator}{{\"name\":{},{}}}", json_string(name), self.json_sides(sides))?;
             separator = ",\n";
         }
         write!(out, "\n],\"calls\":[")?;
         separator = "\n";
-        for ((caller, callee), sides) in &self.calls {
-            let caller = caller.as_deref().map_or_else(|| "null".to_owned(), json_string);
+        for (caller, callee, sides) in self.calls() {
+            let caller = caller.map_or_else(|| "null".to_owned(), json_string);
             write!(out, "{separator}{{\"caller\":{caller},\"callee\":{},", json_string(callee))?;
             write!(out, "{}}}", self.json_sides(sides))?;
             separator = ",\n";
