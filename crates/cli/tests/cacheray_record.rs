@@ -211,6 +211,86 @@ fn a_trace_that_could_not_be_written_is_no_success() {
     assert!(err(&alone).starts_with(line), "{}", err(&alone));
 }
 
+/// Processes that end so that their recorder cannot write any more, while the program succeeds.
+const PROCESSES: &str = r#"
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long words[8];
+static void work(void) { for (int i = 0; i < 1000; i++) words[i & 7] = i; }
+static int is(char **argv, const char *mode) { return !strcmp(argv[1], mode); }
+int main(int argc, char **argv)
+{
+    work();
+    if (is(argv, "syscall"))
+        syscall(SYS_exit_group, 0);
+    if (is(argv, "vfork")) {
+        if (!vfork())
+            _exit(0);
+        if (!vfork()) {
+            execl("/nowhere", "nowhere", (char *)0);
+            execl("/bin/true", "true", (char *)0);
+        }
+    } else if (!is(argv, "plain") && !fork()) {
+        int left = 0;
+        if (is(argv, "exec") && !execl("/nowhere", "nowhere", (char *)0))
+            return 1;
+        work();
+        if (is(argv, "killed"))
+            raise(SIGKILL);
+        if (is(argv, "stays")) {
+            close(0); close(1); close(2);
+            mkdir("started", 0700);
+            for (; left < 200 && access("stop", F_OK); left++)
+                usleep(50000);
+        }
+        if (is(argv, "exec"))
+            execl("/bin/true", "true", (char *)0);
+        return 0;
+    }
+    while (!is(argv, "stays") ? wait(0) > 0 : access("started", F_OK))
+        usleep(1000);
+    work();
+    return argc > 2 ? 7 : 0;
+}
+"#;
+
+#[test]
+fn a_process_that_took_records_along_is_no_success_though_the_program_is_one() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("p.c"), PROCESSES).unwrap();
+    bench.done(&["cacheray", "cc", "--", "gcc", "-w", "-o", "p", "p.c"]);
+    let run = |output: &str, arguments: &[&str]| {
+        let record = ["cacheray", "record", "--force", "-o", output, "--", "./p"];
+        let ended = bench.anytrace(&[&record, arguments].concat());
+        (ended.status.code(), err(&ended))
+    };
+    let lost = "its last records, still in the recorder's buffer, are lost";
+    for (mode, code) in [("plain", 0), ("fork", 0), ("exec", 0), ("vfork", 0), ("killed", 1), ("syscall", 1)] {
+        let (found, said) = run("t.trace", &[mode]);
+        assert_eq!(found, Some(code), "{mode}: {said}");
+        assert_eq!(said.contains(lost), code == 1, "{mode}: {said}");
+    }
+    // The program's own failure goes before.
+    let (code, said) = run("t.trace", &["killed", "fails"]);
+    assert!(code == Some(7) && said.contains(lost), "{code:?} {said}");
+    let (code, said) = run("t.trace", &["stays"]);
+    std::fs::write(bench.path("stop"), "").unwrap();
+    assert!(code == Some(0) && said.contains("1 process that the program started still runs"), "{code:?} {said}");
+    // A stream is one process's: what the forked one does is lost.
+    let fifo = bench.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = Command::new("cat").arg(&fifo).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let (code, said) = run("fifo", &["fork"]);
+    assert!(code == Some(1) && said.contains("a forked process is not recorded"), "{code:?} {said}");
+    std::fs::write(bench.path("got.trace"), reader.wait_with_output().unwrap().stdout).unwrap();
+    assert!(bench.records("got.trace") >= 2000);
+}
+
 #[test]
 fn what_the_c_library_writes_is_recorded_so_that_nothing_looks_unwritten() {
     const COPIES: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\

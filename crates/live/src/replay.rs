@@ -257,7 +257,7 @@ impl Player<'_, '_> {
 
     fn finish(mut self, is_broken: bool) -> Result<ReplayReport, Error> {
         if !is_broken {
-            self.outlet.flush(self.stop)?;
+            self.outlet.end(self.stop)?;
         }
         (self.report.datagrams, self.report.refused) = self.outlet.counts();
         self.report.late_max = self.pace.late_max();

@@ -207,3 +207,25 @@ fn a_collection_of_a_replay_is_the_recording() {
         assert_eq!(contents(folder.path()), [bytes], "{scheme}");
     }
 }
+
+#[test]
+fn a_receiver_that_lets_go_of_a_connection_before_its_end_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), &trace(1, 500));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = || Destination::Address(Endpoint::Tcp(listener.local_addr().unwrap()));
+    std::thread::scope(|scope| {
+        // One that reads all, and one that ends the connection without reading anything.
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+            drop(stream);
+            let (stream, _) = listener.accept().unwrap();
+            let mut first = [0];
+            stream.peek(&mut first).unwrap();
+        });
+        assert_eq!(sent(&path, to(), &fast()).unwrap().events, 500);
+        let error = sent(&path, to(), &fast()).unwrap_err();
+        assert!(error.to_string().contains("cannot send to tcp://127.0.0.1"), "{error}");
+    });
+}

@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     regions: Option<Regions>,
     /// True while the regions are being changed.
     is_fragile: bool,
+    /// True while `loss` knows that this process has records in memory.
+    is_marked: bool,
     lost: u64,
 }
 
@@ -62,6 +64,7 @@ impl Inner {
         must_replay: false,
         regions: None,
         is_fragile: false,
+        is_marked: false,
         lost: 0,
     };
 
@@ -132,6 +135,7 @@ impl Inner {
 
     /// Stops recording for good.
     pub(crate) fn stop(&mut self) {
+        self.unmark();
         self.phase = Phase::Stopped;
         self.sent = 0;
         hot::set_head(self.buffer);
@@ -262,6 +266,12 @@ impl Inner {
         if self.phase != Phase::Running {
             return;
         }
+        // Who ends the process writes each record at once.
+        if !self.is_marked && self.closer == 0 {
+            loss::begin_process();
+            self.is_marked = true;
+            self.set_limit();
+        }
         let length: usize = parts.iter().map(|part| part.len()).sum();
         if self.capacity - self.used() < length {
             self.flush();
@@ -314,6 +324,14 @@ impl Inner {
         self.flush();
     }
 
+    /// Says that no record is in memory; the next one takes the long way and says so again.
+    fn unmark(&mut self) {
+        if self.is_marked && loss::end_process() {
+            self.is_marked = false;
+            self.set_limit();
+        }
+    }
+
     /// Writes the buffer, for a process that ends from within a signal handler: nothing else can be relied on.
     pub(crate) fn flush_last(&mut self, me: &Local) {
         self.flush_shared(me);
@@ -321,15 +339,18 @@ impl Inner {
             self.closer = me.token();
             self.set_limit();
         }
+        self.unmark();
     }
 
-    /// The same for `_exit`, which the child of a `vfork` also calls: it shares the log with its parent, who goes on.
+    /// The same for `_exit` and `exec`, which the child of a `vfork` also calls: it shares the log with its parent, who
+    /// goes on.
     pub(crate) fn flush_shared(&mut self, me: &Local) {
         if self.is_fragile {
             self.flush();
         } else {
             self.flush_all(me);
         }
+        self.unmark();
     }
 
     /// Writes the buffer.
@@ -415,7 +436,12 @@ impl Inner {
     fn set_limit(&self) {
         let each_counts = self.options.as_ref().is_some_and(|options| options.flush_records > 0);
         let waits = self.regions.as_ref().is_some_and(Regions::is_waiting);
-        let is_plain = self.phase == Phase::Running && !each_counts && !waits && self.closer == 0 && !self.must_replay;
+        let is_plain = self.phase == Phase::Running
+            && !each_counts
+            && !waits
+            && self.closer == 0
+            && !self.must_replay
+            && self.is_marked;
         hot::set_limit(if is_plain { self.buffer.wrapping_add(self.capacity) } else { null_mut() });
     }
 
@@ -431,10 +457,13 @@ impl Inner {
         }
         self.closer = me.token();
         self.set_limit();
+        self.unmark();
     }
 
     /// Becomes the log of a forked process: a trace of its own, its own thread ids.
     pub(crate) fn fork(&mut self, me: &Local) {
+        loss::forget_process();
+        self.is_marked = false;
         if self.phase != Phase::Running {
             return;
         }
@@ -442,7 +471,7 @@ impl Inner {
             let has_own = target.is_file();
             let is_device = !has_own && start::may_open_again(self.options.as_ref().map(|options| &options.to));
             if !has_own && !is_device {
-                sys::complain(&[b"a forked process is not recorded: it cannot share its parent's stream"]);
+                loss::note(&[b"a forked process is not recorded: it cannot share its parent's stream"]);
                 self.stop();
             }
             target.leave();

@@ -3,25 +3,32 @@
 //!
 //! The environment names the file, which is there already and has its bytes: it is mapped, and so can be written to
 //! when the disk is full, files may not grow, or all descriptors were closed. Its layout: a word that is 0, 1 while the
-//! reason is being written and 2 afterwards; a word that counts losses; the reason, up to a zero byte. Processes that the
-//! program forks share it; the first reason stays.
+//! reason is being written and 2 afterwards; a word that counts losses; the reason, up to a zero byte; at
+//! [`UNFOLLOWED`] a word that counts processes for which there was no place, and then a word for each process: its number
+//! while it has records in memory, 0 when it has not. Who is killed leaves its number there. Processes that the program
+//! forks share the file; the first reason stays.
 
 use std::ffi::{CStr, c_int, c_long};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use crate::sys;
 
 /// Names the file.
 const VARIABLE: &CStr = c"CACHERAY_LOSS";
 /// Bytes of the file.
-const BYTES: usize = 4096;
+const BYTES: usize = 16384;
 /// Where the reason begins, and how long it may be, its zero byte included.
 const REASON: usize = 8;
 const REASON_BYTES: usize = 1024;
+/// Counts processes without a word of their own; theirs begin behind it.
+const UNFOLLOWED: usize = REASON + REASON_BYTES;
+const PROCESSES: usize = UNFOLLOWED + 4;
 
 static MAP: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Where in the map this process has its number; 0 where it has none.
+static PLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// Maps the file, if there is one.
 pub(crate) fn begin() {
@@ -70,4 +77,53 @@ pub(crate) fn note(parts: &[&[u8]]) {
             state.store(2, Release);
         }
     }
+}
+
+/// A word of the map; `None` without one.
+fn word(at: usize) -> Option<&'static AtomicU32> {
+    let map = MAP.load(Relaxed);
+    // SAFETY: the mapping has BYTES bytes, is never unmapped, and begins at a page; `at` is a multiple of 4 within it, and
+    // all processes use these words as atomics.
+    (!map.is_null()).then(|| unsafe { &*map.add(at).cast::<AtomicU32>() })
+}
+
+fn process() -> u32 {
+    // SAFETY: asks for a number.
+    (unsafe { sys::getpid() }) as u32
+}
+
+/// Says that this process has records in memory from now on.
+#[cold]
+pub(crate) fn begin_process() {
+    let pid = process();
+    for at in (PROCESSES..BYTES).step_by(4) {
+        let Some(word) = word(at) else { return };
+        if word.load(Relaxed) == 0 && word.compare_exchange(0, pid, AcqRel, Relaxed).is_ok() {
+            PLACE.store(at, Relaxed);
+            return;
+        }
+    }
+    if let Some(unfollowed) = word(UNFOLLOWED) {
+        unfollowed.fetch_add(1, Relaxed);
+    }
+}
+
+/// Says that all its records are written. False where this process is a child that runs in its parent's memory
+/// (`vfork`): they are the parent's.
+pub(crate) fn end_process() -> bool {
+    let at = PLACE.load(Relaxed);
+    if at == 0 {
+        return true;
+    }
+    let Some(word) = word(at) else { return true };
+    let is_own = word.compare_exchange(process(), 0, AcqRel, Relaxed).is_ok();
+    if is_own {
+        PLACE.store(0, Relaxed);
+    }
+    is_own
+}
+
+/// Begins anew in a forked process: the number that the memory remembers is its parent's.
+pub(crate) fn forget_process() {
+    PLACE.store(0, Relaxed);
 }

@@ -153,7 +153,7 @@ pub(crate) extern "C" fn before_the_end() {
     let errno = sys::errno();
     thread::with(|me| {
         if let log::Entry::Entered(mut section) = log::Section::enter_anyway(me) {
-            section.log().flush_all(me);
+            section.log().flush_shared(me);
         }
     });
     sys::set_errno(errno);

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::hooks::library::writes;
 use crate::log::{Entry, Section};
 use crate::real::{self, Run};
 use crate::thread;
@@ -45,8 +46,15 @@ pub(crate) unsafe extern "C" fn pthread_create(
                 section.log().give_back_id(id);
             }
         });
+    } else {
+        created(to);
     }
     failed
+}
+
+/// Records that the library wrote the thread's handle.
+fn created(to: *const c_void) {
+    writes(to, size_of::<usize>());
 }
 
 /// The new thread's first function. Nothing in it is to be cleaned up, since a thread may end by unwinding.

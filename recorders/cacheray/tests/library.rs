@@ -8,7 +8,7 @@ use anytrace_cacheray::Kind;
 use common::{Bench, Run, compilers, root};
 
 /// Bytes written to each region.
-const WRITTEN: [(&str, usize); 32] = [
+const WRITTEN: [(&str, usize); 38] = [
     ("memcpy", 20),
     ("memcpy of 48", 48),
     ("builtin memcpy of 48", 48),
@@ -41,6 +41,12 @@ const WRITTEN: [(&str, usize); 32] = [
     ("mid", 64),
     ("cleared", 1000),
     ("looked at", 13),
+    ("sscanf", 4 + 2 + 8 + 6 + 3 + 4 * 8 + 4),
+    ("fscanf", 4),
+    ("pthread_create", 8),
+    ("strtol", 8),
+    ("socketpair", 8),
+    ("waitpid", 4),
 ];
 
 fn bytes(run: &Run, name: &str, kind: Kind) -> usize {

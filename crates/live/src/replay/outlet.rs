@@ -1,7 +1,7 @@
 //! Sends packets: a stream, or datagrams of complete packets.
 
-use std::io::{self, ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +16,9 @@ const GATHERED_BYTES: usize = 1 << 16;
 
 /// How long a write waits for its receiver before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long to wait for a receiver to end a connection that was sent to its end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long to wait for a system without buffers, and how often.
 const BREATH: Duration = Duration::from_millis(1);
@@ -34,6 +37,8 @@ pub(super) struct Outlet<'w> {
 
 enum Way<'w> {
     Stream(Box<dyn Write + 'w>),
+    Tcp(TcpStream),
+    Unix(UnixStream),
     Udp(UdpSocket),
     UnixDatagram(UnixDatagram),
 }
@@ -49,7 +54,7 @@ impl<'w> Outlet<'w> {
             }
         };
         let most = match way {
-            Way::Stream(_) => GATHERED_BYTES,
+            Way::Stream(_) | Way::Tcp(_) | Way::Unix(_) => GATHERED_BYTES,
             Way::Udp(_) => datagram_bytes.min(DATAGRAM_BYTES_MAX),
             Way::UnixDatagram(_) => datagram_bytes,
         };
@@ -73,6 +78,8 @@ impl<'w> Outlet<'w> {
         let bytes = std::mem::take(&mut self.gathered);
         let sent = match &mut self.way {
             Way::Stream(stream) => write_all(stream.as_mut(), &bytes, stop),
+            Way::Tcp(stream) => write_all(stream, &bytes, stop),
+            Way::Unix(stream) => write_all(stream, &bytes, stop),
             Way::Udp(socket) => {
                 self.datagrams += 1;
                 send_one(&mut self.refused, stop, || socket.send(&bytes))
@@ -84,13 +91,37 @@ impl<'w> Outlet<'w> {
         };
         self.gathered = bytes;
         self.gathered.clear();
-        sent.map_err(|error| {
-            // A reader that is gone is the normal end of a pipe; a receiver that is gone is a failure.
-            let is_gone = self.is_socket && error.kind() == ErrorKind::BrokenPipe;
-            let error =
-                if is_gone { io::Error::new(ErrorKind::ConnectionReset, "the receiver is gone") } else { error };
-            Error::io(format!("cannot send to {}", self.name), error)
-        })
+        sent.map_err(|error| self.failed(error))
+    }
+
+    /// Ends a connection, and asks whether the receiver took all of it: one that refuses connections, or that dies, has
+    /// let go of it before. Whether a receiver that keeps the connection took everything is not known.
+    pub(super) fn end(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        self.flush(stop)?;
+        let ended = match &self.way {
+            Way::Tcp(stream) => {
+                stream.set_read_timeout(Some(FAREWELL)).and_then(|()| stream.shutdown(Shutdown::Write)).and_then(|()| {
+                    wait_for_end(stream)?;
+                    stream.take_error()
+                })
+            }
+            Way::Unix(stream) => {
+                stream.set_read_timeout(Some(FAREWELL)).and_then(|()| stream.shutdown(Shutdown::Write)).and_then(|()| {
+                    wait_for_end(stream)?;
+                    stream.take_error()
+                })
+            }
+            Way::Stream(_) | Way::Udp(_) | Way::UnixDatagram(_) => Ok(None),
+        };
+        let ended = ended.and_then(|error| error.map_or(Ok(()), Err));
+        ended.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        // A pipe whose reader is gone is how pipes end; a receiver that is gone is a failure.
+        let is_gone = self.is_socket && matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::NotConnected);
+        let error = if is_gone { io::Error::new(ErrorKind::ConnectionReset, "the receiver is gone") } else { error };
+        Error::io(format!("cannot send to {}", self.name), error)
     }
 
     /// Datagrams sent, and those of them that were refused.
@@ -105,12 +136,12 @@ fn connect<'w>(endpoint: &Endpoint) -> io::Result<Way<'w>> {
             let stream = TcpStream::connect(address)?;
             stream.set_write_timeout(Some(PATIENCE))?;
             stream.set_nodelay(true)?;
-            Way::Stream(Box::new(stream))
+            Way::Tcp(stream)
         }
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_write_timeout(Some(PATIENCE))?;
-            Way::Stream(Box::new(stream))
+            Way::Unix(stream)
         }
         Endpoint::Udp(address) => {
             let any: SocketAddr = if address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
@@ -139,6 +170,20 @@ fn write_all(stream: &mut dyn Write, mut bytes: &[u8], stop: &AtomicBool) -> io:
         }
     }
     stream.flush()
+}
+
+/// Reads until the receiver ends the connection too, or nothing comes for a while.
+fn wait_for_end(mut stream: impl Read) -> io::Result<()> {
+    let mut answer = [0; 512];
+    loop {
+        match stream.read(&mut answer) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if is_slow(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn is_slow(error: &io::Error) -> bool {

@@ -75,7 +75,7 @@ pub(super) fn reads<T: ?Sized>(at: *const T, bytes: usize) {
 
 /// Records writes of the C library for its caller.
 #[inline(always)]
-pub(super) fn writes<T: ?Sized>(at: *const T, bytes: usize) {
+pub(crate) fn writes<T: ?Sized>(at: *const T, bytes: usize) {
     memory::touched(WRITE, at, bytes);
 }
 

@@ -9,4 +9,6 @@ mod files;
 pub(crate) mod library;
 pub(crate) mod memory;
 mod printing;
+mod scanning;
 mod text;
+mod values;

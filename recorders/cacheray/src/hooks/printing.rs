@@ -32,6 +32,10 @@ library! {
         after |n| { printed(to, n, usize::MAX) };
     "__vswprintf_chk"(to: *mut i32, room: usize, flag: c_int, all: usize, form: *const i32, list: List) -> c_int,
         after |n| { printed_wide(to, n) };
+    "vasprintf"(to: *mut *mut c_char, form: *const c_char, list: List) -> c_int,
+        after |n| { if n >= 0 { writes(to, 8) } };
+    "__vasprintf_chk"(to: *mut *mut c_char, flag: c_int, form: *const c_char, list: List) -> c_int,
+        after |n| { if n >= 0 { writes(to, 8) } };
     "vswprintf"(to: *mut i32, room: usize, form: *const i32, list: List) -> c_int, after |n| { printed_wide(to, n) };
 }
 
@@ -82,7 +86,11 @@ macro_rules! variadic {
     )*};
 }
 
+pub(super) use variadic;
+
 variadic! {
+    "asprintf" => "vasprintf@PLT", 16, "rdx";
+    "__asprintf_chk" => "__vasprintf_chk@PLT", 24, "rcx";
     "snprintf" => "vsnprintf@PLT", 24, "rcx";
     "__snprintf_chk" => "__vsnprintf_chk@PLT", 40, "r9";
     "sprintf" => "vsprintf@PLT", 16, "rdx";

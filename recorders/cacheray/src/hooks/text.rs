@@ -87,7 +87,11 @@ fn moves<T>(to: *const T, from: *const T, bytes: usize) {
     writes(to, bytes);
 }
 
-unsafe fn wide_length(text: *const Wide) -> usize {
+/// Letters of a wide string in front of its zero.
+///
+/// # Safety
+/// `text` is such a string.
+pub(super) unsafe fn wide_length(text: *const Wide) -> usize {
     let mut n = 0;
     // SAFETY: as the caller's: there is a zero letter.
     while unsafe { text.add(n).read_volatile() } != 0 {

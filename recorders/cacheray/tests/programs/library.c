@@ -11,6 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 #include <wchar.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 struct big { char bytes[1000]; };
 struct mid { long words[8]; };
@@ -30,6 +33,8 @@ __attribute__((noinline)) static char *at(const char *name)
 __attribute__((noinline)) static void copy_big(struct big *to, const struct big *from) { *to = *from; }
 __attribute__((noinline)) static void copy_mid(struct mid *to, const struct mid *from) { *to = *from; }
 __attribute__((noinline)) static void clear_big(struct big *to) { *to = (struct big){{0}}; }
+
+static void *nothing(void *argument) { return argument; }
 
 int main(int argc, char **argv)
 {
@@ -92,6 +97,30 @@ int main(int argc, char **argv)
     if (strcmp(twin, hello))
         return 10;
     free(twin);
+    struct scan { int a; short b; double c; char word[20]; char letters[3]; long rest[4]; int n; } *scan;
+    scan = (struct scan *)at("sscanf");
+    if (sscanf("1 2 2.5 abcde xyz 4 5 6 7", "%d %hd %lf %s %3c %ld %ld %ld %ld%n", &scan->a, &scan->b, &scan->c, scan->word,
+               scan->letters, &scan->rest[0], &scan->rest[1], &scan->rest[2], &scan->rest[3], &scan->n) != 9)
+        return 11;
+    FILE *numbers = fmemopen((void *)"17 x", 4, "r");
+    int *two = (int *)at("fscanf");
+    if (fscanf(numbers, "%d %d", &two[0], &two[1]) != 1 || two[0] != 17)
+        return 12;
+    fclose(numbers);
+    pthread_t *thread = (pthread_t *)at("pthread_create");
+    if (pthread_create(thread, 0, nothing, 0) || pthread_join(*thread, 0))
+        return 13;
+    char **end = (char **)at("strtol");
+    if (strtol("12,", end, 10) != 12 || **end != ',')
+        return 14;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, (int *)at("socketpair")))
+        return 15;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(3);
+    int *status = (int *)at("waitpid");
+    if (waitpid(child, status, 0) != child || WEXITSTATUS(*status) != 3)
+        return 16;
     kept = calloc(1, 77);
     free(kept);
     kept = malloc(88);

@@ -73,7 +73,8 @@ enum CacherayVerb {
     Mrc(Box<mrc::MrcArguments>),
     /// Run a program and record what it reads, writes and allocates
     #[command(
-        after_help = "Exit codes: those of the program, 128 and the number for a signal; 2 where it cannot be run.\n\n\
+        after_help = "Exit codes: those of the program, 128 and the number for a signal; 1 where it succeeded and records\n\
+            were lost; 2 where it cannot be run.\n\n\
                             Example:\n  anytrace cacheray record -o app.trace -- ./app input.txt"
     )]
     Record(record::RecordArguments),

@@ -71,9 +71,14 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
         .map_err(|error| Failure::usage(format!("cannot make a temporary file: {error}")))?;
     leave_interrupts();
     let before = traces(&options.output);
-    let status =
-        command.status().map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.display())))?;
-    let lost = watch.end().map_err(|error| Failure::usage(format!("cannot read a temporary file: {error}")))?;
+    let failed = |error: std::io::Error| Failure::usage(format!("cannot run {}: {error}", program.display()));
+    let mut process = command.spawn().map_err(failed)?;
+    let status = process.wait().map_err(failed)?;
+    let is_killed = status.signal() == Some(SIGKILL);
+    let after = watch
+        .end(is_killed.then(|| process.id()))
+        .map_err(|error| Failure::usage(format!("cannot read a temporary file: {error}")))?;
+    let lost = after.loss.as_ref();
     if !options.quiet {
         let mut made = traces(&options.output);
         made.retain(|trace| !before.contains(trace));
@@ -81,10 +86,11 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
         if lost.is_none() || !made.is_empty() {
             report(&options.output, is_file.then_some(&made), build)?;
         }
-        if status.signal() == Some(SIGKILL) {
+        if is_killed {
             let what = "the program was killed: the last records, still in the recorder's buffer, are lost";
             paint::complain("note", what);
         }
+        note_processes(&after);
     }
     let Some(lost) = lost else { return Ok(Verdict::Program(code(status))) };
     let more = if lost.count > 1 { format!(" ({} losses)", grouped(lost.count.into())) } else { String::new() };
@@ -95,6 +101,23 @@ pub(crate) fn run(options: &RecordArguments) -> Result<Verdict, Failure> {
     );
     // A program that failed is what there is to say first.
     Ok(if status.success() { Verdict::Breach } else { Verdict::Program(code(status)) })
+}
+
+/// Says of which processes there may be more to come.
+fn note_processes(after: &loss::Report) {
+    let count = |processes: usize, verb: [&str; 2]| match processes {
+        1 => format!("1 process {}", verb[0]),
+        _ => format!("{} processes {}", grouped(processes as u128), verb[1]),
+    };
+    if let [first, ..] = after.running.as_slice() {
+        let all =
+            count(after.running.len(), ["that the program started still runs", "that the program started still run"]);
+        paint::complain("note", format!("{all} (the first is {first}): more is being recorded"));
+    }
+    if after.unfollowed > 0 {
+        let all = count(after.unfollowed as usize, ["was", "were"]);
+        paint::complain("note", format!("{all} not followed: whether their last records are lost is not known"));
+    }
 }
 
 /// The signal that nobody can catch.
