@@ -54,11 +54,6 @@ impl Failure {
         Self { message: error.to_string(), ..Self::of("", error) }
     }
 
-    /// What is wrong.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
     /// True when the reader of our output went away.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.is_closed_pipe

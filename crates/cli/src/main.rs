@@ -39,7 +39,12 @@ fn main() -> ExitCode {
     // A file that was cut short while it was mapped or decompressed: what was made of it counts for nothing.
     let cut = anytrace_core::cut_short().map(|(name, error)| Failure::of(&name, &error));
     match (result, cut) {
-        (Ok(verdict), None) => ExitCode::from(verdict.code()),
+        (Ok(verdict), None) => {
+            if is_json && !verdict.has_result() {
+                results::print_failures();
+            }
+            ExitCode::from(verdict.code())
+        }
         (Err(failure), _) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         (Err(failure), None) => fail(&failure, is_json),
         (result, Some(cut)) => {
@@ -53,7 +58,7 @@ fn main() -> ExitCode {
 fn fail(failure: &Failure, is_json: bool) -> ExitCode {
     failure.print();
     if is_json {
-        results::print_failure(failure.message());
+        results::print_failures();
     }
     ExitCode::from(failure.code())
 }
@@ -66,14 +71,11 @@ fn parse(given: &[std::ffi::OsString], is_json: &mut bool) -> Result<Arguments, 
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// True where a verb was asked for JSON on standard output. The group `apitrace` writes its JSON as it reads, and says
-/// itself what it failed at.
+/// True where a verb was asked for JSON on standard output.
 fn wants_json(matches: &clap::ArgMatches) -> bool {
-    let mut leaf = matches;
+    let (mut leaf, mut verb) = (matches, Vec::new());
     while let Some((name, inner)) = leaf.subcommand() {
-        if name == "apitrace" {
-            return false;
-        }
+        verb.push(name);
         leaf = inner;
     }
     let has = |option: &str, wanted: &str| {
@@ -85,7 +87,9 @@ fn wants_json(matches: &clap::ArgMatches) -> bool {
         || leaf.try_contains_id("output").unwrap_or(false)
             && leaf.value_source("output") == Some(clap::parser::ValueSource::CommandLine)
             && has("output", "-");
-    has("format", "json") && !is_elsewhere
+    // This one prints nothing else.
+    let is_always = verb == ["apitrace", "info"];
+    (is_always || has("format", "json") || has("explain", "json")) && !is_elsewhere
 }
 
 /// Prints help and versions, which are results, or a complaint about the command line.

@@ -5,7 +5,6 @@
 //! with `error`, so that what is printed is JSON in any case.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anytrace_export::json::VERSION;
@@ -23,9 +22,6 @@ struct Ledger {
 }
 
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger { lost: Vec::new(), failures: Vec::new() });
-
-/// True once a JSON result went out.
-static IS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 fn ledger() -> MutexGuard<'static, Ledger> {
     // A poisoned lock only means that another thread panicked between two plain stores.
@@ -99,7 +95,6 @@ fn print_as_they_are(mut objects: Vec<Value>, is_array: bool) -> Result<(), Fail
 
 /// Prints a document that is no result of ours, or of no trace.
 pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
-    IS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::BufWriter::new(crate::terminal::stdout().json(true));
     serde_json::to_writer_pretty(&mut out, value).map_err(|error| Failure::output(&error.into()))?;
     out.write_all(b"\n")?;
@@ -107,11 +102,13 @@ pub(crate) fn print_document(value: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the result of a verb that failed, where JSON was asked for and none went out yet.
-pub(crate) fn print_failure(message: &str) {
-    if !IS_PRINTED.load(Ordering::Relaxed) {
+/// Prints why a verb came to no result, where JSON was asked for and none went out.
+pub(crate) fn print_failures() {
+    let failures: Vec<Value> = ledger().failures.iter().map(|message| failure(message)).collect();
+    // Those before the last are on standard error; who reads an object is given one.
+    if let Some(last) = failures.into_iter().next_back().filter(|_| !crate::terminal::stdout_is_written()) {
         // The exit code says what happened; nothing can be done where standard output is gone.
-        let _ = print_as_they_are(vec![failure(message)], false);
+        let _ = print_as_they_are(vec![last], false);
     }
 }
 
@@ -125,7 +122,6 @@ pub(crate) struct LostLast<W: Write> {
 
 impl<W: Write> LostLast<W> {
     pub(crate) fn new(inner: W) -> Self {
-        IS_PRINTED.store(true, Ordering::Relaxed);
         Self { inner, pending: Vec::new() }
     }
 

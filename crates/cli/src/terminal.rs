@@ -12,16 +12,22 @@
 mod guard;
 
 use std::io::{self, IsTerminal, StderrLock, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 
 pub(crate) use guard::marked;
 use guard::{Colors, Escapes, Guard};
 
+/// True once something went to standard output.
+static IS_STDOUT_WRITTEN: AtomicBool = AtomicBool::new(false);
+
 /// A standard stream that is safe to write text from a trace to.
 pub(crate) struct Stream<W: Write> {
     inner: W,
     guard: Guard,
+    /// Notes that something was written.
+    is_written: Option<&'static AtomicBool>,
 }
 
 /// Standard output.
@@ -34,14 +40,19 @@ pub(crate) type Stderr = Stream<StderrLock<'static>>;
 pub(crate) fn stdout() -> Stdout {
     let inner = io::stdout().lock();
     let guard = guard(inner.is_terminal(), AutoStream::choice(&inner));
-    Stream { inner, guard }
+    Stream { inner, guard, is_written: Some(&IS_STDOUT_WRITTEN) }
+}
+
+/// True when something was written to standard output, whether or not it has left our buffers.
+pub(crate) fn stdout_is_written() -> bool {
+    IS_STDOUT_WRITTEN.load(Ordering::Relaxed)
 }
 
 /// Standard error, locked.
 pub(crate) fn stderr() -> Stderr {
     let inner = io::stderr().lock();
     let guard = guard(inner.is_terminal(), AutoStream::choice(&inner));
-    Stream { inner, guard }
+    Stream { inner, guard, is_written: None }
 }
 
 fn guard(is_terminal: bool, choice: ColorChoice) -> Guard {
@@ -116,6 +127,9 @@ impl<W: Write> Stream<W> {
 
 impl<W: Write> Write for Stream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(is_written) = self.is_written.filter(|_| !bytes.is_empty()) {
+            is_written.store(true, Ordering::Relaxed);
+        }
         if self.guard.passes(bytes) {
             return self.inner.write(bytes);
         }

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use crate::arguments::{InputArguments, ResultForm};
 use crate::failure::Failure;
 use crate::report::{Reporter, Way};
+use crate::results::LostLast;
 use crate::{Verdict, open, terminal};
 
 /// Calls the peer compares when it is not told which.
@@ -103,7 +104,14 @@ pub(crate) fn run(options: &DiffArguments) -> Result<Verdict, Failure> {
     b.calls = super::opening::call_set(calls(options, &options.src_calls).as_slice())?;
     let mut out = BufWriter::new(terminal::stdout().json(how.form == DiffForm::Json).with_sequences(how.has_colour));
     let names = format!("{} and {}", options.a.display(), options.b.display());
-    let totals = diff(a, b, &how, &mut out).map_err(|error| Failure::of(&names, &error))?;
+    let totals = if how.form == DiffForm::Json {
+        let mut out = LostLast::new(&mut out);
+        let totals = diff(a, b, &how, &mut out).map_err(|error| Failure::of(&names, &error))?;
+        out.finish()?;
+        totals
+    } else {
+        diff(a, b, &how, &mut out).map_err(|error| Failure::of(&names, &error))?
+    };
     out.flush()?;
     let mut verdict = if totals.is_equal() { Verdict::Fine } else { Verdict::Breach };
     for reporter in &reporters {

@@ -170,6 +170,7 @@ fn as_json(options: &IndexArguments, path: &Path, index: &Index, state: &str) ->
         "file_bytes": totals.file_bytes,
         "errors": totals.errors,
         "warnings": totals.warnings,
+        "lost": totals.errors,
     });
     if options.frames {
         let rows = frames(index).map(|(frame, first_call, last_call, raw_offset)| {
