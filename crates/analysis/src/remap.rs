@@ -330,14 +330,14 @@ impl AccessSink for Remap<'_> {
     fn type_name(&mut self, _number: TypeNumber, name: Option<&[u8]>) -> Result<(), Error> {
         let text = name.map(|name| String::from_utf8_lossy(name).into_owned());
         let plan = text.as_deref().and_then(|name| self.by_name.get(&canonical_name(bare_name(name))).copied());
-        self.types.push((self.told, plan));
-        self.inner.type_name(self.told, name)?;
-        self.told += 1;
+        self.types.push((self.type_count, plan));
+        self.inner.type_name(self.type_count, name)?;
+        self.type_count += 1;
         let parts = plan.and_then(|plan| self.plans.get(plan)).map_or(1, |plan| plan.parts.len());
         for part in 1..parts {
             let name = format!("{} (part {})", text.as_deref().unwrap_or_default(), part + 1);
-            self.inner.type_name(self.told, Some(name.as_bytes()))?;
-            self.told += 1;
+            self.inner.type_name(self.type_count, Some(name.as_bytes()))?;
+            self.type_count += 1;
         }
         Ok(())
     }

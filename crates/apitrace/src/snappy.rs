@@ -6,6 +6,10 @@ use crate::container::SNAPPY_MAGIC;
 use crate::rules;
 use crate::scan::Scan;
 
+/// No byte of a Snappy block holds more: three make a copy of 64. A block that claims more is damaged, and its claim is no
+/// reason to allocate.
+const RAW_A_BYTE_MAX: usize = 22;
+
 /// The result of one step of reading the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
@@ -136,7 +140,7 @@ impl Chunks {
         let block = self.file.window().get(4..4 + at_hand).unwrap_or_default();
         if at_hand == length
             && let Ok(raw) = snap::raw::decompress_len(block)
-            && raw <= self.raw_bytes_max
+            && raw <= self.raw_bytes_max.min(at_hand.saturating_mul(RAW_A_BYTE_MAX))
         {
             let end = at + raw;
             if buffer.len() < end {
@@ -327,6 +331,31 @@ mod tests {
             let prefix = decode_prefix(&block[..cut], 1 << 20, &mut out, 0);
             assert!(raw.starts_with(&out) && prefix.raw < raw.len());
         }
+    }
+
+    #[test]
+    fn what_a_block_claims_allocates_nothing() {
+        // A block of 1 GiB, and a chunk of 2 GiB; nearly nothing follows.
+        for file in [&b"at\x0a\0\0\0\x80\x80\x80\x80\x04\0aaaa"[..], b"at\xe7\x07\xf7\x7fabc"] {
+            let limits = Limits::default().with_record_bytes_max(1 << 30);
+            let mut chunks = Chunks::new(Input::from_bytes("x", file.to_vec()), &limits);
+            let (mut buffer, mut damage) = (Vec::new(), Vec::new());
+            for _ in 0..2 {
+                chunks.next(&mut buffer, 0, &mut damage).unwrap();
+            }
+            assert!(!damage.is_empty() && buffer.capacity() < 1 << 20, "{}", buffer.capacity());
+        }
+    }
+
+    #[test]
+    fn blocks_as_dense_as_they_get_are_read() {
+        let raw = vec![7; 1 << 20];
+        let block = snap::raw::Encoder::new().compress_vec(&raw).unwrap();
+        let file = [b"at", &(block.len() as u32).to_le_bytes()[..], &block].concat();
+        let mut chunks = Chunks::new(Input::from_bytes("x", file), &Limits::default());
+        let (mut buffer, mut damage) = (Vec::new(), Vec::new());
+        assert_eq!(chunks.next(&mut buffer, 0, &mut damage).unwrap(), Chunk::Data(1 << 20));
+        assert!(damage.is_empty() && buffer == raw);
     }
 
     #[test]

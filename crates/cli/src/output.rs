@@ -212,6 +212,18 @@ impl Output {
     }
 }
 
+/// Refuses a command two results of which would go to standard output, where nobody could take them apart: what is named
+/// of them is there.
+pub(crate) fn one_on_stdout(results: &[Option<&str>]) -> Result<(), Failure> {
+    let mut there = results.iter().flatten();
+    match (there.next(), there.next()) {
+        (Some(first), Some(second)) => Err(Failure::usage(format!(
+            "standard output cannot take both {first} and {second}; name a file for one of them, or leave one out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The temporary files and folders to remove when the user or the system ends the program. Those that are gone by then do no harm.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 

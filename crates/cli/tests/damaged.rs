@@ -211,6 +211,67 @@ fn json_is_json_whatever_the_input() {
     }
 }
 
+/// The first violation ends the search for one, not the reading of the trace.
+#[test]
+fn minimise_says_what_was_lost_behind_the_violation() {
+    let folder = tempfile::tempdir().unwrap();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../casemate/corpus");
+    let log = fs::read_to_string(corpus.join("head_bad_race.log")).unwrap();
+    let (whole, damaged) = (folder.path().join("whole.log"), folder.path().join("damaged.log"));
+    fs::write(&whole, &log).unwrap();
+    fs::write(&damaged, format!("{log}\n(barrier (id 9999) (tid 0) (kind nonsense))\n")).unwrap();
+    let minimise = |trace: &Path| run("casemate minimise TRACE -o - --rules strict", trace);
+    let (whole, damaged) = (minimise(&whole), minimise(&damaged));
+    assert_eq!((whole.status.code(), damaged.status.code()), (Some(0), Some(1)), "{}", said(&damaged));
+    assert_eq!(whole.stdout, damaged.stdout);
+    assert!(said(&damaged).contains("[casemate/unknown-barrier-kind]"), "{}", said(&damaged));
+}
+
+/// Where a wrapper ends too early, no record says that others are missing.
+#[test]
+fn a_cut_wrapper_makes_the_verdict_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("t.log.gz");
+    fs::write(&cut, b"\x1f\x8b\x08").unwrap();
+    let long = damaged(folder.path(), "free_tree.casemate").pop().unwrap();
+    for trace in [&cut, &long] {
+        for command in ["casemate check --format json TRACE", "casemate explain --format json TRACE"] {
+            let output = run(command, trace);
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let case = format!("{command}, {}: {value:#}", trace.display());
+            assert_eq!((output.status.code(), &value["verdict"]), (Some(1), &"unknown".into()), "{case}");
+            assert!(value["lost"].as_u64() > Some(0), "{case}");
+        }
+    }
+}
+
+/// The group's verbs write their JSON as they read.
+#[test]
+fn json_of_apitrace_is_json_where_nothing_is_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let junk = folder.path().join("junk.trace");
+    fs::write(&junk, b"YAML:1:1").unwrap();
+    for command in [
+        "apitrace stats --format=json TRACE",
+        "apitrace stats --format json --by state TRACE",
+        "apitrace state --format json TRACE",
+        "apitrace leaks --format json TRACE",
+        "apitrace info TRACE",
+        "apitrace index --format json TRACE",
+        "apitrace gltrim --explain=json --frames 0 TRACE",
+        "apitrace diff --format json TRACE TRACE",
+        "apitrace diff-state --format json TRACE TRACE",
+    ] {
+        for trace in [&junk, &folder.path().join("missing")] {
+            let output = run(command, trace);
+            let case = format!("{command}, {}: {}", trace.display(), said(&output));
+            assert!(matches!(output.status.code(), Some(1 | 2)), "{case}");
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {case}"));
+            assert!(value["error"].is_string(), "{value:#}: {case}");
+        }
+    }
+}
+
 /// A TLBI that is not known may be the one that a rule needs: no verdict is made up.
 #[test]
 fn an_unknown_tlbi_makes_the_verdict_unknown() {

@@ -93,6 +93,43 @@ fn pictures_of_traces_that_break_off_are_written_and_of_none_are_not() {
     }
 }
 
+#[test]
+fn standard_output_takes_one_result() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces");
+    let folder = tempfile::tempdir().unwrap();
+    let run = |line: &str| {
+        let word = |word: &str| match word.split_once('/') {
+            Some(("EXAMPLES", name)) => examples.join(name).to_str().unwrap().to_owned(),
+            _ => word.to_owned(),
+        };
+        anytrace(folder.path(), &line.split(' ').map(word).collect::<Vec<_>>())
+    };
+    for line in [
+        "cacheray mrc --plot - --format json EXAMPLES/boxes.cacheray",
+        "cacheray mrc --plot - --format csv EXAMPLES/boxes.cacheray",
+        "apitrace stats --plot - --format json EXAMPLES/imm.trace",
+        "apitrace stats --plot - --format csv EXAMPLES/imm.trace",
+        "apitrace gltrim --frames 0 --explain -o - EXAMPLES/imm.trace",
+        "apitrace gltrim --frames 0 --top-calls-per-frame 1 -o - EXAMPLES/imm.trace",
+        "apitrace gltrim --frames 0 --top-calls-per-frame 1 --explain=json EXAMPLES/imm.trace",
+        "casemate check --trace --format json EXAMPLES/free_tree.casemate",
+        "casemate check --quiet --format sarif EXAMPLES/free_tree.casemate",
+    ] {
+        let output = run(line);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("standard output cannot take both "), "{line}: {said}");
+        let is_json = serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok();
+        assert!(output.stdout.is_empty() || is_json, "{line}");
+    }
+    for line in ["cacheray mrc --plot - EXAMPLES/boxes.cacheray", "apitrace stats --plot - EXAMPLES/imm.trace"] {
+        let output = run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output));
+        let picture = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(roxmltree::Document::parse(&picture).unwrap().root_element().tag_name().name(), "svg", "{line}");
+    }
+}
+
 /// A full disk is the output's fault: no message names the input.
 #[cfg(target_os = "linux")]
 #[test]

@@ -130,7 +130,9 @@ impl Cursor {
             let got = match &mut self.body {
                 Source::Stream { buffer, refill } => refill.refill(buffer, self.end)?,
                 Source::File { buffer, file } => {
-                    let to = self.end + CHUNK_BYTES.max(need - (self.end - self.start));
+                    // What is asked for is often a length from the file: no more memory than for twice what is there.
+                    let have = self.end - self.start;
+                    let to = self.end + CHUNK_BYTES.max(have.min(need - have));
                     if buffer.len() < to {
                         buffer.resize(to, 0);
                     }
@@ -321,6 +323,19 @@ mod tests {
         assert_eq!((cursor.offset(), cursor.fill(5).unwrap()), (8, 2));
         assert_eq!(cursor.window(), [8, 9]);
         assert!(cursor.is_last_window());
+    }
+
+    #[test]
+    fn what_is_asked_for_and_not_there_takes_no_memory() {
+        let path = std::env::temp_dir().join(format!("anytrace-cursor-{}", std::process::id()));
+        std::fs::write(&path, [7; 1000]).unwrap();
+        let mut cursor = Cursor::new(Input::open(&path, crate::InputOptions { no_map: true }).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(cursor.fill(1 << 30).unwrap(), 1000);
+        match &cursor.body {
+            Source::File { buffer, .. } => assert!(buffer.capacity() < 4 * CHUNK_BYTES, "{}", buffer.capacity()),
+            _ => panic!("a file was opened"),
+        }
     }
 
     #[test]

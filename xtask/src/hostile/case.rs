@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::mutate::mutated;
+use super::mutate::{mutated, mutated_json};
 use super::random::Random;
 use super::rows::{self, Reads, Row};
 use super::samples::{FORMATS, Sample, Samples, smaller_of_two};
@@ -37,9 +37,24 @@ pub(super) struct Target<'a> {
 
 /// Makes the case of one run.
 pub(super) fn make(target: &Target<'_>, samples: &Samples, random: &mut Random) -> Case {
-    let mut maker = Maker { target, samples, case: empty(target), last_trace: None };
-    maker.options(random);
-    maker.positionals(random);
+    let mut maker =
+        Maker { target, samples, case: empty(target), formats: target.row.formats, to: None, last_trace: None };
+    // Options are often about what is in the first input.
+    let chosen = maker.chosen(random);
+    maker.choose_formats(&chosen, random);
+    let first = maker.case.arguments.len();
+    if !chosen.iter().any(|one| rows::ALONE.contains(&(target.verb.name.as_str(), one.name.as_str()))) {
+        maker.positionals(random);
+    }
+    let positionals = maker.case.arguments.split_off(first);
+    for value in target.row.always {
+        let value = maker.value(value, random);
+        maker.case.arguments.push(value);
+    }
+    for choice in chosen {
+        maker.pass(choice, random);
+    }
+    maker.case.arguments.extend(positionals);
     let case = &mut maker.case;
     if !case.outputs.is_empty() && random.one_in(4) {
         case.outputs_exist = true;
@@ -68,43 +83,70 @@ struct Maker<'a> {
     target: &'a Target<'a>,
     samples: &'a Samples,
     case: Case,
+    /// What traces are mostly of; all formats where none is named.
+    formats: &'a [&'a str],
+    /// The value of `--to`, which is chosen before what it is made of.
+    to: Option<String>,
     /// The bytes a second input may be like.
     last_trace: Option<Vec<u8>>,
 }
 
-impl Maker<'_> {
-    fn options(&mut self, random: &mut Random) {
-        for value in self.target.row.always {
-            let value = self.value(value, random);
-            self.case.arguments.push(value);
-        }
-        let verb = &self.target.verb.name;
-        let all: Vec<&Choice> = self.target.verb.options.iter().filter(|one| is_passed(verb, &one.name)).collect();
+impl<'a> Maker<'a> {
+    /// The options of this run.
+    fn chosen(&self, random: &mut Random) -> Vec<&'a Choice> {
+        let target: &'a Target<'a> = self.target;
+        let verb = &target.verb.name;
+        let all: Vec<&'a Choice> = target.verb.options.iter().filter(|one| is_passed(verb, &one.name)).collect();
         let many = *random.pick(&[0, 1, 1, 2, 2, 3, 5]);
-        let mut chosen: Vec<&Choice> = all.iter().copied().filter(|one| one.is_required).collect();
+        let mut drawn: Vec<&'a Choice> = all.iter().copied().filter(|one| one.is_required).collect();
         // What decides the form of a result is passed more often than what decides a detail.
         for (name, times) in [("--format", 2), ("--to", 1), ("--output", 2), ("--plot", 6)] {
             let found = all.iter().find(|one| one.name == name);
-            chosen.extend(found.filter(|_| random.one_in(times)));
+            drawn.extend(found.filter(|_| random.one_in(times)));
         }
         if let Some((_, names)) = rows::MOSTLY.iter().find(|(of, _)| of == verb) {
             let name = random.pick(names);
-            chosen.extend(all.iter().find(|one| one.name == *name).filter(|_| !random.one_in(10)));
+            drawn.extend(all.iter().find(|one| one.name == *name).filter(|_| !random.one_in(10)));
         }
         for _ in 0..many.min(all.len()) {
             let choice = random.pick(&all);
             // Most of these change nothing where the format is recognised, and end the run where it is not.
-            if !is_reading(&choice.name) || random.one_in(4) {
+            if !is_reading(&choice.name) || random.one_in(6) {
+                drawn.push(choice);
+            }
+        }
+        let mut chosen: Vec<&'a Choice> = Vec::new();
+        for choice in drawn {
+            let is_new = choice.name != "--force" && chosen.iter().all(|one| one.name != choice.name);
+            let is_apart = chosen.iter().any(|one| are_apart(verb, &one.name, &choice.name))
+                || !means_something(&choice.name, target.row.formats);
+            if is_new && (!is_apart || random.one_in(20)) {
                 chosen.push(choice);
             }
         }
-        let mut seen: Vec<&str> = Vec::new();
-        for choice in chosen {
-            if choice.name != "--force" && !seen.contains(&choice.name.as_str()) {
-                seen.push(&choice.name);
-                self.pass(choice, random);
+        chosen
+    }
+
+    /// What becomes one thing or another is made of a trace that can, as a rule.
+    fn choose_formats(&mut self, chosen: &[&Choice], random: &mut Random) {
+        for (_, formats) in rows::OF_FORMATS.iter().filter(|(name, _)| chosen.iter().any(|one| one.name == *name)) {
+            if self.formats.is_empty() || self.formats.iter().any(|format| formats.contains(format)) {
+                self.formats = formats;
             }
         }
+        let Some(to) = chosen.iter().find(|one| one.name == "--to") else { return };
+        let Value::Some { listed, .. } = &to.value else { return };
+        if listed.is_empty() || is_narrowed(&self.target.verb.name, "--to") {
+            return;
+        }
+        let to = random.pick(listed).clone();
+        if let Some((_, formats)) = rows::BECOME.iter().find(|(values, _)| values.contains(&to.as_str()))
+            && !random.one_in(10)
+            && (self.formats.is_empty() || !self.formats.iter().any(|format| formats.contains(format)))
+        {
+            self.formats = formats;
+        }
+        self.to = Some(to);
     }
 
     fn pass(&mut self, choice: &Choice, random: &mut Random) {
@@ -118,6 +160,10 @@ impl Maker<'_> {
         }
         let known = rows::values(&self.target.verb.name, &choice.name, name);
         let value = match known {
+            _ if choice.name == "--to" && self.to.is_some() => self.to.clone().unwrap_or_default(),
+            _ if choice.name == "--input-format" && !self.formats.is_empty() && !random.one_in(4) => {
+                (*random.pick(self.formats)).to_owned()
+            }
             _ if !listed.is_empty() && known.is_none_or(|_| !is_narrowed(&self.target.verb.name, &choice.name)) => {
                 random.pick(listed).clone()
             }
@@ -139,7 +185,10 @@ impl Maker<'_> {
         match value {
             "@trace" => self.trace(random),
             "@object" => self.add(&self.samples.objects, "object", random),
-            "@json" => self.add(&self.samples.json, "json", random),
+            "@config" => self.json(&self.samples.configs, random),
+            "@layouts" => self.json(&self.samples.layouts, random),
+            "@remap" => self.json(&self.samples.remaps, random),
+            "@address" => self.address(random),
             "@datagrams" => self.add(&self.samples.datagrams, "datagrams", random),
             "@output" if random.one_in(8) => "-".to_owned(),
             "@output" | "@folder" => {
@@ -162,7 +211,7 @@ impl Maker<'_> {
                 let mut name = match kind {
                     Reads::Trace => self.trace(random),
                     Reads::Lines => self.lines(random),
-                    Reads::Json => self.add(&self.samples.json, "json", random),
+                    Reads::States => self.json(&self.samples.states, random),
                     Reads::Object => self.add(&self.samples.objects, "object", random),
                     Reads::Pictures => self.pictures(number, random),
                     Reads::Output => self.value("@output", random),
@@ -181,13 +230,17 @@ impl Maker<'_> {
     }
 
     fn trace(&mut self, random: &mut Random) -> String {
-        let formats = if random.one_in(6) { &[][..] } else { self.target.row.formats };
-        let sample = self.samples.trace(formats, random);
+        let formats = if random.one_in(25) { &[][..] } else { self.formats };
+        let sample = match random.below(30) {
+            0 if !self.samples.strangers.is_empty() => smaller_of_two(&self.samples.strangers, random),
+            1 => self.samples.lines(formats, random),
+            _ => self.samples.trace(formats, random),
+        };
         // A second trace is as a rule like the first: comparing strangers ends at once.
-        let base = self.last_trace.clone().filter(|_| !random.one_in(4)).unwrap_or_else(|| sample.bytes.clone());
+        let base = self.last_trace.clone().filter(|_| !random.one_in(8)).unwrap_or_else(|| sample.bytes.clone());
         let bytes = mutated(&base, self.samples, random);
         self.last_trace = Some(base);
-        let extension = match random.below(4) {
+        let extension = match random.below(16) {
             0 => (*random.pick(&["", "trace", "jsonl", "yaml", "gz", "log", "din", "index"])).to_owned(),
             1 => (*random.pick(&FORMATS)).to_owned(),
             _ => sample.extension.clone(),
@@ -196,11 +249,39 @@ impl Maker<'_> {
     }
 
     fn lines(&mut self, random: &mut Random) -> String {
-        // The generic samples have JSON lines of every format among them.
-        let found = (0..64).map(|_| self.samples.trace(&["apitrace"], random)).find(|one| one.extension == "jsonl");
-        let sample = found.unwrap_or_else(|| self.samples.trace(&[], random));
+        let formats = if random.one_in(25) { &[][..] } else { &["apitrace"] };
+        let sample = self.samples.lines(formats, random);
         let bytes = mutated(&sample.bytes, self.samples, random);
         self.file(bytes, "jsonl")
+    }
+
+    /// A document, half the time as text that was damaged and half the time with other values.
+    fn json(&mut self, samples: &[Sample], random: &mut Random) -> String {
+        if samples.is_empty() || random.one_in(4) {
+            return self.add(samples, "json", random);
+        }
+        let bytes = mutated_json(&smaller_of_two(samples, random).bytes, random);
+        self.file(bytes, "json")
+    }
+
+    /// An address that is in the first input, most often one behind the words for roots of page tables.
+    fn address(&self, random: &mut Random) -> String {
+        let text = self.case.files.first().map(|(_, bytes)| String::from_utf8_lossy(bytes)).unwrap_or_default();
+        let numbers = |text: &str| -> Vec<u64> {
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() >= 4);
+            words.filter_map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()).take(200).collect()
+        };
+        let roots: Vec<u64> = text
+            .match_indices("ttbr")
+            .chain(text.match_indices("set_root_lock"))
+            .filter_map(|(at, _)| numbers(text.get(at..)?.get(..120)?).first().copied())
+            .collect();
+        let all = numbers(&text);
+        match (roots.as_slice(), all.as_slice()) {
+            (roots @ [_, ..], _) if !random.one_in(4) => format!("{:#x}", random.pick(roots) & 0xffff_ffff_f000),
+            (_, all @ [_, ..]) => format!("{:#x}", random.pick(all)),
+            _ => "0x1000".to_owned(),
+        }
     }
 
     fn add(&mut self, samples: &[Sample], what: &str, random: &mut Random) -> String {
@@ -238,6 +319,18 @@ impl Maker<'_> {
 /// Whether an option is ever passed.
 pub(super) fn is_passed(verb: &str, option: &str) -> bool {
     !rows::NOT_PASSED.iter().any(|(v, o)| *v == verb && *o == option)
+}
+
+/// Whether two options of a verb are passed together only now and then.
+fn are_apart(verb: &str, one: &str, other: &str) -> bool {
+    let is_pair = |a: &[&str], b: &[&str]| a.contains(&one) && b.contains(&other);
+    rows::APART.iter().any(|(of, a, b)| *of == verb && (is_pair(a, b) || is_pair(b, a)))
+}
+
+/// Whether an option says anything of one of some formats; none named is all.
+fn means_something(option: &str, formats: &[&str]) -> bool {
+    let of_option = rows::OF_FORMATS.iter().find(|(name, _)| *name == option);
+    of_option.is_none_or(|(_, of)| formats.is_empty() || formats.iter().any(|format| of.contains(format)))
 }
 
 /// Options of the group *Reading*, which every verb has.

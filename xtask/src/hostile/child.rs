@@ -14,6 +14,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
+use wait4::Wait4;
 
 /// No output of an input this small is longer.
 const OUTPUT_BYTES_MAX: u64 = 256 << 20;
@@ -27,6 +28,9 @@ pub(super) struct Ended {
     pub(super) stopped: Option<&'static str>,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: String,
+    /// Most memory that was resident at once, and CPU time.
+    pub(super) memory_bytes: u64,
+    pub(super) cpu: Duration,
 }
 
 /// Limits of memory for all programs that are run: they inherit those of the campaign.
@@ -60,6 +64,11 @@ impl Runner {
         }
     }
 
+    /// What is run.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs the program in a folder; its own temporary files go to `folder/tmp`.
     pub(super) fn run(&self, folder: &Path, arguments: &[String], stdin: Option<&[u8]>) -> Result<Ended, String> {
         let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
@@ -80,7 +89,7 @@ impl Runner {
                 Some((writer, bytes))
             }
         };
-        let mut child = command.spawn().map_err(failed("cannot start the program"))?;
+        let child = command.spawn().map_err(failed("cannot start the program"))?;
         drop(command);
         self.started.fetch_add(1, Ordering::Relaxed);
         let id = child.id() as i32;
@@ -91,8 +100,11 @@ impl Runner {
         }
         let _ = waitid(Id::Pid(Pid::from_raw(id)), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         let stopped = self.lock().remove(&id).and_then(|(_, stopped)| stopped);
-        let status = child.wait().map_err(failed("cannot wait for the program"))?;
+        let used = child.wait4().map_err(failed("cannot wait for the program"))?;
+        let status = used.status;
         Ok(Ended {
+            memory_bytes: used.rusage.maxrss,
+            cpu: used.rusage.utime + used.rusage.stime,
             code: status.code(),
             signal: status.signal(),
             stopped,

@@ -30,8 +30,8 @@ impl Finds {
         Self { folder: folder.to_owned(), classes: Mutex::default() }
     }
 
-    /// Counts a find, and keeps its files where it is the first of its class.
-    pub(super) fn add(&self, run: u64, case: &Case, breach: &Breach, stderr: &str) -> Result<(), String> {
+    /// Counts a find, and keeps its files where it is the first of its class; whether it is.
+    pub(super) fn add(&self, run: u64, case: &Case, breach: &Breach, stderr: &str) -> Result<bool, String> {
         let shape = shape(&breach.what);
         let is_known = is_known(&case.verb, breach.kind, &breach.what);
         let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,12 +41,22 @@ impl Finds {
             is_known,
         });
         class.runs += 1;
-        if run < class.first {
+        let is_first = run < class.first;
+        if is_first {
             class.first = run;
-            let name = format!("{}-{}-{:08x}", case.verb.replace(' ', "-"), breach.kind, hash(&shape));
-            self.keep(&self.folder.join(name), run, case, breach, stderr)?;
+            self.keep(&self.folder_of(case, breach), run, case, breach, stderr)?;
         }
-        Ok(())
+        Ok(is_first)
+    }
+
+    /// Keeps a smaller case beside the one that was found.
+    pub(super) fn add_smaller(&self, run: u64, case: &Case, breach: &Breach) -> Result<(), String> {
+        self.keep(&self.folder_of(case, breach).join("small"), run, case, breach, "")
+    }
+
+    fn folder_of(&self, case: &Case, breach: &Breach) -> PathBuf {
+        let name = format!("{}-{}-{:08x}", case.verb.replace(' ', "-"), breach.kind, hash(&shape(&breach.what)));
+        self.folder.join(name)
     }
 
     fn keep(&self, folder: &Path, run: u64, case: &Case, breach: &Breach, stderr: &str) -> Result<(), String> {

@@ -16,10 +16,6 @@ pub(super) enum Form {
     Svg,
 }
 
-/// Options by which `casemate check` prints what the reference prints.
-const REFERENCE_TEXT: &[&str] =
-    &["--trace", "--no-trace", "--condensed", "--print", "--diff", "--all-cells", "--watch", "--quiet", "--color"];
-
 /// What a case asks for: the form of standard output, and of the file it names first.
 pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
     let by_format = match case.option("--format").or_else(|| case.option("--explain")) {
@@ -55,12 +51,8 @@ pub(super) fn asked(case: &Case, row: &Row) -> (Form, Form) {
         "apitrace info" => Form::Json,
         "apitrace jsonl" => Form::JsonLines,
         "convert" | "heph convert" | "cacheray heatmap" | "xray convert" if is_to_stdout => of_output,
-        // These print the reference's own text, or the events.
-        "casemate check" if case.has_any(REFERENCE_TEXT) => Form::Any,
         // What the peer prints of an empty trace is no document of any form.
-        "xray convert" | "xray stack" | "xray graph" | "xray graph-diff" if case.has_any(&["--compat"]) => Form::Any,
-        // Frames by their calls are a list for people, whatever else is asked for.
-        "apitrace gltrim" if case.has_any(&["--top-calls-per-frame"]) => Form::Any,
+        "xray stack" | "xray graph" | "xray graph-diff" if case.has_any(&["--compat"]) => Form::Any,
         "heph replay" if case.option("--to") == Some("-") => Form::Any,
         // With the result on standard output, words about it would be in its way.
         _ if output == Some("-") && row.results == Results::Stdout => Form::Any,
@@ -90,15 +82,25 @@ pub(super) fn wrong(form: Form, bytes: &[u8]) -> Option<String> {
 fn json(bytes: &[u8]) -> Result<Vec<serde_json::Value>, String> {
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_slice(bytes).into_iter() {
-        values.push(value.map_err(|error| format!("not JSON: {}", without_place(&error)))?);
+        match value {
+            Ok(value) => values.push(value),
+            Err(error) if is_only_deep(&error) => return Ok(vec![serde_json::Value::Null]),
+            Err(error) => return Err(format!("not JSON: {}", without_place(&error))),
+        }
     }
     if values.is_empty() { Err("not JSON: nothing".to_owned()) } else { Ok(values) }
 }
 
 fn lines(bytes: &[u8]) -> Option<String> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let mut errors = lines.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).err());
+    let errors = lines.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).err());
+    let mut errors = errors.filter(|error| !is_only_deep(error));
     errors.next().map(|error| format!("a line is not JSON: {}", without_place(&error)))
+}
+
+/// A value as deep as the trace's: JSON, which this parser does not follow all the way.
+fn is_only_deep(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("recursion limit exceeded")
 }
 
 /// Where it stands is of one input, what it is of the class.
@@ -140,6 +142,7 @@ mod tests {
         assert!(wrong(Form::Json, b"{\"a\": NaN}").is_some());
         assert_eq!(wrong(Form::JsonLines, b""), None);
         assert!(wrong(Form::JsonLines, b"{}\n{\n").is_some());
+        assert_eq!(wrong(Form::JsonLines, format!("{}{}", "[".repeat(500), "]".repeat(500)).as_bytes()), None);
         assert_eq!(wrong(Form::Svg, b"<?xml version=\"1.0\"?><svg a='&lt;'><g/></svg>"), None);
         assert!(wrong(Form::Svg, b"<html/>").is_some());
         assert!(wrong(Form::Xml, b"<a><b></a>").is_some());

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value as Json;
 
+use super::bounds;
 use super::case::{Case, OLD};
 use super::child::{Ended, Runner};
 use super::forms::{self, asked};
@@ -24,6 +26,8 @@ pub(super) struct Judged {
     pub(super) code: Option<i32>,
     pub(super) breaches: Vec<Breach>,
     pub(super) stderr: String,
+    pub(super) memory_bytes: u64,
+    pub(super) cpu: Duration,
 }
 
 /// Runs a case in an empty folder and judges what came of it.
@@ -47,7 +51,8 @@ pub(super) fn run(case: &Case, row: &Row, runner: &Runner, folder: &Path) -> Res
         judge.losses(&ended)?;
         judge.written(&ended)?;
     }
-    Ok(Judged { code: ended.code, breaches: judge.breaches, stderr: ended.stderr })
+    let Ended { code, stderr, memory_bytes, cpu, .. } = ended;
+    Ok(Judged { code, breaches: judge.breaches, stderr, memory_bytes, cpu })
 }
 
 struct Judge<'a> {
@@ -79,6 +84,9 @@ impl Judge<'_> {
         } else if ended.code == Some(2) && !ended.stderr.contains("error") {
             self.breach("silent", "exit code 2 without an error");
         } else {
+            if let Some((kind, what)) = bounds::exceeded(self.case, ended) {
+                self.breach(kind, what);
+            }
             return true;
         }
         false
@@ -165,6 +173,9 @@ impl Judge<'_> {
         let names: Vec<&String> = self.case.files.iter().map(|(name, _)| name).collect();
         let inputs: Vec<&str> =
             names.into_iter().filter(|name| self.case.arguments.contains(name)).map(String::as_str).collect();
+        if let [input] = inputs.as_slice() {
+            self.losses_in_json(ended, input)?;
+        }
         if ended.code == Some(0) {
             for input in &inputs {
                 let damage = self.info(input)?.map(|info| error_codes(&info["damage"])).unwrap_or_default();
@@ -181,6 +192,19 @@ impl Judge<'_> {
                 let said = said.replace(*input, "INPUT");
                 self.breach("complains", format!("exit code 1, where check finds nothing: {said}"));
             }
+        }
+        Ok(())
+    }
+
+    /// A result for programs says that something was lost.
+    fn losses_in_json(&mut self, ended: &Ended, input: &str) -> Result<(), String> {
+        if ended.code != Some(1) || self.case.option("--format") != Some("json") {
+            return Ok(());
+        }
+        let Ok(Json::Object(json)) = serde_json::from_slice(&ended.stdout) else { return Ok(()) };
+        let is_said = json.get("lost").is_some_and(|lost| *lost != 0) || json.contains_key("error");
+        if !is_said && self.info(input)?.is_some_and(|info| info["lost"].as_u64() > Some(0)) {
+            self.breach("lost", "the JSON says nothing of it");
         }
         Ok(())
     }

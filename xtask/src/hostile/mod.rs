@@ -4,25 +4,25 @@
 //! invariants are in [`judge`]; what breaks one is kept below `target/hostile` with its command. The same seed gives the
 //! same runs.
 
+mod bounds;
 mod case;
 mod child;
 mod finds;
 mod forms;
 mod judge;
+mod minimal;
 mod mutate;
 mod random;
 mod rows;
 mod samples;
+mod summary;
 pub(crate) mod surface;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::shell::{self, cargo, root};
 use case::{Case, Target};
@@ -31,10 +31,11 @@ use finds::Finds;
 use random::Random;
 use rows::{NOT_RUN, ROWS};
 use samples::Samples;
+use summary::Done;
 use surface::{Value, Verb};
 
-/// Reasons for exit code 2 that are shown: campaigns that mostly fail to start try little.
-const SHOWN: usize = 20;
+/// Other cases that are drawn, at most, in place of one that ended with 2.
+const REDRAWN_MAX: u32 = 4;
 
 /// What a campaign was asked to do.
 struct Options {
@@ -166,18 +167,6 @@ fn targets(verbs: &[Verb]) -> Result<Vec<Target<'_>>, String> {
     }
 }
 
-/// What was done, for the words at the end.
-#[derive(Default)]
-struct Done {
-    runs: u64,
-    codes: BTreeMap<Option<i32>, u64>,
-    /// Options by verb that were accepted, and all that were passed.
-    accepted: BTreeSet<(String, String)>,
-    passed: BTreeSet<(String, String)>,
-    /// Why runs ended with 2, by verb and shape of the last words.
-    failures: BTreeMap<String, u64>,
-}
-
 fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path, kept: &Path) -> Result<(), String> {
     let wanted: Vec<&Target<'_>> = targets
         .iter()
@@ -186,7 +175,7 @@ fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path,
     if wanted.is_empty() {
         return Err("--only names no verb".to_owned());
     }
-    let samples = Samples::read(options.shared)?;
+    let samples = Samples::read(options.shared, Some(runner.program()))?;
     let finds = Finds::new(kept);
     let (next, start) = (AtomicU64::new(0), Instant::now());
     let done = Mutex::new(Done::default());
@@ -194,26 +183,21 @@ fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path,
     let one = |folder: &Path, run: u64| {
         let mut random = Random::of_run(options.seed, run);
         let target = *random.pick(&wanted);
-        let case = case::make(target, &samples, &mut random);
-        let judged = judge::run(&case, target.row, runner, folder)?;
-        for breach in &judged.breaches {
-            finds.add(run, &case, breach, &judged.stderr)?;
-        }
-        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.runs += 1;
-        *done.codes.entry(judged.code).or_default() += 1;
-        if judged.code == Some(2) {
-            // The program's own error, not those of the trace.
-            let is_own = |line: &&str| line.starts_with("anytrace: error") || line.starts_with("error");
-            let said = judged.stderr.lines().rfind(is_own).unwrap_or("");
-            *done.failures.entry(format!("{}: {}", case.verb, finds::shape(said))).or_default() += 1;
-        }
-        for option in &case.options {
-            let entry = (case.verb.clone(), option.clone());
-            if matches!(judged.code, Some(0 | 1)) {
-                done.accepted.insert(entry.clone());
+        for draw in 0.. {
+            let case = case::make(target, &samples, &mut random);
+            let judged = judge::run(&case, target.row, runner, folder)?;
+            for breach in &judged.breaches {
+                if finds.add(run, &case, breach, &judged.stderr)? {
+                    let small = minimal::smaller(&case, breach, target.row, runner, folder)?;
+                    finds.add_smaller(run, &small, breach)?;
+                }
             }
-            done.passed.insert(entry);
+            // What ends at its command line or at its header tries little.
+            let is_redrawn = judged.code == Some(2) && draw < REDRAWN_MAX && !random.one_in(8);
+            done.lock().unwrap_or_else(PoisonError::into_inner).add(&case, &judged, is_redrawn);
+            if !is_redrawn {
+                break;
+            }
         }
         Ok::<(), String>(())
     };
@@ -236,35 +220,10 @@ fn runs(options: &Options, targets: &[Target<'_>], runner: &Runner, work: &Path,
         jobs.into_iter().try_for_each(|job| job.join().map_err(|_| "a job of the campaign failed".to_owned())?)
     })?;
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report(&done, runner, start);
+    let reported = done.report(runner, start, kept);
     match finds.report() {
-        0 => Ok(()),
+        0 => reported,
         found => Err(format!("{found} classes of finds (seed {}): {}", options.seed, kept.display())),
-    }
-}
-
-fn report(done: &Done, runner: &Runner, start: Instant) {
-    let codes = done.codes.iter().map(|(code, runs)| match code {
-        Some(code) => format!("exit code {code}: {runs}"),
-        None => format!("signal: {runs}"),
-    });
-    let cpu = getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
-        let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-        seconds(usage.user_time()) + seconds(usage.system_time())
-    });
-    println!("{} runs ({})", done.runs, codes.collect::<Vec<_>>().join(", "));
-    let started = runner.started.load(Ordering::Relaxed);
-    println!("{started} processes, {cpu:.0} s of CPU, {:.0} s", start.elapsed().as_secs_f64());
-    let mut failures: Vec<_> = done.failures.iter().collect();
-    failures.sort_by_key(|(_, runs)| std::cmp::Reverse(**runs));
-    for (why, runs) in failures.into_iter().take(SHOWN) {
-        println!("exit code 2, {runs} runs: {why}");
-    }
-    let never: Vec<String> =
-        done.passed.difference(&done.accepted).map(|(verb, option)| format!("{verb} {option}")).collect();
-    println!("{} options of verbs passed and accepted", done.accepted.len());
-    if !never.is_empty() {
-        println!("passed and never accepted: {}", never.join(", "));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde_json::Value as Json;
+
 use super::random::Random;
 use super::samples::Samples;
 
@@ -29,7 +31,7 @@ const NUMBERS: [u64; 14] = [
 /// A sample as a run reads it: most are changed a few times, some not at all.
 pub(super) fn mutated(bytes: &[u8], samples: &Samples, random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    if !random.one_in(10) {
+    if !random.one_in(5) {
         // Within a container damage would end at its first broken chunk.
         let raw = if random.one_in(2) { None } else { chunks_removed(&bytes) };
         let is_inside = raw.is_some();
@@ -50,6 +52,51 @@ pub(super) fn mutated(bytes: &[u8], samples: &Samples, random: &mut Random) -> V
     }
     bytes.truncate(BYTES_MAX);
     bytes
+}
+
+/// A JSON document with other values in it: still JSON, so that what reads it gets past its syntax.
+pub(super) fn mutated_json(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let Ok(mut json) = serde_json::from_slice::<Json>(bytes) else { return bytes.to_vec() };
+    for _ in 0..*random.pick(&[0, 1, 1, 2, 4]) {
+        change_json(&mut json, random);
+    }
+    json.to_string().into_bytes()
+}
+
+/// Goes down by chance and changes what is there.
+fn change_json(json: &mut Json, random: &mut Random) {
+    let is_here = random.one_in(6);
+    match json {
+        Json::Array(items) if !items.is_empty() && !is_here => {
+            let at = random.below(items.len());
+            match random.below(8) {
+                0 => drop(items.remove(at)),
+                1 => items.push(items[at].clone()),
+                _ => change_json(&mut items[at], random),
+            }
+        }
+        Json::Object(object) if !object.is_empty() && !is_here => {
+            let names: Vec<String> = object.keys().cloned().collect();
+            let (name, other) = (random.pick(&names), random.pick(&names));
+            match random.below(8) {
+                0 => drop(object.remove(name)),
+                1 => drop(object.insert(other.clone(), object[name].clone())),
+                _ => change_json(&mut object[name], random),
+            }
+        }
+        value => {
+            *value = match random.below(8) {
+                0 => Json::Null,
+                1 => Json::from(*random.pick(&NUMBERS)),
+                2 => Json::from(-1),
+                3 => Json::from(0.5),
+                4 => Json::from("\u{202e}\u{1b}[31m<&\">"),
+                5 => Json::Array(vec![value.clone(), value.clone()]),
+                6 => Json::from(true),
+                _ => Json::from(random.below(100)),
+            }
+        }
+    }
 }
 
 fn change(bytes: &mut Vec<u8>, samples: &Samples, random: &mut Random) {
@@ -174,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_same_run_is_mutated_in_the_same_way_and_runs_differ() {
-        let samples = Samples::read(false).unwrap();
+        let samples = Samples::read(false, None).unwrap();
         let make = |run| {
             let mut random = Random::of_run(7, run);
             let sample = samples.trace(&[], &mut random);
@@ -185,6 +232,15 @@ mod tests {
         let distinct: std::collections::BTreeSet<_> = all.iter().collect();
         assert!(distinct.len() > 250, "{} distinct inputs of 300", distinct.len());
         assert!(all.iter().all(|bytes| bytes.len() <= BYTES_MAX));
+    }
+
+    #[test]
+    fn json_with_other_values_is_json() {
+        let json = br#"{"desk": {"levels": [{"name": "L1", "size": "48KiB", "ways": 12}], "mesi": true}}"#;
+        let all: Vec<Vec<u8>> = (0..200).map(|run| mutated_json(json, &mut Random::of_run(7, run))).collect();
+        assert!(all.iter().all(|bytes| serde_json::from_slice::<Json>(bytes).is_ok()));
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert!(distinct.len() > 50, "{} distinct documents of 200", distinct.len());
     }
 
     #[test]

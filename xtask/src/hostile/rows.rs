@@ -21,8 +21,8 @@ pub(super) enum Reads {
     Trace,
     /// JSON lines of `apitrace jsonl` or of `dump`: a trace's, as another file.
     Lines,
-    /// JSON of any kind.
-    Json,
+    /// States of GL as JSON.
+    States,
     /// An object file or a map.
     Object,
     /// How names of pictures begin.
@@ -51,7 +51,7 @@ pub(super) enum Results {
 }
 
 use One::{Damage, Other, Verdict};
-use Reads::{Json, Lines, Object, Pictures, Trace};
+use Reads::{Lines, Object, Pictures, States, Trace};
 
 const GENERIC: &[&str] = &[];
 const APITRACE: &[&str] = &["apitrace"];
@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
     row("timeline", SPANS, &[Trace], Damage),
     row("apitrace diff", APITRACE, &[Trace, Trace], Verdict),
     row("apitrace diff-images", GENERIC, &[Pictures, Pictures], Other),
-    row("apitrace diff-state", GENERIC, &[Json, Json], Other),
+    row("apitrace diff-state", GENERIC, &[States, States], Other),
     row("apitrace dump", APITRACE, &[Trace], Damage),
     row("apitrace from-jsonl", APITRACE, &[Lines], Other),
     row("apitrace gltrim", APITRACE, &[Trace], Damage),
@@ -218,6 +218,54 @@ pub(super) const JUDGING: &[&str] = &[
     "--instr-map-2",
 ];
 
+/// Options that exclude each other: of two such groups only one is passed, as a rule.
+pub(super) const APART: &[(&str, &[&str], &[&str])] = &[
+    (
+        "casemate check",
+        &["--format"],
+        &["--trace", "--no-trace", "--condensed", "--print", "--diff", "--all-cells", "--watch", "--quiet", "--color"],
+    ),
+    ("apitrace leaks", &["--format"], &["--compat"]),
+    ("apitrace stats", &["--plot"], &["--format"]),
+    ("cacheray mrc", &["--plot"], &["--format"]),
+    ("cacheray mrc", &["--private"], &["--working-set", "--window"]),
+    ("cacheray mrc", &["--sample"], &["--sample-lines"]),
+    ("apitrace diff", &["--tool"], &["--format", "--context"]),
+    ("apitrace gltrim", &["--explain"], &["--top-calls-per-frame"]),
+    ("convert", &["--to"], &["--endian", "--version"]),
+];
+
+/// Values of `--to`, and the formats that can become that.
+pub(super) const BECOME: &[(&[&str], &[&str])] = &[
+    (&["din", "xdin", "lackey"], ACCESSES),
+    (&["chrome", "perfetto", "speedscope", "firefox", "folded", "svg", "csv", "otlp"], SPANS),
+    (&["apitrace"], APITRACE),
+    (&["cacheray"], &["cacheray"]),
+    (&["casemate"], CASEMATE),
+    (&["heph"], HEPH),
+    (&["xray"], XRAY),
+];
+
+/// Options that say something of a few formats only.
+pub(super) const OF_FORMATS: &[(&str, &[&str])] = &[
+    ("--radix", CASEMATE),
+    ("--endian", &["cacheray", "xray"]),
+    ("--pointer-width", &["cacheray"]),
+    ("--recover", HEPH),
+    ("--buffers", XRAY),
+    ("--frames", APITRACE),
+    ("--container", APITRACE),
+    ("--level", APITRACE),
+    ("--instr-map", XRAY),
+    ("--time", &["heph", "xray"]),
+    ("--type", &["cacheray"]),
+    ("--binary", &["cacheray"]),
+    ("--remap", &["cacheray"]),
+];
+
+/// Options in place of which no input is named.
+pub(super) const ALONE: &[(&str, &str)] = &[("cacheray types", "--layouts"), ("heph loss", "--datagrams")];
+
 /// Values by verb and option, where the name in the help does not say enough.
 const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--version", &["0", "1", "2", "3", "4", "5", "6", "7", "99"]),
@@ -226,15 +274,21 @@ const OF_OPTION: &[(&str, &str, &[&str])] = &[
     ("", "--threads", &["1", "2", "3", "8"]),
     ("", "--level", &["0", "1", "9", "11", "22"]),
     ("", "--fail-above", &["total=0%", "sum=0%", "misses=0%", "p99=1%", "0.1%", "count=10%"]),
-    ("", "--config", &["zen3", "@json"]),
+    ("", "--config", &["zen3", "@config", "@config"]),
     ("", "--only", &["L1", "zen3"]),
     ("", "--cores", &["1", "2", "0=0,1=0"]),
-    ("", "--at", &["0", "5", "id:3", "99999"]),
+    ("", "--at", &["0", "1", "5", "9", "id:3", "99999"]),
     ("", "--patience", &["1"]),
     ("", "--interleave", &["auto", "1", "4"]),
-    ("", "--base-remap", &["@json"]),
-    ("", "--remap", &["@json"]),
-    ("", "--binary", &["@object", "@json"]),
+    ("", "--base-remap", &["@remap"]),
+    ("", "--remap", &["@remap"]),
+    ("", "--binary", &["@object", "@layouts", "@layouts"]),
+    ("", "--records", &["0..", "0..1", "1..=3", "5", "..10", "3..100", "9..3"]),
+    ("", "--time", &["0..", "0ns..1s", "1000..2000", "..1ms", "1us..", "x"]),
+    ("", "--root", &["@address", "@address", "@address", "0x1000"]),
+    ("", "--location", &["@address", "@address", "0x1000"]),
+    ("", "--address", &["@address", "0x0", "0xffffffffffff"]),
+    ("", "--watch", &["@address", "0x1000"]),
     ("", "--type", &["Node", "struct.Node", "int"]),
     ("", "--datagrams", &["@datagrams"]),
     ("", "--index", &["auto", "none", "in0"]),
@@ -254,14 +308,14 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("A..B", &["0..", "0..1", "1..=3", "5", "..10", "0ns..1s", "1000..2000", "9..3"]),
     ("ID", &["0", "1", "7", "18446744073709551615"]),
     ("THREAD", &["0", "1", "9"]),
-    ("REGEX", &[".", "a|e", "^gl", "(", "[^\\x00-\\x7f]"]),
+    ("REGEX", &[".", "a|e", "^gl", "[^\\x00-\\x7f]", "i", ".*", "("]),
     ("NAME-REGEX", &[".", "a|e", "^fib"]),
-    ("CALLSET", &["0-10", "*", "frame", "draw,5-9/2", "5", "*/rendertarget", "7-", "x"]),
+    ("CALLSET", &["0-10", "*", "frame", "draw,5-9/2", "5", "*/rendertarget", "7-", "0-", "*/draw", "x"]),
     ("FRAMESET", &["0", "0-1", "*", "1"]),
     ("BYTES", &["0", "1", "8", "64", "4k", "1M", "17"]),
     ("BOOL", &["yes", "no"]),
     ("ADDR", &["0x0", "0x1000", "0x55c1dba6f000", "0xffffffffffffffff"]),
-    ("NAME=on|off", &["by-id-promoted=on", "by-id-promoted=off", "nonsense=on"]),
+    ("NAME=on|off", &["by-id-promoted=on", "by-id-promoted=off", "by-id-promoted=on", "nonsense=on"]),
     ("RECORD", &["0", "id:1"]),
     ("TIME", &["0", "1ms", "100s", "5"]),
     ("MIN", &["0", "1us"]),
@@ -275,8 +329,8 @@ const OF_NAME: &[(&str, &[&str])] = &[
     ("FIRST", &["0", "18446744073709551615"]),
     ("TEXT", &["a title", "<&\">"]),
     ("FIELD", &["start", "end", "seq", "time"]),
-    ("EXPRESSION", &["s/GL_LINEAR/GL_NEAREST/", "s/a/b/", "s,x,@file(in0),"]),
-    ("NAME=VALUE", &["note=x", "="]),
+    ("EXPRESSION", &["s/GL_LINEAR/GL_NEAREST/", "s/a/b/", "s/.*/x/", "s,x,y,g", "s,x,@file(in0),"]),
+    ("NAME=VALUE", &["note=x", "a=", "=", "k=v=w"]),
     ("NAME=BYTES", &["L1=32k", "x=1"]),
     ("THREAD=CORE,…", &["0=0,1=1", "1=0"]),
     ("STATISTIC=PERCENT", &["total=1%"]),

@@ -159,6 +159,15 @@ impl Report {
     pub fn is_fine(&self) -> bool {
         self.verdict == Verdict::Ok && self.errors == 0 && self.damage == 0 && self.claim.is_none()
     }
+
+    /// Adds what was lost before the records came to the checker: in a compressed file that ends too early, say.
+    pub fn add_lost(&mut self, places: u64) {
+        self.lost += places;
+        self.damage += places;
+        if self.verdict == Verdict::Ok && self.lost > 0 {
+            self.verdict = Verdict::Unknown;
+        }
+    }
 }
 
 /// Counts damage and passes it on to the caller.
@@ -299,10 +308,8 @@ impl Run {
     }
 
     fn finish(mut self) -> Report {
-        // Compressed data that end too early contain no bytes that could be lost.
-        if self.report.verdict == Verdict::Ok && self.report.lost > 0 {
-            self.report.verdict = Verdict::Unknown;
-        }
+        // Compressed data that end too early have no bytes that could be lost.
+        self.report.add_lost(0);
         let first = self.report.violations.iter().find(|found| found.severity == Severity::Error);
         let message = first.map(|found| found.breach.message);
         self.report.claim = self.claim.map(|text| Claim { is_same: Some(text.as_str()) == message, text });

@@ -102,7 +102,7 @@ pub fn minimise(
     }))
 }
 
-/// The records up to the first violation.
+/// The records up to the first violation. The rest is read too: damage there is reported like any other.
 fn failing(
     input: Input,
     open: &OpenOptions,
@@ -111,15 +111,13 @@ fn failing(
 ) -> Result<(Vec<Step>, Option<Verdict>), Error> {
     let mut checker = Checker::new(options);
     let (mut steps, mut wanted) = (Vec::new(), None);
-    let ended = Reader::new(input, open).for_each(sink, |item, _| {
-        let Item::Record(record) = item else { return Ok(()) };
-        steps.push(Step::of(record));
-        wanted = verdict_of(&mut checker, record.thread, &record.transition);
-        if wanted.is_some() { Err(Error::usage("the violation is reached")) } else { Ok(()) }
-    });
-    if wanted.is_none() {
-        ended?;
-    }
+    Reader::new(input, open).for_each(sink, |item, _| {
+        if let (Item::Record(record), None) = (item, &wanted) {
+            steps.push(Step::of(record));
+            wanted = verdict_of(&mut checker, record.thread, &record.transition);
+        }
+        Ok(())
+    })?;
     Ok((steps, wanted))
 }
 
@@ -313,6 +311,20 @@ mod tests {
         assert_eq!(small.records_before, 6 + 1700 * 7 + 3);
         let again = run(&String::from_utf8(small.bytes.clone()).unwrap()).unwrap();
         assert_eq!((again.bytes, again.location), (small.bytes, small.location));
+    }
+
+    #[test]
+    fn damage_behind_the_violation_is_reported_and_changes_nothing_else() {
+        let bad = "(lock 90 0 90000)(mem-write 91 0 release 4008 0)(mem-write 92 0 release 4008 5007c3)";
+        let whole = format!("{}{bad}", log(2));
+        let damaged = format!("{whole}\n(barrier 93 0 nonsense)\n(barrier 94 0 dsb ish)\n");
+        let mut sink = Collect::default();
+        let input = Input::from_bytes("t.log", damaged.into_bytes());
+        let patience = Duration::from_secs(600);
+        let small = minimise(input, &OpenOptions::default(), Options::ARCHITECTURE, patience, &mut sink).unwrap();
+        assert_eq!(small, run(&whole));
+        let codes: Vec<_> = sink.0.iter().map(anytrace_core::Diagnostic::code).collect();
+        assert_eq!(codes, ["casemate/unknown-barrier-kind"]);
     }
 
     #[test]

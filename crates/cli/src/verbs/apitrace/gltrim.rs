@@ -14,6 +14,7 @@ use super::opening::Nothing;
 use crate::Verdict;
 use crate::arguments::InputArguments;
 use crate::failure::Failure;
+use crate::output::one_on_stdout;
 use crate::terminal;
 
 /// `apitrace gltrim`.
@@ -60,9 +61,11 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
     if frames.is_none() && options.top_calls_per_frame == 0 {
         return Err(Failure::usage("--frames must say which frames to keep"));
     }
-    if options.explain.is_some() && options.edited.is_stdout() {
-        return Err(Failure::usage("both the trace and what --explain says would go to standard output"));
-    }
+    one_on_stdout(&[
+        options.edited.is_stdout().then_some("the trace"),
+        options.explain.map(|_| "the reasons of --explain"),
+        (options.top_calls_per_frame > 0).then_some("the frames of --top-calls-per-frame"),
+    ])?;
     if options.file.as_os_str() == "-" {
         return Err(Failure::usage("the trace is read twice: it must be a file"));
     }

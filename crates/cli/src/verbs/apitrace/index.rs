@@ -171,6 +171,7 @@ fn as_json(options: &IndexArguments, path: &Path, index: &Index, state: &str) ->
         "errors": totals.errors,
         "lost": totals.errors,
         "warnings": totals.warnings,
+        "lost": totals.errors,
     });
     if options.frames {
         let rows = frames(index).map(|(frame, first_call, last_call, raw_offset)| {

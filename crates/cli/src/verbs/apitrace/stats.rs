@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::{CsvArguments, InputArguments};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, one_on_stdout};
 use crate::{Verdict, for_each_file, terminal};
 
 /// `apitrace stats`.
@@ -36,7 +36,8 @@ pub(crate) struct StatsArguments {
     /// How to print
     #[arg(long, value_enum, default_value_t = FormArgument::Text)]
     format: FormArgument,
-    /// Draw calls, draws, state changes and uploads of each frame into this file, as SVG
+    /// Draw calls, draws, state changes and uploads of each frame into this file, as SVG; - is standard output, where
+    /// nothing else is written then
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
     /// Replace an existing file
@@ -144,10 +145,12 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
     if options.plot.is_some() && options.files.len() > 1 {
         return Err(Failure::usage("--plot draws one trace; several are given"));
     }
-    let mut plot = match &options.plot {
-        Some(path) => Some(Output::create(path, options.force)?),
-        None => None,
-    };
+    let is_plot_only = options.plot.as_deref() == Some(Path::new("-"));
+    one_on_stdout(&[
+        is_plot_only.then_some("the picture of --plot"),
+        (options.format != FormArgument::Text).then_some("the result of --format"),
+    ])?;
+    let mut plot = options.plot.as_ref().map(|path| Output::create(path, options.force)).transpose()?;
     let set = |name, texts: &[String]| match texts.is_empty() {
         true => Ok(None),
         false => super::opening::parse_call_set(name, texts).map(Some),
@@ -173,7 +176,9 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         if !is_first && options.format != FormArgument::Csv {
             put(if is_list { b",\n" } else { b"\n" })?;
         }
-        print(&found, (file, lost), options, is_first)?;
+        if !is_plot_only {
+            print(&found, (file, lost), options, is_first)?;
+        }
         is_first = false;
         if let Some(output) = &mut plot {
             let title = file.file_name().unwrap_or_default().to_string_lossy();
@@ -181,8 +186,10 @@ pub(crate) fn run(options: &StatsArguments) -> Result<Verdict, Failure> {
         }
         Ok(verdict)
     })?;
-    if is_json {
-        put(if is_list { b"]\n" } else { b"\n" })?;
+    if is_list {
+        put(b"]\n")?;
+    } else if is_json && !is_first {
+        put(b"\n")?;
     }
     match plot {
         Some(output) => output.commit(verdict),

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use super::opening;
 use crate::arguments::{CsvArguments, InputArguments, byte_count};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, one_on_stdout};
 use crate::{Verdict, for_each_file, terminal};
 
 /// `cacheray mrc`.
@@ -118,9 +118,10 @@ pub(crate) fn run(options: &MrcArguments) -> Result<Verdict, Failure> {
         return Err(Failure::usage("--private is for threads; types have no caches of their own"));
     }
     let is_plot_only = options.plot.as_deref() == Some(Path::new("-"));
-    if is_plot_only && options.format != FormArgument::Text {
-        return Err(Failure::usage("--plot - writes the picture to standard output: there is no room for --format"));
-    }
+    one_on_stdout(&[
+        is_plot_only.then_some("the picture of --plot"),
+        (options.format != FormArgument::Text).then_some("the result of --format"),
+    ])?;
     let mut plot = options.plot.as_ref().map(|path| Output::create(path, options.force)).transpose()?;
     let mut told = Vec::new();
     let verdict = for_each_file(&options.files, |file| {

@@ -13,6 +13,7 @@ use super::options::RuleArguments;
 use super::reference::ReferenceArguments;
 use crate::arguments::{CheckForm, InputArguments};
 use crate::failure::Failure;
+use crate::output::one_on_stdout;
 use crate::progress::Progress;
 use crate::report::{Reporter, Way};
 use crate::results::{print_document, print_json};
@@ -47,6 +48,10 @@ type Outcome = Result<Report, Failure>;
 pub(crate) fn run(options: &CheckArguments) -> Result<Verdict, Failure> {
     let mut model = options.rules.model();
     if options.reference.is_asked_for() {
+        one_on_stdout(&[
+            Some("the reference's own text"),
+            (options.format != CheckForm::Text).then_some("the result of --format"),
+        ])?;
         return for_each_file(&options.files, |path| options.reference.run(path, model, &options.input));
     }
     model.goes_on = options.all;

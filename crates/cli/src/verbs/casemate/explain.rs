@@ -34,11 +34,13 @@ pub(crate) fn run(options: &ExplainArguments) -> Result<Verdict, Failure> {
     let name = options.file.display().to_string();
     let mut damage = super::damage(&options.file, &options.input);
     let bytes = super::read_whole(&options.file, &options.input, &mut damage)?;
+    let lost_before = damage.lost();
     let mut model = options.rules.model();
     model.goes_on = options.all;
     let check = CheckOptions { model, reads_are_errors: false, limit: options.input.limit };
-    let explanation = tools::explain(&name, &bytes, &open::open_options(&options.input), &check, &mut damage)
+    let mut explanation = tools::explain(&name, &bytes, &open::open_options(&options.input), &check, &mut damage)
         .map_err(|error| Failure::of(&name, &error))?;
+    explanation.report.add_lost(lost_before);
     damage.print_rest()?;
     match options.format {
         ResultForm::Text => terminal::stdout().write_all(explanation.text().as_bytes())?,

@@ -58,8 +58,8 @@ enum CasemateVerb {
                             anytrace casemate walk hyp.log --at 120 --root 0x1000")]
     Walk(walk::WalkArguments),
     /// Write the smallest trace that fails in the same way
-    #[command(after_help = "Exit codes: 0 written, 1 there is no violation, 2 the command failed.\n\nExample:\n  \
-                            anytrace casemate minimise hyp.log -o small.log")]
+    #[command(after_help = "Exit codes: 0 written, 1 there is no violation, or the trace is damaged, 2 the \
+                            command failed.\n\nExample:\n  anytrace casemate minimise hyp.log -o small.log")]
     Minimise(minimise::MinimiseArguments),
     /// Write the records anew: canonical, positional or pretty, renumbered or not
     #[command(after_help = "Example:\n  anytrace casemate rewrite hyp.log -o new.log --style positional --renumber")]

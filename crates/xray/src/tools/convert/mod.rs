@@ -134,12 +134,13 @@ pub fn convert(
     Ok(Converted { summary, notes: counts.notes() })
 }
 
-/// Writes an empty document of the form.
+/// Writes the form of a trace without anything in it. With [`ConvertOptions::compat`] too: the peer prints nothing, but
+/// fails.
 ///
 /// # Errors
 /// I/O errors.
 pub fn write_nothing(options: &ConvertOptions, out: &mut dyn Write) -> Result<(), Error> {
-    if options.form == ConvertForm::TraceEvent && !options.compat {
+    if options.form == ConvertForm::TraceEvent {
         out.write_all(trace_event::NOTHING)?;
     }
     out.flush()?;
