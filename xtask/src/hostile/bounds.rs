@@ -25,7 +25,12 @@ struct Bound {
 const USUAL: Bound = Bound { mebibytes: 64, bytes_a_byte: 64, milliseconds: 1000, milliseconds_a_kibibyte: 5 };
 
 /// Runs that may take more: a verb, options of which one is passed (or none named), the bound, and why.
-const MORE: &[(&str, &[&str], Bound, &str)] = &[];
+const MORE: &[(&str, &[&str], Bound, &str)] = &[(
+    "cacheray advise",
+    &[],
+    Bound { mebibytes: 256, ..USUAL },
+    "every candidate of up to six types has simulated caches of its own, all in one pass: so much for each, not for each byte",
+)];
 
 /// What is wrong with what a run took: the kind, and how much it was.
 pub(super) fn exceeded(case: &Case, ended: &Ended) -> Option<(&'static str, String)> {
