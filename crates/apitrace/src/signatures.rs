@@ -25,6 +25,35 @@ const DEFINITIONS_BYTES_MAX: usize = 24 << 20;
 const HEAP_BYTES: usize = 24;
 const SPARSE_BYTES: usize = 36;
 
+/// Names of arguments from one of which to the next the place in the definition is kept.
+const NAMES_APART: usize = 64;
+
+/// Where in a definition every [`NAMES_APART`]th name begins, the first of all left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Places(Vec<u32>);
+
+impl Places {
+    /// Those of a function or structure; `None` for the few names that nearly all have.
+    fn of(definition: &[u8], count: u64) -> Option<Box<Self>> {
+        if count <= NAMES_APART as u64 {
+            return None;
+        }
+        let mut scan = Scan::new(definition);
+        scan.string().ok()?;
+        scan.uint().ok()?;
+        let mut places = Vec::new();
+        for index in 1..count {
+            if scan.string().is_err() {
+                break;
+            }
+            if index % NAMES_APART as u64 == 0 {
+                places.push(u32::try_from(scan.at).ok()?);
+            }
+        }
+        Some(Box::new(Self(places)))
+    }
+}
+
 /// One signature.
 #[derive(Debug, Clone)]
 pub struct Signature {
@@ -42,6 +71,8 @@ pub struct Signature {
     pub ends_frame: bool,
     /// Length and first letter of a name of up to five bytes, which look like a detail.
     pub(crate) short_name: Option<[u8; 2]>,
+    /// For functions of very many arguments: each would be looked for from the first on.
+    places: Option<Box<Places>>,
 }
 
 impl Signature {
@@ -52,7 +83,8 @@ impl Signature {
 
     fn bytes(&self) -> usize {
         let definition = if self.definition.is_empty() { 0 } else { self.definition.len() + HEAP_BYTES };
-        size_of::<Self>() + definition
+        let places = self.places.as_ref().map_or(0, |places| places.0.len() * size_of::<u32>() + HEAP_BYTES);
+        size_of::<Self>() + definition + places
     }
 
     /// Name of a function, structure or enumeration value of the old form; empty for the others.
@@ -76,7 +108,13 @@ impl Signature {
         if index >= count {
             return None;
         }
-        for _ in 0..index {
+        let (mut left, kept) = (index, index / NAMES_APART as u64);
+        let place = self.places.as_ref().and_then(|places| places.0.get(usize::try_from(kept).ok()?.checked_sub(1)?));
+        if let Some(place) = place {
+            scan = Scan::new(self.definition.get(*place as usize..)?);
+            left -= kept * NAMES_APART as u64;
+        }
+        for _ in 0..left {
             scan.string().ok()?;
         }
         scan.string().ok()
@@ -246,8 +284,9 @@ impl Signatures {
         let table = &mut self.tables[space as usize];
         let slot = u32::try_from(table.rows.len()).unwrap_or(NONE);
         let short_name = definition.first_chunk::<2>().copied().filter(|[length, _]| *length <= 5);
-        let definition = if is_dropped { Box::default() } else { definition.into() };
-        let row = Signature { id, definition, count, is_lost, is_dropped, ends_frame: ends, short_name };
+        let definition: Box<[u8]> = if is_dropped { Box::default() } else { definition.into() };
+        let places = Places::of(&definition, count);
+        let row = Signature { id, definition, count, is_lost, is_dropped, ends_frame: ends, short_name, places };
         self.bytes += row.bytes();
         table.rows.push(row);
         table.widen(id);
@@ -296,6 +335,25 @@ mod tests {
             assert_eq!((row.name(), row.argument(0), row.argument(1)), (&b"f"[..], Some(&b"x"[..]), None));
         }
         assert_eq!(signatures.table(Space::Struct).slot(0), None);
+    }
+
+    #[test]
+    fn each_of_many_names_is_found_near_a_place_that_is_kept() {
+        for count in [1, 63, 64, 65, 128, 1000_u64] {
+            let mut definition = vec![1, b'f', (count & 0x7f) as u8 | 0x80, (count >> 7) as u8];
+            (0..count).for_each(|n| definition.extend([vec![(n % 9) as u8], vec![b'x'; (n % 9) as usize]].concat()));
+            let mut signatures = Signatures::default();
+            let slot = signatures.define(Space::Struct, 7, &definition, false);
+            let row = signatures.get(Space::Struct, slot).unwrap();
+            let found: Vec<_> = (0..count).map(|index| row.argument(index).unwrap()).collect();
+            assert_eq!((row.count, found), (count, row.names()));
+            assert_eq!(row.argument(count), None);
+            let kept = row.places.as_ref().map_or(0, |places| places.0.len() as u64);
+            assert_eq!(kept, (count - 1) / NAMES_APART as u64);
+            // A definition that is cut short has the names before the cut.
+            let short = signatures.define(Space::Struct, 8, &definition[..definition.len() / 2], false);
+            assert_eq!(signatures.get(Space::Struct, short).unwrap().argument(count), None);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Traces whose keys all meet in one place of a table with a known hash cost every verb about what other traces cost.
+//! Traces whose keys all meet in one place of a table with a known hash cost every verb about what other traces cost; so
+//! do traces with a thread for each record, or with thousands of arguments.
 //!
 //! One test alone in its file: processor time is read for all children of the process at once.
 
@@ -64,6 +65,47 @@ fn cacheray(lines: &[u64]) -> Vec<u8> {
         bytes.extend((line << 6).to_le_bytes());
         bytes.push(8);
         bytes.extend(1_u64.to_le_bytes());
+    }
+    bytes
+}
+
+/// Writes to few places, the threads in turn.
+fn crowd(threads: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for n in 0..KEYS {
+        bytes.push(1);
+        bytes.extend((0x10000 + n % 8 * 8).to_le_bytes());
+        bytes.push(8);
+        bytes.extend((n % threads).to_le_bytes());
+    }
+    bytes
+}
+
+/// An apitrace trace of calls of one function, with so many arguments each.
+fn calls(calls: u64, arguments: u64) -> Vec<u8> {
+    fn number(bytes: &mut Vec<u8>, mut value: u64) {
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    }
+    let mut bytes = b"\x06\x06\x0cprocess.name\x05flood\0".to_vec();
+    for call in 0..calls {
+        bytes.extend([0, 0, 9]);
+        if call == 0 {
+            bytes.extend(b"\x0aglFunction");
+            number(&mut bytes, arguments);
+            (0..arguments).for_each(|_| bytes.extend(b"\x01x"));
+        }
+        for argument in 0..arguments {
+            bytes.push(1);
+            number(&mut bytes, argument);
+            bytes.extend([4, 7]);
+        }
+        bytes.extend([0, 1]);
+        number(&mut bytes, call);
+        bytes.push(0);
     }
     bytes
 }
@@ -160,6 +202,13 @@ fn a_flood_of_colliding_keys_costs_no_verb_more_than_three_times_as_much() {
     runs.push((flood, control, ACCESSES));
     let [flood, control] = made("lackey", lackey);
     runs.push((flood, control, &["cacheray sim FILE --config zen3 --classes --per-thread", "check FILE"]));
+    // A list of threads that is copied for each of them costs as much as a flood.
+    let alone = write("alone.cacheray", crowd(KEYS));
+    let verbs = &["cacheray sim FILE --config zen3", "cacheray sim FILE --config zen3 --types --per-set"];
+    runs.push((alone, write("crowd.cacheray", crowd(300)), verbs));
+    // Nor may each argument be looked for from a function's first on.
+    let [many, few] = [write("many.trace", calls(8, KEYS / 4)), write("few.trace", calls(KEYS / 20, 40))];
+    runs.push((many, few, &["dump FILE", "dump FILE --format jsonl", "apitrace dump FILE"]));
     let mut slow = Vec::new();
     for (flood, control, verbs) in runs {
         for verb in verbs {
