@@ -71,7 +71,8 @@ fn the_raw_stream_of_every_trace_stays_in_every_container() {
             let (out, done, sink) = packed(input(&bytes), container, None, 0);
             assert!(unpacked(&out, container) == plain, "{name}: {container:?}");
             assert_eq!(done.raw_bytes, plain.len() as u64, "{name}");
-            let is_broken = name.contains("/broken/") || name.contains("/bad/");
+            // Events of a version to come are copied, and reported as not read.
+            let is_broken = ["/broken/", "/bad/", "/future_"].iter().any(|part| name.contains(part));
             assert!(is_broken || sink.errors() == 0 && done.gaps.is_empty(), "{name}: {done:?}");
         }
     }

@@ -18,6 +18,9 @@ const IN_STEP: usize = 4;
 /// Lower scores are out of character.
 const SCORE_MIN: u32 = 4;
 
+/// Most offsets at which other records are tried: bounds the work on bytes that read as records at nearly every offset.
+const TRIES_MAX: usize = 256;
+
 /// Fewest plausible records that replace others at the end of the data.
 const RECORDS_MIN: usize = 4;
 
@@ -68,7 +71,8 @@ impl Before {
         self.teach(&mut trust.likeness, window, middle, layout);
         let first = self.first_odd(window, &trust)?;
         let mut from = 1;
-        while let Resume::At(found) = find(window.get(first..)?, from, is_end, &trust) {
+        for _ in 0..TRIES_MAX {
+            let Resume::At(found) = find(window.get(first..)?, from, is_end, &trust) else { return None };
             let found = first + found;
             if found >= end {
                 return None;

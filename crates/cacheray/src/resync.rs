@@ -45,8 +45,9 @@ pub(crate) enum Resume {
 /// Tries every offset of `window` from `from` on. `is_end` says that the data end with the window.
 /// With `from` above 0 the window starts with the damaged record.
 pub(crate) fn find(window: &[u8], from: usize, is_end: bool, trust: &Trust) -> Resume {
+    // A caller that was not content with this record's end asks for what comes later.
     if from > 0
-        && let Some(at) = after_bad_tag(window, trust)
+        && let Some(at) = after_bad_tag(window, trust).filter(|at| *at >= from)
     {
         return Resume::At(at);
     }

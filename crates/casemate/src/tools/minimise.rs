@@ -324,7 +324,7 @@ mod tests {
         let small = minimise(input, &OpenOptions::default(), Options::ARCHITECTURE, patience, &mut sink).unwrap();
         assert_eq!(small, run(&whole));
         let codes: Vec<_> = sink.0.iter().map(anytrace_core::Diagnostic::code).collect();
-        assert_eq!(codes, ["casemate/unknown-barrier-kind"]);
+        assert_eq!(codes, ["casemate/unknown-barrier"]);
     }
 
     #[test]
