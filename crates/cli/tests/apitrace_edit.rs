@@ -125,7 +125,9 @@ fn damage_is_told_with_1_and_the_rest_is_written() {
         &["repack", "stub.trace", "out"],
     ] {
         let (code, _, err) = run(at, arguments, b"");
-        assert!(code == 1 && err.contains("nothing was written"), "{arguments:?}: {code} {err}");
+        // Without a header there is nothing to repack; the others may have lost all calls.
+        let expected = if arguments.contains(&"repack") { 2 } else { 1 };
+        assert!(code == expected && err.contains("nothing was written"), "{arguments:?}: {code} {err}");
         assert!(!at.join("out").exists());
     }
 }

@@ -68,7 +68,7 @@ fn every_document_is_well_formed_whatever_the_names_are() {
         ("cacheray heatmap --by line -o -", &cacheray),
         ("cacheray mrc --by type --plot -", &cacheray),
         ("cacheray mrc --working-set --plot -", &cacheray),
-        ("apitrace stats --format csv --plot -", &trace),
+        ("apitrace stats --plot -", &trace),
         ("apitrace stats --by frame --plot -", &trace),
     ];
     for (line, file) in commands {

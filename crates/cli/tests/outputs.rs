@@ -111,7 +111,6 @@ fn standard_output_takes_one_result() {
         "apitrace stats --plot - --format csv EXAMPLES/imm.trace",
         "apitrace gltrim --frames 0 --explain -o - EXAMPLES/imm.trace",
         "apitrace gltrim --frames 0 --top-calls-per-frame 1 -o - EXAMPLES/imm.trace",
-        "apitrace gltrim --frames 0 --top-calls-per-frame 1 --explain=json EXAMPLES/imm.trace",
         "casemate check --trace --format json EXAMPLES/free_tree.casemate",
         "casemate check --quiet --format sarif EXAMPLES/free_tree.casemate",
     ] {

@@ -329,7 +329,7 @@ mod tests {
     fn what_is_asked_for_and_not_there_takes_no_memory() {
         let path = std::env::temp_dir().join(format!("anytrace-cursor-{}", std::process::id()));
         std::fs::write(&path, [7; 1000]).unwrap();
-        let mut cursor = Cursor::new(Input::open(&path, crate::InputOptions { no_map: true }).unwrap());
+        let mut cursor = Cursor::new(Input::open(&path, crate::InputOptions::default()).unwrap());
         std::fs::remove_file(&path).unwrap();
         assert_eq!(cursor.fill(1 << 30).unwrap(), 1000);
         match &cursor.body {

@@ -63,8 +63,12 @@ pub(crate) fn run(options: &GltrimArguments) -> Result<Verdict, Failure> {
     }
     one_on_stdout(&[
         options.edited.is_stdout().then_some("the trace"),
-        options.explain.map(|_| "the reasons of --explain"),
-        (options.top_calls_per_frame > 0).then_some("the frames of --top-calls-per-frame"),
+        // Reasons and frames go together: in one JSON document, or as text.
+        if options.explain.is_some() {
+            Some("the reasons of --explain")
+        } else {
+            (options.top_calls_per_frame > 0).then_some("the frames of --top-calls-per-frame")
+        },
     ])?;
     if options.file.as_os_str() == "-" {
         return Err(Failure::usage("the trace is read twice: it must be a file"));

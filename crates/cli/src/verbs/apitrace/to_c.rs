@@ -1,6 +1,6 @@
 //! `anytrace apitrace to-c`.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anytrace_apitrace::tools::callset::CallSet;
@@ -67,7 +67,12 @@ pub(crate) fn run(options: &ToCArguments) -> Result<Verdict, Failure> {
     if folder.exists() {
         // The old one goes aside first: there is one of them under the name but for an instant.
         let aside = builder.tempdir_in(parent).map_err(failed)?;
-        std::fs::rename(folder, aside.path().join("old")).map_err(failed)?;
+        match std::fs::rename(folder, aside.path().join("old")) {
+            // A folder of a lower layer of an overlay file system, as in a container, cannot be renamed.
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => std::fs::remove_dir_all(folder),
+            done => done,
+        }
+        .map_err(failed)?;
     }
     std::fs::rename(staged.keep(), folder).map_err(failed)?;
     drop(opened.progress);
