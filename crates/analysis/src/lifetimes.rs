@@ -7,11 +7,14 @@
 //! regions that were not watched count as written. Where the recorder's name of a place says more (module `origin`),
 //! that decides: `(calloc)` is written, `(realloc)` keeps what the thread removed last, and memory allocated by code
 //! whose writes are not recorded is unknown. Memory use follows live and removed regions and, for the bytes written,
-//! the size of the regions, up to [`MASK_BYTES_MAX`].
+//! the size of the regions, up to [`MASK_BYTES_MAX`]. Reads that only copy bytes are no reads of them (module
+//! `copies`), and memory of code whose accesses are not recorded never counts as untouched.
 
+mod copies;
 mod masks;
 mod origin;
 mod places;
+mod unwritten;
 
 use anytrace_core::Error;
 use anytrace_core::access::{Access, AccessKind, AccessSink, RegionAdded, RegionRemoved, ThreadNumber, TypeNumber};
@@ -22,6 +25,7 @@ use crate::elements::TypeTable;
 use crate::live_regions::{LiveRegion, LiveRegions};
 use crate::quantiles::{Quantiles, Sorted};
 use crate::type_profile::{Series, region_bytes};
+use copies::{Copies, Early};
 pub use masks::{MASK_BYTES_MAX, REGION_BYTES_MAX};
 use masks::{Masks, Written};
 use origin::Origin;
@@ -43,7 +47,7 @@ pub struct TypeLife {
     pub leaked: u64,
     /// Their bytes.
     pub leaked_bytes: u64,
-    /// Regions that no access ever touched.
+    /// Regions that no access ever touched; of code whose accesses are recorded.
     pub untouched: u64,
     /// Their bytes.
     pub untouched_bytes: u64,
@@ -169,6 +173,8 @@ pub struct Lifetimes {
     pub unwritten: Vec<UnwrittenRead>,
     /// How many records.
     pub unwritten_count: u64,
+    /// Records that read such bytes only to copy them: no findings, and not among the reads before the first write.
+    pub copied_count: u64,
     /// Reads of bytes that no record has written, in memory of code whose writes are not recorded: not known to be
     /// wrong.
     pub unknown_count: u64,
@@ -259,6 +265,8 @@ pub struct LifetimeWatch<'a> {
     after_remove_count: u64,
     unwritten: Map<(TypeNumber, u64, u16), UnwrittenRead>,
     unwritten_count: u64,
+    copied_count: u64,
+    copies: Copies,
     unknown_count: u64,
     unwatched: u64,
     untouched: Vec<Leftover>,
@@ -286,6 +294,8 @@ impl<'a> LifetimeWatch<'a> {
             after_remove_count: 0,
             unwritten: Map::default(),
             unwritten_count: 0,
+            copied_count: 0,
+            copies: Copies::default(),
             unknown_count: 0,
             unwatched: 0,
             untouched: Vec::new(),
@@ -297,6 +307,7 @@ impl<'a> LifetimeWatch<'a> {
 
     /// The result.
     pub fn finish(mut self) -> Lifetimes {
+        self.end_all_runs();
         let mut leaked = Vec::new();
         for region in self.regions.live() {
             let left = leftover(&region);
@@ -343,6 +354,7 @@ impl<'a> LifetimeWatch<'a> {
             after_remove_count: self.after_remove_count,
             unwritten,
             unwritten_count: self.unwritten_count,
+            copied_count: self.copied_count,
             unknown_count: self.unknown_count,
             unwatched: self.unwatched,
             leaked,
@@ -356,7 +368,7 @@ impl<'a> LifetimeWatch<'a> {
     /// Takes note of a region that ends: was it used?
     fn bury(&mut self, region: &LiveRegion) -> Use {
         let used = self.uses.remove(&region.id).unwrap_or_default();
-        if !used.is_touched && region.last.is_some() {
+        if !used.is_touched && !used.is_foreign && region.last.is_some() {
             let left = leftover(region);
             if let Some(one) = self.types.get_mut(region.type_number as usize) {
                 one.untouched += 1;
@@ -372,6 +384,12 @@ impl<'a> LifetimeWatch<'a> {
     fn access(&mut self, access: &Access) {
         if access.kind == AccessKind::Fetch {
             return;
+        }
+        if let Some(run) = self.copies.turn_to(access.thread) {
+            self.end_run(&run);
+        }
+        if let Some(run) = self.copies.access(access) {
+            self.end_run(&run);
         }
         let Some(region) = self.regions.find(access.thread, access.address).copied() else {
             if self.regions.is_removed(access.address) {
@@ -390,26 +408,16 @@ impl<'a> LifetimeWatch<'a> {
                 self.unknown_count += 1;
                 return;
             }
-            self.unwritten_count += 1;
-            if let Some(one) = self.types.get_mut(region.type_number as usize) {
-                one.unwritten_reads += 1;
-            }
-            let key = (region.type_number, offset.checked_rem(element_bytes).unwrap_or(offset), access.bytes);
-            let has_room = self.unwritten.len() < FINDINGS_MAX;
-            if let Some(known) = self.unwritten.get_mut(&key) {
-                known.count += 1;
-            } else if has_room {
-                let found = UnwrittenRead {
-                    type_number: key.0,
-                    offset_bytes: key.1,
-                    bytes: key.2,
-                    count: 1,
-                    first: *access,
-                    region_start: region.start,
-                    added_at: region.seq,
-                };
-                self.unwritten.insert(key, found);
-            }
+            let early = Early {
+                access: *access,
+                type_number: region.type_number,
+                offset_bytes: offset.checked_rem(element_bytes).unwrap_or(offset),
+                region_start: region.start,
+                added_at: region.seq,
+            };
+            let holes = self.masks.unwritten(region.id, offset, access.bytes);
+            let at = |offset| region.start.wrapping_add(offset);
+            self.copies.read_early(early, holes.map(|hole| at(hole.start)..at(hole.end)));
         }
     }
 
@@ -506,6 +514,7 @@ impl AccessSink for LifetimeWatch<'_> {
     }
 
     fn region_removed(&mut self, removed: &RegionRemoved) -> Result<(), Error> {
+        self.end_thread_run(removed.thread);
         self.records = self.records.max(removed.seq.saturating_add(1));
         let Some(region) = self.regions.remove(removed) else {
             let kind = self.stray_kind(removed);
@@ -537,6 +546,9 @@ impl AccessSink for LifetimeWatch<'_> {
             self.records = self.records.max(last.seq.saturating_add(1));
         }
         batch.iter().for_each(|access| self.access(access));
+        if self.copies.is_full() {
+            self.end_all_runs();
+        }
         Ok(())
     }
 }

@@ -294,12 +294,15 @@ fn a_process_that_took_records_along_is_no_success_though_the_program_is_one() {
 #[test]
 fn what_the_c_library_writes_is_recorded_so_that_nothing_looks_unwritten() {
     const COPIES: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
-        struct node { char name[40]; long value; };\nint main(int argc, char **argv) {\n\
+        struct node { char name[40]; long value; };\nstruct gap { char one; long two; };\nint main(int argc, char **argv) {\n\
         struct node *all = malloc(sizeof *all), *zero = calloc(1, sizeof *zero); long sum = 0;\n\
         memset(all, 0, sizeof *all); strcpy(all->name, \"a name of some length\");\n\
         all = realloc(all, 100 * sizeof *all);\n\
         for (int i = 1; i < 100; i++) { memcpy(&all[i], &all[0], sizeof *all); snprintf(all[i].name, 40, \"%d\", i); }\n\
         for (int i = 0; i < 100; i++) for (char *c = all[i].name; *c; c++) sum += *c + all[i].value + zero->value;\n\
+        struct gap *gap = malloc(sizeof *gap), *copy = malloc(3 * sizeof *copy), local;\n\
+        gap->one = 1; gap->two = argc; memcpy(copy, gap, sizeof *gap); copy[2] = *gap; local = copy[2];\n\
+        sum += copy->one + copy[2].two + local.two; free(gap); free(copy);\n\
         char *twin = strdup(argv[0]); for (char *c = twin; *c; c++) sum += *c;\n\
         printf(\"%ld\\n\", sum); free(twin); free(all); free(zero); return 0; }\n";
     let bench = Bench::new();

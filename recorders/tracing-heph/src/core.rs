@@ -159,6 +159,14 @@ impl Core {
         is_complete
     }
 
+    /// Waits until the writer has ended; false when that took too long.
+    pub(crate) fn wait_for_end(&self, timeout: Duration) -> bool {
+        let progress = unpoisoned(&self.progress);
+        let waited = self.progressed.wait_timeout_while(progress, timeout, |progress| !progress.is_ended);
+        let (progress, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.is_ended
+    }
+
     /// The number of the newest flush that was asked for; the writer looks before it begins.
     pub(crate) fn flushes_asked(&self) -> u64 {
         unpoisoned(&self.progress).flushes_asked

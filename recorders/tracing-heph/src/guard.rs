@@ -7,6 +7,9 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::stats::Stats;
 
+/// How long the writer may take to see that it is to end, and to count what is left.
+const COUNTING: Duration = Duration::from_millis(500);
+
 /// Keeps a recorder alive: when it is dropped, everything recorded is handed over and the destination is closed.
 ///
 /// Bind it to a variable that lives as long as `main`: `let (layer, _guard) = …`. A program that ends by
@@ -37,7 +40,8 @@ impl Guard {
         self.core.stats()
     }
 
-    /// Ends the recording and returns the statistics of all events.
+    /// Ends the recording and returns the statistics of all events: each is written, dropped or lost. Only if a
+    /// destination blocks the writer for good (a pipe that nobody reads), the events in its memory are none of these.
     pub fn close(mut self) -> Stats {
         self.end();
         self.core.stats()
@@ -45,8 +49,9 @@ impl Guard {
 
     fn end(&mut self) {
         let Some(writer) = self.writer.take() else { return };
-        // A writer that hangs in a destination nobody reads is abandoned rather than waited for.
-        if self.core.close(self.close_timeout) {
+        // A writer that hangs in a destination nobody reads is abandoned rather than waited for; any other counts what it
+        // could not write.
+        if self.core.close(self.close_timeout) || self.core.wait_for_end(COUNTING) {
             // A panic of a caller's `Write` was already reported by the panic hook.
             let _ = writer.join();
         }

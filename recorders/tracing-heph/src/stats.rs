@@ -12,11 +12,12 @@ use crate::unpoisoned;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Events handed to the system.
+    /// Events handed to the system, which may lose what a connection had not delivered when it broke.
     pub written: u64,
     /// Events dropped because the memory was full: the destination is slower than the program.
     pub dropped: u64,
-    /// Events lost on the way: longer than a datagram may be, refused, or under way when a connection broke.
+    /// Events lost on the way: longer than a datagram may be, refused, or still in memory when the recording ended before
+    /// the destination took them (a full disk, nobody who listens, one who is too slow).
     pub lost: u64,
     /// Bytes handed to the system, epochs included.
     pub bytes: u64,

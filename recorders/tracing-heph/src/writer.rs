@@ -55,6 +55,9 @@ impl Writer {
                 self.core.flushed(asked);
             }
             if self.core.is_abandoned() {
+                if !is_done {
+                    self.count_left();
+                }
                 return;
             }
             if is_done {
@@ -69,8 +72,7 @@ impl Writer {
     /// Hands over what is ready now; false when the destination does not take it at this time.
     fn hand_over(&mut self) -> bool {
         self.timeline.keep_up();
-        let feeds = self.core.take_feeds();
-        self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0, dropped: 0 }));
+        self.take_feeds();
         let mut is_done = self.send();
         let mut at = 0;
         while let Some(reading) = self.readings.get_mut(at) {
@@ -90,6 +92,12 @@ impl Writer {
             }
         }
         is_done && self.send()
+    }
+
+    /// Takes note of the threads that began to record.
+    fn take_feeds(&mut self) {
+        let feeds = self.core.take_feeds();
+        self.readings.extend(feeds.into_iter().map(|feed| Reading { feed, at: 0, dropped: 0 }));
     }
 
     /// Takes the packets of one thread: those of the chunks that are there now, so that a thread that
@@ -126,6 +134,34 @@ impl Writer {
             reading.at = at;
         }
         is_done
+    }
+
+    /// Counts as lost what is left when the recording ends before the destination took everything.
+    fn count_left(&mut self) {
+        // A packet that was sent in part only has not arrived.
+        self.out.step_back();
+        let (mut at, mut left) = (self.out.sent, 0);
+        while let Some(end) = self.out.packet_end(at) {
+            at = end;
+            left += 1;
+        }
+        self.take_feeds();
+        let counts = &self.core.counts;
+        Counts::add(&counts.written, self.out.events.saturating_sub(left));
+        let mut packet = Vec::new();
+        for reading in &self.readings {
+            Counts::add(&counts.dropped, reading.feed.dropped.load(Ordering::Relaxed) - reading.dropped);
+            let mut at = reading.at;
+            for chunk in &unpoisoned(&reading.feed.chunks).queue {
+                while at < chunk.ready() {
+                    packet.clear();
+                    at = chunk.pop(at, &mut packet);
+                    left += 1;
+                }
+                at = 0;
+            }
+        }
+        Counts::add(&counts.lost, left);
     }
 
     /// Turns the counts of the event that starts at `at` into nanoseconds: start and end are in its bytes 24 to 39.

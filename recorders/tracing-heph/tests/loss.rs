@@ -274,3 +274,63 @@ fn a_socket_nobody_reads_costs_events_and_not_the_program() {
     assert!(trace.events.len() as u64 >= stats.written && !trace.events.is_empty());
     assert!(trace.events.iter().all(|event| event.get("n") == Some(format!("u64 {}", event.header.counter).as_str())));
 }
+
+#[test]
+fn what_is_in_memory_when_closing_gives_up_is_lost_and_counted() {
+    const EVENTS: u64 = 60_000;
+    struct FullDisk;
+    impl Write for FullDisk {
+        fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    // A disk that is full, a reader that does not read, and one that goes away without another coming.
+    for mode in ["full", "idle", "gone"] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let builder = match mode {
+            "full" => Recorder::builder().writer(FullDisk),
+            _ => Recorder::builder().tcp(address),
+        };
+        let builder = builder.close_timeout(Duration::from_millis(300)).memory_bytes(8 << 20);
+        let (recorder, guard) = builder.build_recorder().unwrap();
+        let mut reader = None;
+        if mode != "full" {
+            reader = Some(listener.accept().unwrap().0);
+        }
+        drop(listener);
+        if mode == "gone" {
+            recorder.point("first");
+            assert!(guard.flush());
+            drop(reader.take());
+        }
+        std::thread::scope(|scope| {
+            for thread in 0..3_u64 {
+                let recorder = &recorder;
+                let text = "x".repeat(200);
+                scope.spawn(move || {
+                    for n in 0..EVENTS / 3 {
+                        recorder.point(&text).u64("n", n).u64("thread", thread);
+                    }
+                });
+            }
+        });
+        let stats = guard.close();
+        let recorded = EVENTS + u64::from(mode == "gone");
+        assert_eq!(stats.written + stats.dropped + stats.lost, recorded, "{mode}: {stats:?}");
+        assert!(stats.lost > 1000, "{mode}: {stats:?}");
+        if mode == "full" {
+            assert_eq!(stats.written, 0, "{stats:?}");
+        }
+        if let Some(mut reader) = reader {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).unwrap();
+            // The last packet is cut.
+            assert_eq!(read(&bytes).events.len() as u64, stats.written, "{mode}");
+        }
+    }
+}

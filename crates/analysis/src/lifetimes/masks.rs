@@ -1,5 +1,7 @@
 //! Which bytes of regions were written.
 
+use std::ops::Range;
+
 use anytrace_core::hash::Map;
 
 /// Longest region that is watched, in bytes.
@@ -66,6 +68,26 @@ impl Masks {
         mask.write(offset, u64::from(bytes));
     }
 
+    /// Bytes from an offset count as not written again.
+    pub(super) fn unwrite(&mut self, region: u64, offset: u64, bytes: u64) {
+        let Some(mask) = self.by_region.get_mut(&region) else { return };
+        for (word, bits) in parts(offset, bytes, mask.bytes) {
+            if let Some(word) = mask.written.get_mut(word) {
+                *word &= !bits;
+            }
+        }
+    }
+
+    /// The bytes that were never written, ascending, as offsets in the region.
+    pub(super) fn unwritten(&self, region: u64, offset: u64, bytes: u16) -> impl Iterator<Item = Range<u64>> {
+        self.by_region.get(&region).into_iter().flat_map(move |mask| {
+            parts(offset, u64::from(bytes), mask.bytes).flat_map(|(word, bits)| {
+                let written = mask.written.get(word).copied().unwrap_or(0);
+                runs(word as u64 * 64, bits & !written)
+            })
+        })
+    }
+
     /// True when any of the bytes was never written, as far as the region is watched.
     pub(super) fn is_unwritten(&self, region: u64, offset: u64, bytes: u16) -> bool {
         let Some(mask) = self.by_region.get(&region) else { return false };
@@ -102,6 +124,17 @@ fn parts(offset: u64, bytes: u64, end: u64) -> impl Iterator<Item = (usize, u64)
     })
 }
 
+/// The ranges of set bits, ascending, counted from `start`.
+fn runs(start: u64, mut bits: u64) -> impl Iterator<Item = Range<u64>> {
+    std::iter::from_fn(move || {
+        let from = bits.trailing_zeros();
+        let length = bits.checked_shr(from)?.trailing_ones();
+        bits &= !((u64::MAX >> (64 - length)) << from);
+        let first = start + u64::from(from);
+        Some(first..first + u64::from(length))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +146,14 @@ mod tests {
         assert!(masks.is_unwritten(7, 0, 1));
         masks.write(7, 60, 10);
         assert!(!masks.is_unwritten(7, 60, 10) && masks.is_unwritten(7, 59, 2) && masks.is_unwritten(7, 69, 2));
+        let unwritten = |masks: &Masks, offset, bytes| masks.unwritten(7, offset, bytes).collect::<Vec<_>>();
+        assert_eq!(unwritten(&masks, 0, 300), [0..60, 70..128, 128..192, 192..200]);
+        assert_eq!(unwritten(&masks, 50, 100), [50..60, 70..128, 128..150]);
+        assert!(unwritten(&masks, 60, 10).is_empty() && unwritten(&masks, 300, 8).is_empty());
         masks.write(7, 0, 300);
+        masks.unwrite(7, 62, 4);
+        assert_eq!(unwritten(&masks, 0, 200), [62..64, 64..66]);
+        masks.write(7, 62, 4);
         assert!(!masks.is_unwritten(7, 0, 200) && !masks.is_unwritten(7, 199, 100));
         assert!(!masks.is_unwritten(7, 300, 8) && !masks.is_unwritten(7, 3, 0) && !masks.is_unwritten(8, 0, 1));
         assert!(!masks.begin(8, REGION_BYTES_MAX + 1));

@@ -180,3 +180,195 @@ fn the_recorders_remark_on_a_place_decides_the_initial_contents_of_its_memory() 
     let places: Vec<_> = found.unwritten.iter().map(|one| (one.type_number, one.offset_bytes)).collect();
     assert_eq!((places, found.unwritten_count, found.unknown_count), (vec![(3, 8)], 1, 1));
 }
+
+/// One thread's copy as the recorder writes it: all reads, then all writes.
+fn copy(p: &mut Play<'_>, from: u64, to: u64, bytes: u64) {
+    for at in (0..bytes).step_by(8) {
+        p.touch(Read, from + at, 8);
+    }
+    for at in (0..bytes).step_by(8) {
+        p.touch(Write, to + at, 8);
+    }
+}
+
+#[test]
+fn a_copy_of_what_nothing_wrote_is_no_finding_until_the_copy_is_used() {
+    let found = play(|p| {
+        p.add(1000, 24, 1);
+        p.add(2000, 24, 1);
+        p.touch(Write, 1000, 8);
+        p.touch(Write, 1008, 1);
+        p.touch(Write, 1016, 8);
+        copy(p, 1000, 2000, 24);
+        p.touch(Read, 2000, 8);
+        p.touch(Read, 2008, 1);
+        p.touch(Read, 2016, 8);
+        // Onto the stack.
+        copy(p, 1000, 90_000, 24);
+        // The padding, where it is used.
+        p.touch(Read, 2009, 1);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 2));
+    assert_eq!((found.unwritten[0].first.address, found.unwritten[0].region_start), (2009, 2000));
+}
+
+#[test]
+fn only_what_was_read_and_written_is_a_copy() {
+    let found = play(|p| {
+        p.add(1000, 64, 1);
+        p.add(2000, 64, 1);
+        // A sum of eight words into one: seven are used.
+        copy(p, 1000, 2000, 8);
+        for at in 0..8 {
+            p.touch(Read, 1000 + at * 8, 8);
+        }
+        p.touch(Write, 2000, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (7, 2));
+    // A copy and a zero byte behind it.
+    let found = play(|p| {
+        p.add(1000, 16, 1);
+        p.add(2000, 64, 1);
+        p.touch(Write, 1000, 8);
+        copy(p, 1000, 2000, 16);
+        p.touch(Write, 2016, 1);
+        p.touch(Read, 2016, 1);
+        p.touch(Read, 2000, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (0, 1));
+}
+
+#[test]
+fn a_long_row_of_uses_is_no_copy_because_its_last_one_is_written_elsewhere() {
+    let found = play(|p| {
+        p.add(1_000_000, 160_000, 1);
+        p.add(2000, 64, 1);
+        for at in 0..20_000 {
+            p.touch(Read, 1_000_000 + at * 8, 8);
+        }
+        p.touch(Write, 2000, 8);
+    });
+    assert_eq!(found.unwritten_count + found.copied_count, 20_000);
+    assert!(found.copied_count < 300, "{}", found.copied_count);
+    let found = play(|p| {
+        p.add(1_000_000, 160_000, 1);
+        p.add(2_000_000, 160_000, 1);
+        copy(p, 1_000_000, 2_000_000, 160_000);
+        p.touch(Read, 2_159_992, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 20_000));
+}
+
+#[test]
+fn a_change_in_place_and_a_variable_that_leaves_the_heap_are_uses() {
+    let found = play(|p| {
+        p.add(1000, 16, 1);
+        p.touch(Read, 1000, 4);
+        p.touch(Write, 1000, 4);
+        p.touch(Read, 1008, 8);
+        p.touch(Write, 90_000, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (2, 0));
+}
+
+#[test]
+fn copies_of_several_threads_do_not_mix() {
+    let found = play(|p| {
+        p.add(1000, 32, 1);
+        p.add(2000, 32, 1);
+        let mut touch = |thread, kind, address| {
+            let access = Access { address, seq: p.seq, thread, bytes: 8, kind, flags: AccessFlags::NONE };
+            p.watch.accesses(&[access]).unwrap();
+            p.seq += 1;
+        };
+        for at in [0, 8] {
+            touch(1, Read, 1000 + at);
+            touch(2, Read, 1016 + at);
+        }
+        for at in [0, 8] {
+            touch(2, Write, 2016 + at);
+            touch(1, Write, 2000 + at);
+        }
+        // Thread 3 uses what it reads, and writes what thread 1 reads afterwards.
+        touch(3, Read, 2000);
+        touch(3, Write, 90_000);
+        touch(3, Write, 2008);
+        touch(1, Read, 2008);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 4));
+    assert_eq!(found.unwritten[0].first.thread, 3);
+}
+
+#[test]
+fn memory_moved_onto_itself_keeps_its_gaps_where_they_went() {
+    let found = play(|p| {
+        p.add(1000, 40, 1);
+        p.touch(Write, 1000, 8);
+        p.touch(Write, 1016, 8);
+        // 1000..1024 with a gap at 1008 moves up by 8.
+        copy(p, 1000, 1008, 24);
+        p.touch(Read, 1008, 8);
+        p.touch(Read, 1024, 8);
+        p.touch(Read, 1016, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 1));
+    assert_eq!(found.unwritten[0].first.address, 1016);
+}
+
+#[test]
+fn memory_of_code_that_is_not_recorded_is_not_called_untouched() {
+    let found = play(|p| {
+        p.watch.type_name(1, Some(b"fopen+0x9 (in libc.so.6)")).unwrap();
+        p.watch.type_name(2, Some(b"main+0x9")).unwrap();
+        p.add_of(1, 1000);
+        p.add_of(2, 2000);
+    });
+    assert_eq!((found.untouched.len(), found.untouched[0].start), (1, 2000));
+    assert_eq!((found.types[1].untouched, found.types[2].untouched), (0, 1));
+}
+
+#[test]
+fn a_copy_may_begin_with_its_writes_and_have_an_add_in_the_middle() {
+    let found = play(|p| {
+        p.add(1000, 24, 1);
+        p.add(2000, 24, 1);
+        p.touch(Write, 1000, 8);
+        // gcc's order.
+        for at in [2000, 2008, 2016] {
+            p.touch(Write, at, 8);
+        }
+        for at in [1000, 1008, 1016] {
+            p.touch(Read, at, 8);
+        }
+        p.touch(Read, 2000, 8);
+        p.touch(Read, 2008, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (0, 2));
+    // One copy behind the other: the first one's writes are not those of the second.
+    let found = play(|p| {
+        for at in [1000, 2000, 3000, 4000] {
+            p.add(at, 24, 1);
+        }
+        copy(p, 1000, 2000, 24);
+        copy(p, 3000, 4000, 24);
+        p.touch(Read, 4000, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 6));
+    let found = play(|p| {
+        p.add(1000, 16, 1);
+        p.touch(Read, 1000, 8);
+        p.add(2000, 16, 1);
+        p.touch(Read, 1008, 8);
+        p.touch(Write, 2000, 8);
+        p.touch(Write, 2008, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (0, 2));
+    // Two variables of a word each are none.
+    let found = play(|p| {
+        p.add(1000, 16, 1);
+        p.touch(Write, 2000, 8);
+        p.touch(Read, 1000, 8);
+        p.touch(Read, 5000, 8);
+    });
+    assert_eq!((found.unwritten_count, found.copied_count), (1, 0));
+}

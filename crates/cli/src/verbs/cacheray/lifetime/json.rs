@@ -57,6 +57,7 @@ pub(super) fn object(results: &Results) -> Value {
         "accesses_after_remove": late.collect::<Vec<_>>(),
         "reads_before_write_count": found.unwritten_count,
         "reads_before_write": unwritten.collect::<Vec<_>>(),
+        "reads_to_copy_count": found.copied_count,
         "reads_of_unknown_contents_count": found.unknown_count,
         "regions_not_watched_for_writes": found.unwatched,
         "leaked": leftovers(found, &found.leaked, top),

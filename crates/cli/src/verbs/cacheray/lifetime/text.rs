@@ -158,13 +158,17 @@ fn late(results: &Results) -> String {
 
 fn unwritten(results: &Results) -> String {
     let found = &results.found;
-    let unknown = match found.unknown_count {
-        0 => String::new(),
-        count => format!(
+    let mut unknown = String::new();
+    if found.copied_count > 0 {
+        let count = number(found.copied_count);
+        unknown.push_str(&format!("\nReads of unwritten bytes only to copy them: {count}; padding, mostly\n"));
+    }
+    if found.unknown_count > 0 {
+        unknown.push_str(&format!(
             "\nReads of unknown contents: {}, in memory that code allocated whose writes are not recorded\n",
-            number(count)
-        ),
-    };
+            number(found.unknown_count)
+        ));
+    }
     if found.unwritten_count == 0 {
         return unknown;
     }
