@@ -240,7 +240,15 @@ pub(crate) fn convert(
         outcome.notes.push(format!("{} bytes that are no records were left out.", outcome.bytes_lost));
     }
     note_left_out(&mut outcome, emitter.left_out);
+    note_base(&mut outcome, target);
     Ok(outcome)
+}
+
+/// Nothing in the output says that its numbers are decimal: read as hexadecimal, most of them are other numbers.
+pub(crate) fn note_base(outcome: &mut Outcome, target: &TargetOptions) {
+    if target.radix == Some(Radix::Decimal) && outcome.records_written > 0 {
+        outcome.notes.push("decimal numbers have no prefix: open it with --radix dec".to_owned());
+    }
 }
 
 fn note_left_out(outcome: &mut Outcome, left_out: u64) {
@@ -434,6 +442,7 @@ pub(crate) fn import(input: Input, options: &ImportOptions<'_>, out: &mut dyn Ta
         out.buffer.push(b'\n');
     }
     out.flush()?;
+    note_base(&mut outcome, target);
     Ok(outcome)
 }
 

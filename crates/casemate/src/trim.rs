@@ -5,7 +5,7 @@ use anytrace_core::{Error, Limits, Outcome, Selection, Sink, Target, TargetOptio
 use crate::dump::{SELECTS, is_wanted};
 use crate::preamble;
 use crate::reader::{Item, Reader};
-use crate::rewrite::{Emitter, Out};
+use crate::rewrite::{Emitter, Out, note_base};
 use crate::state::MachineState;
 
 /// The source of the records that a trim generates.
@@ -61,6 +61,7 @@ pub(crate) fn trim(
             gaps.inside
         ));
     }
+    note_base(&mut outcome, target);
     Ok(outcome)
 }
 

@@ -266,3 +266,33 @@ fn rules_lists_every_switch_with_its_state_in_each_set() {
     assert!(rules.iter().all(|rule| rule["reference"].as_str().is_some_and(|text| !text.is_empty())));
     assert!(text(&files.run("rules --messages")).contains("BBM valid->valid"));
 }
+
+/// Read as hexadecimal, decimal numbers are others, and long ones too large.
+#[test]
+fn decimal_numbers_are_announced_and_read_back() {
+    let files = Files::new();
+    let anytrace = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anytrace"));
+        command.args(words.split_ascii_whitespace()).current_dir(files.0.path()).output().unwrap()
+    };
+    std::fs::write(files.path("long.log"), "(mem-init 1 0 bf36e000bf371000 1000)\n").unwrap();
+    let note = "open it with --radix dec";
+    for words in [
+        "convert long.log -o plain --to-radix dec",
+        "convert long.log -o styled --style canonical --to-radix dec",
+        "trim long.log -o part --records 0..1 --to-radix dec",
+        "convert long.log -o lines.jsonl",
+        "convert lines.jsonl -o back --to casemate --to-radix dec",
+    ] {
+        let output = anytrace(words);
+        assert_eq!(output.status.code(), Some(0), "{words}: {}", text(&output));
+        assert_eq!(text(&output).contains(note), words.ends_with("dec"), "{words}: {}", text(&output));
+    }
+    for file in ["plain", "styled", "part", "back"] {
+        let output = anytrace(&format!("dump --radix dec {file}"));
+        assert_eq!(output.status.code(), Some(0), "{file}: {}", text(&output));
+        assert_eq!(output.stdout, anytrace("dump long.log").stdout, "{file}");
+    }
+    let hex = anytrace("convert long.log -o hex --style canonical --to-radix hex");
+    assert!(hex.status.success() && !text(&hex).contains(note), "{}", text(&hex));
+}

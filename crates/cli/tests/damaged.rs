@@ -227,6 +227,27 @@ fn minimise_says_what_was_lost_behind_the_violation() {
     assert!(said(&damaged).contains("[casemate/unknown-barrier-kind]"), "{}", said(&damaged));
 }
 
+/// Without `--all` the checker stops at the first violation; what is lost behind it is counted all the same.
+#[test]
+fn check_and_explain_count_what_was_lost_behind_the_violation() {
+    let folder = tempfile::tempdir().unwrap();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../casemate/corpus");
+    let log = fs::read_to_string(corpus.join("head_bad_race.log")).unwrap();
+    let rest: String = (10_000..10_200).map(|id| format!("(barrier (id {id}) (tid 0) dsb (kind sy))\n")).collect();
+    let damaged = folder.path().join("damaged.log");
+    fs::write(&damaged, format!("{log}\n{rest}(barrier (id 10200) (tid 0) (kind nonsense))\n")).unwrap();
+    for verb in ["check", "explain"] {
+        for all in ["", "--all "] {
+            let output = run(&format!("casemate {verb} --format json --rules strict {all}TRACE"), &damaged);
+            let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let case = format!("{verb} {all}: {value:#}");
+            assert_eq!((output.status.code(), &value["lost"]), (Some(1), &1.into()), "{case}");
+            assert_eq!(value["verdict"], "violation", "{case}");
+            assert!(said(&output).contains("[casemate/unknown-barrier-kind]"), "{case}");
+        }
+    }
+}
+
 /// Where a wrapper ends too early, no record says that others are missing.
 #[test]
 fn a_cut_wrapper_makes_the_verdict_unknown() {

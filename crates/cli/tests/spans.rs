@@ -173,6 +173,38 @@ fn parts_are_there_when_asked_for() {
     assert_eq!(several.as_array().map(Vec::len), Some(2));
 }
 
+/// Calls inside one another have stacks whose length together is the square of their number.
+#[test]
+fn stacks_of_deep_calls_are_listed_within_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deep.yaml");
+    let mut trace = "---\nheader:\n  version: 5\n  type: 1\n  constant-tsc: true\n  nonstop-tsc: true\n  \
+                     cycle-frequency: 1000000000\nrecords:\n"
+        .to_owned();
+    for n in 1..=2000_u32 {
+        trace.push_str(&format!(
+            "  - {{ type: 0, func-id: {n}, function: 'f{n}', cpu: 1, thread: 1, process: 1, kind: function-enter, \
+             tsc: {n}, data: '' }}\n"
+        ));
+    }
+    std::fs::write(&file, trace).unwrap();
+    let file = file.to_str().unwrap();
+    let value = json(&["stats", file, "--format", "json", "--longest", "4294967296"]);
+    let spans = value["longest"].as_array().unwrap();
+    assert_eq!(spans.len(), 2000);
+    let (mut names, mut cut) = (0, 0);
+    for span in spans {
+        let stack = span["stack"].as_array().unwrap();
+        let left_out = span["stack_left_out"].as_u64().unwrap_or(0);
+        assert_eq!(stack.last(), Some(&span["name"]));
+        assert_eq!(stack.len() as u64 + left_out, span["depth"].as_u64().unwrap() + 1);
+        (names, cut) = (names + stack.len(), cut + u64::from(left_out > 0));
+    }
+    assert!(names < 110_000 + 2000 * 64 && cut > 1000, "{names} names, {cut} stacks cut");
+    let few = json(&["stats", file, "--format", "json", "--longest", "3"]);
+    assert!(few["longest"].as_array().unwrap().iter().all(|span| span.get("stack_left_out").is_none()));
+}
+
 #[test]
 fn filters_take_away_what_they_say() {
     let count = |more: &[&str]| json(&[&["stats", TAIL, "--format", "json"], more].concat())["spans"].as_u64().unwrap();

@@ -89,7 +89,9 @@ impl Runner {
                 Some((writer, bytes))
             }
         };
+        forget_peak();
         let child = command.spawn().map_err(failed("cannot start the program"))?;
+        let own_peak_bytes = peak_bytes();
         drop(command);
         self.started.fetch_add(1, Ordering::Relaxed);
         let id = child.id() as i32;
@@ -102,8 +104,10 @@ impl Runner {
         let stopped = self.lock().remove(&id).and_then(|(_, stopped)| stopped);
         let used = child.wait4().map_err(failed("cannot wait for the program"))?;
         let status = used.status;
+        // Until it runs the program, the new process has the memory of this one, which the kernel counts as its own.
+        let memory_bytes = if used.rusage.maxrss > own_peak_bytes { used.rusage.maxrss } else { 0 };
         Ok(Ended {
-            memory_bytes: used.rusage.maxrss,
+            memory_bytes,
             cpu: used.rusage.utime + used.rusage.stime,
             code: status.code(),
             signal: status.signal(),
@@ -140,6 +144,19 @@ impl Runner {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, (Instant, Option<&'static str>)>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets the most memory that this process had at once begin anew, after a long output, say; see proc(5), `clear_refs`.
+fn forget_peak() {
+    // Where that is not possible, fewer runs have a figure.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory that was resident at once in this process.
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
 /// CPU time of a process so far.

@@ -230,7 +230,7 @@ impl Judge<'_> {
             | "casemate minimise"
                 if is_fine && !bytes.is_empty() =>
             {
-                self.opens_again(output)
+                self.opens_again(ended, output)
             }
             _ => Ok(()),
         }
@@ -265,7 +265,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    fn opens_again(&mut self, output: &str) -> Result<(), String> {
+    fn opens_again(&mut self, said: &Ended, output: &str) -> Result<(), String> {
         // Options say how the input is read; what is written stands for itself.
         if !self.case.reading().is_empty() {
             return Ok(());
@@ -276,7 +276,9 @@ impl Judge<'_> {
             None => self.case.input().map(|input| self.info(input)).transpose()?.flatten().and_then(name_of_format),
         };
         let Some(format) = format.filter(|format| FORMATS.contains(&format.as_str())) else { return Ok(()) };
-        let arguments = ["info", "--format=json", &format!("--input-format={format}"), output].map(str::to_owned);
+        let mut arguments = vec!["info".to_owned(), "--format=json".to_owned(), format!("--input-format={format}")];
+        arguments.extend(announced(&said.stderr));
+        arguments.push(output.to_owned());
         let ended = self.runner.run(self.folder, &arguments, None)?;
         let json: Option<Json> = serde_json::from_slice(&ended.stdout).ok();
         let damage = json.filter(|_| ended.code != Some(2)).map(|info| error_codes(&info["damage"]));
@@ -337,6 +339,12 @@ fn is_nothing(ended: &Ended) -> bool {
     ["nothing was written", "nothing to index", "no index was written"].iter().any(|said| ended.stderr.contains(said))
 }
 
+/// The options that a verb says what it wrote must be opened with: a layout or a base that nothing in it shows.
+fn announced(stderr: &str) -> Vec<String> {
+    let options = stderr.lines().find_map(|line| line.split_once("open it with "));
+    options.map_or(Vec::new(), |(_, options)| options.split_whitespace().map(str::to_owned).collect())
+}
+
 fn name_of_format(info: Json) -> Option<String> {
     info["format"].as_str().map(str::to_owned)
 }
@@ -355,4 +363,17 @@ fn listing(folder: &Path) -> BTreeMap<String, u64> {
     let lengths = entries
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.metadata().map_or(0, |meta| meta.len())));
     lengths.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn announced_options_are_passed_on() {
+        let said =
+            "in0: 1 record written\n  nothing shows its layout: open it with --endian little --pointer-width 4\n";
+        assert_eq!(announced(said), ["--endian", "little", "--pointer-width", "4"]);
+        assert_eq!(announced("in0: 1 of 2 records written\n"), [""; 0]);
+    }
 }

@@ -7,9 +7,6 @@ use crate::output::claim_text;
 use crate::reader::{Item, Place, Reader};
 use crate::record::{Record, Source};
 
-/// Number of items after the violation at which checking stopped in which a claimed verdict is searched for.
-const CLAIM_ITEMS_MAX: u32 = 64;
-
 /// How to check.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckOptions {
@@ -185,7 +182,8 @@ impl Sink for CountingSink<'_> {
     }
 }
 
-/// Checks a trace in one pass; for memory see [`Checker`]; it does not depend on the trace's length.
+/// Checks a trace in one pass; for memory see [`Checker`]; it does not depend on the trace's length. The trace is read
+/// to its end even where checking stops at a violation: damage behind it counts, and a claimed verdict may follow.
 ///
 /// # Errors
 /// I/O errors, and whatever the sink returns. Damage is reported to the sink and skipped.
@@ -194,12 +192,10 @@ pub fn check(input: Input, open: &OpenOptions, options: &CheckOptions, sink: &mu
     let mut checker = Checker::new(options.model);
     let mut sink = CountingSink { inner: sink, errors: 0, lost: 0 };
     let mut reader = Reader::new(input, open);
-    let ended = reader.for_each(&mut sink, |item, place| run.take(&mut checker, &item, place));
-    if let Err(error) = ended
-        && !run.is_over
-    {
-        return Err(error);
-    }
+    reader.for_each(&mut sink, |item, place| {
+        run.take(&mut checker, &item, place);
+        Ok(())
+    })?;
     run.report.damage = sink.errors;
     run.report.lost = sink.lost;
     Ok(run.finish())
@@ -209,8 +205,7 @@ struct Run {
     options: CheckOptions,
     report: Report,
     claim: Option<String>,
-    /// Items since checking stopped.
-    after: Option<u32>,
+    /// The violation at which checking stops was found.
     is_over: bool,
 }
 
@@ -227,20 +222,13 @@ impl Run {
             damage: 0,
             lost: 0,
         };
-        Self { options, report, claim: None, after: None, is_over: false }
+        Self { options, report, claim: None, is_over: false }
     }
 
     #[inline]
-    fn take<W: Watch>(
-        &mut self,
-        checker: &mut Checker<W>,
-        item: &Item<'_>,
-        place: &mut Place<'_>,
-    ) -> Result<(), Error> {
-        if self.after.is_some() {
-            return self.look_for_claim(item);
-        }
+    fn take<W: Watch>(&mut self, checker: &mut Checker<W>, item: &Item<'_>, place: &mut Place<'_>) {
         match item {
+            Item::Record(_) if self.is_over => {}
             Item::Record(record) => {
                 let found = checker.step(record.thread, &record.transition);
                 if !found.is_empty() {
@@ -254,26 +242,11 @@ impl Run {
             Item::Lost(_) if self.report.verdict == Verdict::Ok => self.report.verdict = Verdict::Unknown,
             _ => {}
         }
-        Ok(())
     }
 
     #[cold]
     fn claim(&mut self, line: &[u8]) {
         self.claim.get_or_insert_with(|| text::escaped(claim_text(line)));
-    }
-
-    #[cold]
-    fn look_for_claim(&mut self, item: &Item<'_>) -> Result<(), Error> {
-        if let Item::Claim(line) = item {
-            self.claim(line);
-        }
-        let items = self.after.get_or_insert(0);
-        *items += 1;
-        if self.claim.is_none() && *items <= CLAIM_ITEMS_MAX {
-            return Ok(());
-        }
-        self.is_over = true;
-        Err(Error::usage("checking is over"))
     }
 
     #[cold]
@@ -297,7 +270,7 @@ impl Run {
                 self.report.verdict = if is_assertion { Verdict::Assertion } else { Verdict::Violation };
             }
             if is_error && !self.options.model.goes_on {
-                self.after = Some(0);
+                self.is_over = true;
             }
             let has_room = self.options.limit == 0 || (self.report.violations.len() as u64) < self.options.limit;
             if has_room || *count == 1 {
@@ -408,6 +381,8 @@ mod tests {
         let same = "! Tried to lock a component that was alerady held\n";
         assert_eq!(claim(&format!("{TWICE}{same}")).map(|claim| claim.is_same), Some(true));
         assert_eq!(claim(&format!("{TWICE}! other\n")).map(|claim| claim.is_same), Some(false));
+        let far = format!("{TWICE}{}{same}", "(lock 12 1 30)(unlock 13 1 30)\n".repeat(100));
+        assert_eq!(claim(&far).map(|claim| claim.is_same), Some(true));
         let unfounded = run("(lock 1 1 10)\n! BBM valid->valid\n", CheckOptions::default());
         assert_eq!((unfounded.verdict, unfounded.is_fine()), (Verdict::Ok, false));
     }
@@ -428,11 +403,22 @@ mod tests {
         assert_eq!((unknown.verdict, unknown.lost, unknown.errors), (Verdict::Unknown, 1, 1));
         // A violation found before it remains one.
         let before = run(&format!("{TWICE}(tlbi (id 12) (tid 1) vmalls13e1is)"), CheckOptions::default());
-        assert_eq!(before.verdict, Verdict::Violation);
+        assert_eq!((before.verdict, before.lost, before.damage), (Verdict::Violation, 1, 1));
         let repaired =
             run("(lock 1 1 10)\n; anytrace: records were lost here\n(unlock 2 1 10)", CheckOptions::default());
         assert_eq!((repaired.verdict, repaired.lost, repaired.is_fine()), (Verdict::Unknown, 0, false));
         let report = run("(lock 1 1 10)(unlock 2 1 xyz)", CheckOptions::default());
         assert_eq!((report.verdict, report.damage, report.is_fine()), (Verdict::Unknown, 1, false));
+    }
+
+    #[test]
+    fn damage_counts_however_far_behind_the_violation_it_is() {
+        let rest = "(lock 12 1 30)(unlock 13 1 30)\n".repeat(100);
+        let damaged = run(&format!("{TWICE}{rest}(unlock 14 1 xyz)\n"), CheckOptions::default());
+        assert_eq!((damaged.verdict, damaged.lost, damaged.damage), (Verdict::Violation, 1, 1));
+        // Nothing else depends on what is behind it.
+        let intact = run(&format!("{TWICE}{rest}"), CheckOptions::default());
+        assert_eq!(Report { lost: 0, damage: 0, ..damaged }, intact);
+        assert_eq!((intact.events, intact.errors, intact.violations.len()), (2, 1, 1));
     }
 }

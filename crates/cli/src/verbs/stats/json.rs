@@ -50,7 +50,7 @@ pub(super) fn object(results: Results) -> Value {
         }
     };
     put("histograms", histograms.map(|histograms| histogram_list(&histograms, directory)));
-    put("longest", longest.map(|longest| longest.into_spans().iter().map(|span| span_object(span, &done)).collect()));
+    put("longest", longest.map(|longest| longest_list(&longest.into_spans(), &done)));
     put("gaps", gaps.map(|gaps| gap_object(gaps, directory)));
     put("migrations", migrations.map(|migrations| migration_list(&migrations, directory)));
     put("events", events.as_ref().map(|events| event_list(events, directory)));
@@ -127,10 +127,30 @@ fn histogram_list(histograms: &Histograms, directory: &Directory) -> Value {
     list.collect()
 }
 
-fn span_object(span: &Span, done: &Done) -> Value {
+/// Complete stacks as long as they have this many names together; thousands of calls inside one another would have
+/// millions, which is the square of what is in the trace.
+const NAMES_MAX: usize = 100_000;
+
+/// Names of each stack behind those, from the innermost.
+const STACK_MAX: usize = 64;
+
+fn longest_list(spans: &[Span], done: &Done) -> Value {
+    let mut names = 0;
+    let object = |span| {
+        let stack_max = if names < NAMES_MAX { usize::MAX } else { STACK_MAX };
+        let (object, shown) = span_object(span, done, stack_max);
+        names += shown;
+        object
+    };
+    spans.iter().map(object).collect()
+}
+
+/// A span, and how many names of its stack are in it.
+fn span_object(span: &Span, done: &Done, stack_max: usize) -> (Value, usize) {
     let directory = &done.directory;
     let times = Times(directory.source().unit);
     let path = done.stacks.as_ref().map(|stacks| stacks.path(span.stack)).unwrap_or_default();
+    let left_out = path.len().saturating_sub(stack_max);
     let mut object = json!({
         "name": text(directory.name(span.name)),
         "record": span.seq,
@@ -140,10 +160,13 @@ fn span_object(span: &Span, done: &Done) -> Value {
         "depth": span.depth,
         "cpu": (span.cpu != NO_CPU).then_some(span.cpu),
         "flags": span.flags.words().collect::<Vec<_>>(),
-        "stack": path.iter().map(|&name| text(directory.name(name))).collect::<Vec<_>>(),
+        "stack": path.iter().skip(left_out).map(|&name| text(directory.name(name))).collect::<Vec<_>>(),
     });
+    if left_out > 0 {
+        object["stack_left_out"] = json!(left_out);
+    }
     put_track(&mut object, span.track, directory);
-    object
+    (object, path.len() - left_out)
 }
 
 fn gap_object(gaps: Gaps, directory: &Directory) -> Value {
