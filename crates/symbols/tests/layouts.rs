@@ -20,7 +20,9 @@ fn source(name: &str) -> PathBuf {
 fn compiled(compiler: &str, options: &[&str], from: &str, to: &str) -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    if !has_program(compiler) {
+    // `cargo xtask test` brings one clang; a newer one is tried, too, where a machine has it.
+    let is_extra = compiler.ends_with("-19");
+    if is_extra && Command::new(compiler).arg("--version").output().is_err() || !has_program(compiler) {
         return None;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layouts").join(to);
